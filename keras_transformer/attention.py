@@ -1,0 +1,252 @@
+"""Scaled dot-product attention and its multi-head layers (section 3.2)."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_transformer.composite import CompositeLayer
+from keras_transformer.masks import causal_mask
+
+# Added nowhere, put in place of a forbidden score: far below any real one, and finite.
+FORBIDDEN = -1e9
+
+
+def dot_product_attention(query, key, value, allowed=None, dropout=None):
+    """Scaled dot-product attention, `softmax(Q K^T / sqrt(d_k)) V`.
+
+    The softmax is taken in float32 at least, whatever the dtype of the arguments.
+
+    Args:
+        query: `[B, H, T, K]`.
+        key: `[B, H, S, K]`.
+        value: `[B, H, S, K]`; the last axis may have another size than that of `key`.
+        allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
+            key. A query that may attend to nothing gets zeros.
+        dropout: Function applied to the weights, for example a `keras.layers.Dropout`.
+
+    Returns:
+        The attended values `[B, H, T, K]` and the weights `[B, H, T, S]` they were made with.
+
+    Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
+    """
+    query = query * (1 / math.sqrt(query.shape[-1]))  # before the product: float16 range
+    scores = ops.einsum("BHTK,BHSK->BHTS", query, key)  # [B, H, T, S]
+    if keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16"):
+        scores = ops.cast(scores, "float32")
+    if allowed is not None:
+        scores = ops.where(allowed, scores, FORBIDDEN)
+    weights = ops.softmax(scores, axis=-1)  # [B, H, T, S]
+    if allowed is not None:
+        weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
+    weights = ops.cast(weights, value.dtype)
+    dropped = weights if dropout is None else dropout(weights)
+    return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
+
+
+class MultiHeadAttention(CompositeLayer):
+    """What self-attention and cross-attention share: four projections around Eq. 1.
+
+    `MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O` with
+    `head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)`.
+
+    Reference: Vaswani et al. (2017), section 3.2.2.
+    """
+
+    def __init__(self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, **kwargs):
+        super().__init__(**kwargs)
+        if num_heads < 1:
+            raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
+        self.num_heads = num_heads
+        self.d_k = d_k
+        self.d_v = d_v
+        self.dropout_rate = dropout
+        self.use_bias = use_bias
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _build_projections(self, query_shape, memory_shape):
+        d_model = query_shape[-1]
+        if d_model % self.num_heads and (self.d_k is None or self.d_v is None):
+            raise ValueError(
+                "`d_model` must be divisible by `num_heads`, so that every head has the same "
+                "size, unless `d_k` and `d_v` are given. "
+                f"Received: d_model={d_model}, num_heads={self.num_heads}."
+            )
+        d_k = self.d_k or d_model // self.num_heads
+        d_v = self.d_v or d_model // self.num_heads
+        self.query = self._projection(self.num_heads * d_k, "query", d_model)
+        self.key = self._projection(self.num_heads * d_k, "key", memory_shape[-1])
+        self.value = self._projection(self.num_heads * d_v, "value", memory_shape[-1])
+        self.output_projection = self._projection(d_model, "output", self.num_heads * d_v)
+
+    def _projection(self, units, name, width):
+        # Glorot on the whole [D, H * K] matrix: the paper gives no initialisation.
+        dense = keras.layers.Dense(
+            units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
+        )
+        dense.build((None, None, width))
+        return dense
+
+    def project_query(self, x):
+        """Returns the query heads of `x` `[B, T, D]`, as `[B, H, T, K]`."""
+        return self._split_heads(self.query(x))
+
+    def project_memory(self, memory):
+        """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`."""
+        return self._split_heads(self.key(memory)), self._split_heads(self.value(memory))
+
+    def attend(self, query, key, value, allowed=None, training=None):
+        """Attends with projected heads, then joins and projects them.
+
+        Args:
+            query: `[B, H, T, K]`.
+            key: `[B, H, S, K]`.
+            value: `[B, H, S, K]`.
+            allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
+            training: Whether dropout is active.
+
+        Returns:
+            The output `[B, T, D]` and the attention weights `[B, H, T, S]`.
+        """
+        if allowed is not None:
+            allowed = ops.expand_dims(allowed, axis=1)  # [B, H=1, T, S]
+        heads, weights = dot_product_attention(
+            query, key, value, allowed, lambda weights: self.dropout(weights, training=training)
+        )  # [B, H, T, K], [B, H, T, S]
+        return self.output_projection(self._join_heads(heads)), weights
+
+    def _split_heads(self, x):
+        batch, length = ops.shape(x)[:2]
+        x = ops.reshape(x, (batch, length, self.num_heads, x.shape[-1] // self.num_heads))
+        return ops.transpose(x, (0, 2, 1, 3))  # [B, H, T, K]
+
+    def _join_heads(self, heads):
+        batch, _, length, _ = ops.shape(heads)
+        width = heads.shape[1] * heads.shape[3]
+        return ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (batch, length, width))  # [B, T, D]
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+            "dropout": self.dropout_rate,
+            "use_bias": self.use_bias,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MultiHeadSelfAttention(MultiHeadAttention):
+    """Multi-head attention of a sequence to itself, in both directions or causal.
+
+    Args:
+        num_heads: Number of heads H.
+        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
+        d_v: Width of a value head. `None`: `d_model / num_heads`.
+        dropout: Rate on the attention weights.
+        use_bias: Whether the projections have a bias.
+        causal: Whether a position may attend to itself and earlier positions only.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: `[B, T, D]`, floating.
+        allowed: Boolean `[B, T, T]`, or 1 in place of B or of the first T; `True` where the
+            query (second axis) may attend to the key (third). `None` allows everything.
+        return_weights: Whether to return the attention weights as well.
+        training: Whether dropout is active.
+
+    Returns:
+        `[B, T, D]`; with `return_weights` a pair of that and the weights `[B, H, T, T]`.
+
+    Raises:
+        ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
+
+    Example:
+        >>> import keras
+        >>> layer = MultiHeadSelfAttention(num_heads=4)
+        >>> layer(keras.random.normal((2, 5, 16))).shape
+        TensorShape([2, 5, 16])
+
+    Reference: Vaswani et al. (2017), section 3.2.3, second and third item.
+    """
+
+    def __init__(
+        self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, causal=False, **kwargs
+    ):
+        super().__init__(num_heads, d_k, d_v, dropout, use_bias, **kwargs)
+        self.causal = causal
+
+    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+        self._build_projections(x_shape, x_shape)
+
+    def call(self, x, allowed=None, return_weights=False, training=None):  # noqa: D102
+        if self.causal:
+            past = causal_mask(ops.shape(x)[1])  # [1, T, T]
+            allowed = past if allowed is None else ops.logical_and(past, allowed)
+        key, value = self.project_memory(x)  # [B, H, T, K] twice
+        output, weights = self.attend(self.project_query(x), key, value, allowed, training)
+        return (output, weights) if return_weights else output
+
+    def step(self, x, cache, index):
+        """Attends from one position to itself and the positions before it.
+
+        Args:
+            x: The position, `[B, 1, D]`.
+            cache: Key and value heads of `L` positions, each `[B, H, L, K]`.
+            index: Number of the position, counting from 0; scalar integer below `L`.
+
+        Returns:
+            The output `[B, 1, D]` and the cache with this position written at `index`.
+        """
+        positions = ops.arange(cache[0].shape[2], dtype="int32")  # [L]
+        here = ops.reshape(ops.equal(positions, index), (1, 1, -1, 1))  # [1, 1, L, 1]
+        # A select, not a slice update: TensorFlow's core has no kernel for the latter on the CPU.
+        cache = tuple(
+            ops.where(here, new, old)
+            for new, old in zip(self.project_memory(x), cache, strict=True)
+        )
+        past = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
+        output, _ = self.attend(self.project_query(x), *cache, past, training=False)
+        return output, cache
+
+    def get_config(self):  # noqa: D102
+        return {**super().get_config(), "causal": self.causal}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MultiHeadCrossAttention(MultiHeadAttention):
+    """Multi-head attention of one sequence to another: queries here, keys and values there.
+
+    Args:
+        num_heads: Number of heads H.
+        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
+        d_v: Width of a value head. `None`: `d_model / num_heads`.
+        dropout: Rate on the attention weights.
+        use_bias: Whether the projections have a bias.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: The side that asks, `[B, T, D]`, floating.
+        memory: The side that answers, `[B, S, D]`, floating; the last axis may have another size.
+        allowed: Boolean `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
+        return_weights: Whether to return the attention weights as well.
+        training: Whether dropout is active.
+
+    Returns:
+        `[B, T, D]`; with `return_weights` a pair of that and the weights `[B, H, T, S]`.
+
+    Raises:
+        ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
+
+    Reference: Vaswani et al. (2017), section 3.2.3, first item.
+    """
+
+    def build(self, x_shape, memory_shape, allowed_shape=None):  # noqa: D102
+        self._build_projections(x_shape, memory_shape)
+
+    def call(self, x, memory, allowed=None, return_weights=False, training=None):  # noqa: D102
+        key, value = self.project_memory(memory)  # [B, H, S, K] twice
+        output, weights = self.attend(self.project_query(x), key, value, allowed, training)
+        return (output, weights) if return_weights else output

@@ -1,0 +1,210 @@
+"""The decoder and its key/value cache (section 3.1, Fig. 1 right)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
+from keras_transformer.block import Block, Stack
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class DecoderBlock(Block):
+    """Causal self-attention, attention to the memory, then a feed-forward network.
+
+    Args:
+        num_heads: Attention heads.
+        d_ff: Width inside the feed-forward network, in features.
+        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
+        d_v: Width of a value head. `None`: `d_model / num_heads`.
+        dropout: Rate on the output of each sublayer (section 5.4).
+        attention_dropout: Rate on the attention weights. The paper does not mention it.
+        activation_dropout: Rate inside the feed-forward network. The paper does not mention it.
+        activation: Keras activation of the feed-forward network.
+        norm: `"post"` as in the paper, or `"pre"`.
+        layer_norm_epsilon: Added to the variance in layer normalisation.
+        attention_bias: Whether the projections of the attentions have a bias.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: Target side, `[B, T, D]`, floating.
+        memory: Output of the encoder, `[B, S, D]`, floating.
+        allowed: Boolean `[B, T, T]` or 1 in place of B or of the first T: which target positions
+            may be attended to. Later ones never are. Padding behind a target needs no mask.
+        memory_allowed: Boolean `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
+        return_weights: Whether to return the attention weights as well.
+        training: Whether dropout is active.
+
+    Returns:
+        `[B, T, D]`; with `return_weights` a pair of that and
+        `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`.
+
+    Reference: Vaswani et al. (2017), section 3.1.
+    """
+
+    def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
+        self.self_attention = MultiHeadSelfAttention(
+            causal=True, **self._attention_arguments("self_attention")
+        )
+        self.self_attention_norm = self._make_norm("self_attention_norm")
+        self.cross_attention = MultiHeadCrossAttention(
+            **self._attention_arguments("cross_attention")
+        )
+        self.cross_attention_norm = self._make_norm("cross_attention_norm")
+        self.feed_forward = self._make_feed_forward()
+        self.feed_forward_norm = self._make_norm("feed_forward_norm")
+        self.dropout = self._make_dropout()
+        self.self_attention.build(x_shape)
+        self.cross_attention.build(x_shape, memory_shape)
+        self.feed_forward.build(x_shape)
+        for norm in (self.self_attention_norm, self.cross_attention_norm, self.feed_forward_norm):
+            norm.build(x_shape)
+
+    def call(  # noqa: D102
+        self,
+        x,
+        memory,
+        allowed=None,
+        memory_allowed=None,
+        return_weights=False,
+        training=None,
+    ):
+        weights = {}
+
+        def attend(x):
+            x, weights["self_attention"] = self.self_attention(
+                x, allowed, return_weights=True, training=training
+            )
+            return x
+
+        def attend_to_memory(x):
+            x, weights["cross_attention"] = self.cross_attention(
+                x, memory, memory_allowed, return_weights=True, training=training
+            )
+            return x
+
+        x = self._sublayers(x, attend, attend_to_memory, training)
+        return (x, weights) if return_weights else x
+
+    def step(self, x, cache, index, memory_heads, memory_allowed=None):
+        """The block at one position, with what earlier positions left in the cache.
+
+        Args:
+            x: The position, `[B, 1, D]`.
+            cache: Key and value heads of the self-attention, each `[B, H, L, K]`.
+            index: Number of the position, counting from 0; scalar integer below `L`.
+            memory_heads: Key and value heads of the memory, each `[B, H, S, K]`.
+            memory_allowed: Boolean `[B, 1, S]`.
+
+        Returns:
+            `[B, 1, D]` and the cache with this position in it.
+        """
+        caches = []
+
+        def attend(x):
+            x, new = self.self_attention.step(x, cache, index)
+            caches.append(new)
+            return x
+
+        def attend_to_memory(x):
+            query = self.cross_attention.project_query(x)
+            return self.cross_attention.attend(query, *memory_heads, memory_allowed)[0]
+
+        x = self._sublayers(x, attend, attend_to_memory, training=False)
+        return x, caches[0]
+
+    def _sublayers(self, x, attend, attend_to_memory, training):
+        def feed(x):
+            return self.feed_forward(x, training=training)
+
+        x = self.residual(x, attend, self.self_attention_norm, training)  # [B, T, D]
+        x = self.residual(x, attend_to_memory, self.cross_attention_norm, training)  # [B, T, D]
+        return self.residual(x, feed, self.feed_forward_norm, training)  # [B, T, D]
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Decoder(Stack):
+    """A stack of `DecoderBlock`s.
+
+    Args:
+        num_layers: Number of blocks.
+        num_heads: Attention heads.
+        d_ff: Width inside the feed-forward networks, in features.
+        **arguments: The other arguments of `DecoderBlock`, and `name`, `dtype` and `trainable`.
+
+    Call arguments:
+        x: Embedded target, `[B, T, D]`, floating.
+        memory: Output of the encoder, `[B, S, D]`, floating.
+        allowed: Boolean `[B, T, T]`, or 1 in place of B or of the first T.
+        memory_allowed: Boolean `[B, T, S]`, or 1 in place of B or T.
+        return_weights: Whether to return the attention weights as well.
+        training: Whether dropout is active.
+
+    Returns:
+        `[B, T, D]`; with `return_weights` a pair of that and a dictionary from
+        `"block_0/self_attention"`, `"block_0/cross_attention"` and so on to `[B, H, T, T or S]`.
+
+    Reference: Vaswani et al. (2017), section 3.1.
+    """
+
+    block_class = DecoderBlock
+
+    def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
+        self._build_blocks(x_shape, memory_shape)
+
+    def call(  # noqa: D102
+        self,
+        x,
+        memory,
+        allowed=None,
+        memory_allowed=None,
+        return_weights=False,
+        training=None,
+    ):
+        weights = {}
+        for block in self.blocks:
+            x, of_block = block(
+                x, memory, allowed, memory_allowed, return_weights=True, training=training
+            )
+            weights.update({f"{block.name}/{name}": each for name, each in of_block.items()})
+        x = self._end(x)
+        return (x, weights) if return_weights else x
+
+    def empty_cache(self, memory_heads, length):
+        """Returns a cache for `length` positions: key and value heads of every block, zeros.
+
+        Args:
+            memory_heads: What `project_memory` returned; gives batch, heads and head sizes.
+            length: Number of positions L, a Python integer.
+        """
+        return tuple(
+            tuple(
+                ops.zeros(
+                    (ops.shape(heads)[0], heads.shape[1], length, heads.shape[3]), heads.dtype
+                )
+                for heads in of_block
+            )
+            for of_block in memory_heads
+        )
+
+    def project_memory(self, memory):
+        """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
+        return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
+
+    def step(self, x, cache, index, memory_heads, memory_allowed=None):
+        """The stack at one position.
+
+        Args:
+            x: The position, embedded, `[B, 1, D]`.
+            cache: What `empty_cache` or the previous step returned.
+            index: Number of the position, counting from 0; scalar integer.
+            memory_heads: What `project_memory` returned.
+            memory_allowed: Boolean `[B, 1, S]`.
+
+        Returns:
+            `[B, 1, D]` and the cache with this position in it.
+        """
+        caches = []
+        for block, of_block, heads in zip(self.blocks, cache, memory_heads, strict=True):
+            x, of_block = block.step(x, of_block, index, heads, memory_allowed)
+            caches.append(of_block)
+        return self._end(x), tuple(caches)

@@ -1,0 +1,136 @@
+"""Token embeddings, positions and the tied output weights (sections 3.4 and 3.5)."""
+
+import functools
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import POSITIONS
+
+
+@functools.lru_cache(maxsize=16)
+def sinusoids(length, d_model):
+    """Returns the sinusoidal positions `0 .. length - 1`.
+
+    `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, `PE(pos, 2i + 1)` the cosine of the same angle.
+
+    Computed in float64: in float32 the angle itself is off by 3e-4 at position 5,000, and in
+    bfloat16 positions above 256 are no longer distinct.
+
+    Args:
+        length: Number of positions.
+        d_model: Width of the model, even.
+
+    Returns:
+        Read-only NumPy array `[length, d_model]`, float32.
+
+    Reference: Vaswani et al. (2017), section 3.5.
+    """
+    position = np.arange(length, dtype=np.float64)[:, None]  # [T, 1]
+    rate = 10_000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / d_model)  # [D / 2]
+    table = np.empty((length, d_model), np.float32)
+    table[:, 0::2] = np.sin(position * rate)
+    table[:, 1::2] = np.cos(position * rate)
+    table.setflags(write=False)  # shared through the cache
+    return table
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PositionalEmbedding(keras.Layer):
+    """Token embedding scaled by `sqrt(d_model)`, plus the position, with dropout on the sum.
+
+    Called with `reverse=True`, the same matrix turns hidden states into logits (section 3.4).
+
+    Args:
+        vocab_size: Number of tokens V.
+        d_model: Width of the model, in features.
+        position: `"sinusoidal"`, `"learned"` or `"none"`.
+        max_length: Positions of the learned table, and of the sinusoidal one where the length of
+            the input is not known when the graph is built.
+        dropout: Rate on the sum of embedding and position (section 5.4).
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        inputs: Token ids `[B, T]`, integer; with `reverse`, hidden states `[B, T, D]`.
+        start: Position of the first token, counting from 0.
+        reverse: Whether to map hidden states to logits.
+        training: Whether dropout is active.
+
+    Returns:
+        `[B, T, D]`; with `reverse`, logits `[B, T, V]`.
+
+    Raises:
+        ValueError: If `position` is unknown, or `d_model` is odd and positions are sinusoidal, or
+            there are more tokens than learned positions.
+
+    Reference: Vaswani et al. (2017), sections 3.4, 3.5 and 5.4; learned positions Table 3, row E.
+    """
+
+    def __init__(
+        self, vocab_size, d_model, position="sinusoidal", max_length=512, dropout=0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if position not in POSITIONS:
+            raise ValueError(
+                f"`position` must be one of {', '.join(POSITIONS)}. Received: {position!r}."
+            )
+        if position == "sinusoidal" and d_model % 2:
+            raise ValueError(
+                "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
+                f"and cosine. Received: d_model={d_model}."
+            )
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+        self.position = position
+        self.max_length = max_length
+        self.dropout_rate = dropout
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, inputs_shape=None):  # noqa: D102
+        # Variance 1 / d_model: after the scaling embeddings have variance 1, and so have logits.
+        normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        self.table = self.add_weight(
+            shape=(self.vocab_size, self.d_model), initializer=normal, name="table"
+        )
+        if self.position == "learned":
+            self.positions = self.add_weight(
+                shape=(self.max_length, self.d_model), initializer=normal, name="positions"
+            )
+
+    def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
+        if reverse:
+            return ops.einsum("BTD,VD->BTV", inputs, self.table)  # [B, T, V]
+        x = ops.take(self.table, inputs, axis=0) * math.sqrt(self.d_model)  # [B, T, D]
+        if self.position != "none":
+            x = x + self._positions(start, inputs)
+        return self.dropout(x, training=training)
+
+    def _positions(self, start, tokens):
+        known = tokens.shape[1] + start if isinstance(start, int) and tokens.shape[1] else None
+        if self.position == "learned":
+            if known is not None and known > self.max_length:
+                raise ValueError(
+                    "`max_length` learned positions must cover the input. "
+                    f"Received: max_length={self.max_length}, {known} positions."
+                )
+            table = self.positions
+        else:  # the formula has no end: a longer table where the length is known
+            table = sinusoids(max(self.max_length, known or 0), self.d_model)
+        table = ops.cast(table, self.compute_dtype)
+        return ops.slice(table, (start, 0), (ops.shape(tokens)[1], self.d_model))  # [T, D]
+
+    def compute_output_spec(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
+        last = self.vocab_size if reverse else self.d_model
+        return keras.KerasTensor((*inputs.shape[:2], last), dtype=self.compute_dtype)
+
+    def get_config(self):  # noqa: D102
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "d_model": self.d_model,
+            "position": self.position,
+            "max_length": self.max_length,
+            "dropout": self.dropout_rate,
+        }

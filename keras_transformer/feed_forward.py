@@ -1,0 +1,59 @@
+"""Position-wise feed-forward network (section 3.3)."""
+
+import keras
+
+from keras_transformer.composite import CompositeLayer
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class FeedForward(CompositeLayer):
+    """Two linear maps with an activation between them, the same at every position.
+
+    `FFN(x) = max(0, x W_1 + b_1) W_2 + b_2`
+
+    Args:
+        d_ff: Width between the two maps, in features.
+        activation: Keras activation between them.
+        dropout: Rate after the activation. The paper does not mention it.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: `[..., D]`, floating.
+        training: Whether dropout is active.
+
+    Returns:
+        `[..., D]`.
+
+    Raises:
+        ValueError: If `d_ff` is not positive.
+
+    Reference: Vaswani et al. (2017), section 3.3, Eq. 2.
+    """
+
+    def __init__(self, d_ff, activation="relu", dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        if d_ff < 1:
+            raise ValueError(f"`d_ff` must be at least 1. Received: d_ff={d_ff}.")
+        self.d_ff = d_ff
+        self.activation = keras.activations.get(activation)
+        self.dropout_rate = dropout
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, x_shape):  # noqa: D102
+        policy = self.dtype_policy
+        self.inner = keras.layers.Dense(self.d_ff, self.activation, dtype=policy, name="inner")
+        self.outer = keras.layers.Dense(x_shape[-1], dtype=policy, name="outer")
+        self.inner.build(x_shape)
+        self.outer.build((*x_shape[:-1], self.d_ff))
+
+    def call(self, x, training=None):  # noqa: D102
+        inner = self.inner(x)  # [..., F]
+        return self.outer(self.dropout(inner, training=training))  # [..., D]
+
+    def get_config(self):  # noqa: D102
+        return {
+            **super().get_config(),
+            "d_ff": self.d_ff,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout_rate,
+        }

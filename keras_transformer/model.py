@@ -1,0 +1,200 @@
+"""The Transformer as one functional Keras model (Fig. 1)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoder import Decoder
+from keras_transformer.embedding import PositionalEmbedding
+from keras_transformer.encoder import Encoder
+from keras_transformer.masks import PaddingMask
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(keras.Model):
+    """Encoder, decoder, embeddings and output weights of Fig. 1.
+
+    An ordinary functional model: `compile`, `fit`, `summary`, `save` and `clone_model` work.
+
+    Args:
+        config: A `TransformerConfig`, or the name of a preset.
+        dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
+        name: Name of the model.
+
+    Call arguments:
+        inputs: Dictionary of `"source"`, token ids `[B, S]`, and `"target"`, token ids `[B, T]`;
+            integer. A source ends in `eos_id`, a target starts with `bos_id`; both are filled up
+            with `pad_id` behind.
+
+    Returns:
+        Logits `[B, T, V]` of the token that follows each target position; float32 under the mixed
+        policies.
+
+    Example:
+        >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
+        >>> model({"source": ops.ones((2, 7), "int32"), "target": ops.ones((2, 5), "int32")}).shape
+        TensorShape([2, 5, 100])
+
+    Reference: Vaswani et al. (2017), section 3 and Fig. 1.
+    """
+
+    def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
+        if isinstance(config, str):
+            config = TransformerConfig.preset(config)
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        layers = _make_layers(config, policy)
+        inputs = {
+            side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
+        }
+        super().__init__(inputs, _connect(layers, inputs), name=name, **kwargs)
+        self.config = config
+        self.policy = policy
+        self.source_mask = layers["source_mask"]
+        self.source_embedding = layers["source_embedding"]
+        self.target_embedding = layers["target_embedding"]
+        self.encoder = layers["encoder"]
+        self.decoder = layers["decoder"]
+        self.output_layer = layers["output"]
+        self.logits = layers["logits"]
+
+    def encode(self, source):
+        """Runs the encoder without dropout.
+
+        Args:
+            source: Token ids `[B, S]`, integer.
+
+        Returns:
+            The memory `[B, S, D]` and which of its positions are real, boolean `[B, 1, S]`.
+        """
+        allowed = self.source_mask(source)
+        x = self.source_embedding(source, training=False)
+        return self.encoder(x, allowed, training=False), allowed
+
+    def start(self, memory, length):
+        """Returns what `step` needs: an empty cache of `length` positions and the memory's heads."""
+        memory_heads = self.decoder.project_memory(memory)
+        return self.decoder.empty_cache(memory_heads, length), memory_heads
+
+    def step(self, tokens, cache, index, memory_heads, memory_allowed):
+        """Runs the decoder at one position, without dropout.
+
+        Args:
+            tokens: The token at this position, `[B]`, integer; `bos_id` at position 0.
+            cache: From `start` or the previous step.
+            index: Number of the position, counting from 0; scalar integer.
+            memory_heads: From `start`.
+            memory_allowed: From `encode`.
+
+        Returns:
+            Logits `[B, V]` of the next token, and the cache with this position in it.
+        """
+        tokens = ops.expand_dims(tokens, axis=1)  # [B, T=1]
+        x = self.target_embedding(tokens, start=index, training=False)  # [B, 1, D]
+        x, cache = self.decoder.step(x, cache, index, memory_heads, memory_allowed)
+        return ops.squeeze(_project(self.output_layer, self.logits, x), axis=1), cache
+
+    def attention_weights(self, inputs):
+        """Returns the attention weights of every layer and head, without dropout.
+
+        Args:
+            inputs: As for a call of the model.
+
+        Returns:
+            Dictionary from `"encoder/block_0/self_attention"`, `"decoder/block_0/self_attention"`,
+            `"decoder/block_0/cross_attention"` and so on to `[B, H, T, S]`: sentence, head,
+            attending position, attended position.
+        """
+        source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
+        allowed = self.source_mask(source)  # [B, 1, S]
+        x = self.source_embedding(source, training=False)  # [B, S, D]
+        memory, of_encoder = self.encoder(x, allowed, return_weights=True, training=False)
+        x = self.target_embedding(target, training=False)  # [B, T, D]
+        _, of_decoder = self.decoder(
+            x, memory, memory_allowed=allowed, return_weights=True, training=False
+        )
+        weights = {f"encoder/{name}": each for name, each in of_encoder.items()}
+        return {**weights, **{f"decoder/{name}": each for name, each in of_decoder.items()}}
+
+    def summary(self, line_length=120, expand_nested=True, **kwargs):
+        """Prints the model as `keras.Model.summary` does, with every sublayer."""
+        return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
+
+    def get_config(self):  # noqa: D102
+        policy = keras.dtype_policies.serialize(self.policy)
+        return {"config": self.config.to_dict(), "dtype": policy, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):  # noqa: D102
+        fields = TransformerConfig.from_dict(config["config"])
+        return cls(fields, **{key: value for key, value in config.items() if key != "config"})
+
+
+def _make_layers(config, policy):
+    """The layers of the model, by role; tied embeddings are one layer in two roles."""
+    block = {
+        name: getattr(config, name)
+        for name in (
+            "num_heads",
+            "d_ff",
+            "d_k",
+            "d_v",
+            "dropout",
+            "attention_dropout",
+            "activation_dropout",
+            "activation",
+            "norm",
+            "layer_norm_epsilon",
+            "attention_bias",
+        )
+    }
+
+    def embedding(vocab_size, name):
+        return PositionalEmbedding(
+            vocab_size,
+            config.d_model,
+            config.position,
+            config.max_length,
+            config.dropout,
+            dtype=policy,
+            name=name,
+        )
+
+    if config.tie == "all":
+        source_embedding = target_embedding = embedding(config.vocab_size, "embedding")
+    else:
+        source_embedding = embedding(config.vocab_size, "source_embedding")
+        target_embedding = embedding(config.output_size, "target_embedding")
+    output = target_embedding
+    if config.tie == "none":
+        output = keras.layers.Dense(config.output_size, use_bias=False, dtype=policy, name="output")
+    decoder_layers = config.num_decoder_layers or config.num_layers
+    return {
+        "source_mask": PaddingMask(config.pad_id, name="source_mask"),
+        "source_embedding": source_embedding,
+        "target_embedding": target_embedding,
+        "encoder": Encoder(config.num_layers, **block, dtype=policy, name="encoder"),
+        "decoder": Decoder(decoder_layers, **block, dtype=policy, name="decoder"),
+        "output": output,
+        # Losses over a large vocabulary need float32.
+        "logits": keras.layers.Activation("linear", dtype=_logits_dtype(policy), name="logits"),
+    }
+
+
+def _connect(layers, inputs):
+    """Figure 1: from token ids to logits."""
+    allowed = layers["source_mask"](inputs["source"])  # [B, 1, S]
+    source = layers["source_embedding"](inputs["source"])  # [B, S, D]
+    target = layers["target_embedding"](inputs["target"])  # [B, T, D]
+    memory = layers["encoder"](source, allowed)  # [B, S, D]
+    hidden = layers["decoder"](target, memory, memory_allowed=allowed)  # [B, T, D]
+    return _project(layers["output"], layers["logits"], hidden)  # [B, T, V]
+
+
+def _project(output, logits, hidden):
+    """Hidden states to logits, through the tied table or a matrix of its own."""
+    tied = isinstance(output, PositionalEmbedding)
+    return logits(output(hidden, reverse=True) if tied else output(hidden))  # [B, T, V]
+
+
+def _logits_dtype(policy):
+    return "float32" if policy.compute_dtype in ("float16", "bfloat16") else policy.compute_dtype

@@ -1,0 +1,59 @@
+"""`translate`: lines in, lines out, in order, whatever is in them."""
+
+import itertools
+
+from keras_transformer.translator import translate_sorted
+
+
+def translate_stream(translator, source, target, warn, *, batch_size=64, window=2048):
+    """Translates a stream of lines into another; line n of one becomes line n of the other.
+
+    An empty line stays empty. A line that is not UTF-8 is reported and becomes an empty line. A
+    line longer than the model's limit is cut, translated and reported.
+
+    Args:
+        translator: Anything with `translate_batch`.
+        source: Binary stream that is read line by line.
+        target: Binary stream that is written to and flushed after each window.
+        warn: Called with one line of text for each line that is not translated whole.
+        batch_size: Sentences decoded at a time.
+        window: Lines read before the first is written; they are sorted by length. 1 answers each
+            line at once.
+
+    Returns:
+        Number of lines.
+    """
+    count = 0
+    while lines := list(itertools.islice(source, window)):
+        numbered = list(enumerate((_text(line) for line in lines), start=count + 1))
+        for number, text in numbered:
+            if isinstance(text, UnicodeDecodeError):
+                byte = text.object[text.start]
+                warn(
+                    f"line {number}: not UTF-8 (byte 0x{byte:02x} at position {text.start + 1}); "
+                    "left empty"
+                )
+        todo = [(number, text) for number, text in numbered if _has_words(text)]
+        results = translate_sorted(translator, [text for _, text in todo], batch_size)
+        translated = {}
+        for (number, _), result in zip(todo, results, strict=True):
+            if result.truncated:
+                warn(f"line {number}: longer than the model's limit; its end was cut off")
+            translated[number] = " ".join(result.text.splitlines())
+        for number, _ in numbered:
+            target.write(translated.get(number, "").encode() + b"\n")
+        target.flush()
+        count += len(lines)
+    return count
+
+
+def _text(line):
+    """The line without its end, or the error that says why it is no text."""
+    try:
+        return line.rstrip(b"\r\n").decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error
+
+
+def _has_words(text):
+    return isinstance(text, str) and bool(text.strip())
