@@ -71,7 +71,7 @@ class Transformer(keras.Model):
         return self.encoder(x, allowed, training=False), allowed
 
     def start(self, memory, length):
-        """Returns what `step` needs: an empty cache of `length` positions and the memory's heads."""
+        """Returns an empty cache of `length` positions, and the memory's key and value heads."""
         memory_heads = self.decoder.project_memory(memory)
         return self.decoder.empty_cache(memory_heads, length), memory_heads
 

@@ -1,5 +1,7 @@
 """A run: the folder in which training leaves everything that belongs together."""
 
+import json
+import os
 import pathlib
 
 import keras
@@ -46,6 +48,16 @@ class Run:
 
         self._require(self.tokenizer)
         return Tokenizer.load(self.tokenizer)
+
+    def update_metrics(self, **figures):
+        """Adds figures to `metrics.json`, or replaces those of the same name.
+
+        The file is replaced whole: whoever reads it never sees half of it.
+        """
+        known = json.loads(self.metrics.read_text("utf-8")) if self.metrics.exists() else {}
+        draft = self.metrics.with_suffix(".tmp")
+        draft.write_text(json.dumps({**known, **figures}, indent=2) + "\n", "utf-8")
+        os.replace(draft, self.metrics)
 
     def _require(self, file):
         if not file.is_file():

@@ -37,7 +37,6 @@ class Translator(tf.Module):
             together.
 
     Example:
-
         translator = Translator.from_run("runs/demo")
         translator(["in 17 weeks", "Monday, 3 March 2031"])
     """

@@ -1,0 +1,49 @@
+# `make demo` and `make test` need nothing but Python 3.10 to 3.13 and a package index.
+PYTHON ?= python3
+VENV ?= .venv
+RUN ?= runs/demo
+# Another TensorFlow: make test VENV=.venv-tf220 TENSORFLOW="tensorflow==2.20.*"
+TENSORFLOW ?= tensorflow
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+COMMAND := $(VENV)/bin/keras-transformer
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format clean
+
+help:
+	@echo "make demo       train, evaluate, export and translate, in about ten minutes on two cores"
+	@echo "make test       the fast tests"
+	@echo "make test-slow  the tests that take minutes each"
+	@echo "make lint       style and formatting; make format mends what can be mended"
+	@echo "make clean      remove $(VENV) and the demo's run"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 10) <= sys.version_info < (3, 14) else \
+	"Python 3.10 to 3.13 is needed; this is %s. Choose one: make PYTHON=python3.12" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)/bin/python -m pip install --quiet --editable ".[dev]" "$(TENSORFLOW)"
+	@touch $@
+
+demo: $(READY)
+	@COMMAND=$(COMMAND) RUN=$(RUN) sh demo.sh
+
+test: $(READY)
+	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(READY)
+	$(VENV)/bin/python -m pytest -m slow --timeout 1800
+
+lint: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+format: $(READY)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean:
+	rm -rf $(VENV) $(RUN)

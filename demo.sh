@@ -1,0 +1,42 @@
+#!/bin/sh
+# What `make demo` does: the commands of the README, one after the other, on phrases that need no download.
+set -eu
+
+show() {
+    printf '\n$ %s\n' "$*"
+    "$@"
+}
+
+translate() {
+    printf '\n$ keras-transformer translate %s < phrases.txt\n' "$1"
+    printf '%s\n' "$PHRASES" | "$COMMAND" translate "$1"
+}
+
+PHRASES='in 17 weeks
+Wednesday, March 5, 2031
+France, Japan, and Brazil'
+
+show "$COMMAND" train demo --output "$RUN"
+show "$COMMAND" evaluate "$RUN"
+show "$COMMAND" export saved-model "$RUN" "$RUN/serving"
+show "$COMMAND" export litert "$RUN" "$RUN/demo.tflite"
+
+printf '\nThe phrases:\n%s\n' "$PHRASES"
+translate "$RUN"
+translate "$RUN/serving"
+translate "$RUN/demo.tflite"
+show "$COMMAND" picture "$RUN" "Wednesday, March 5, 2031" --output "$RUN/attention.png"
+
+cat <<END
+
+Everything lies in $RUN:
+  model.keras      the trained model             tokenizer.model  its vocabulary
+  serving/1/       for TensorFlow Serving        demo.tflite      for LiteRT: phones, browsers
+  attention.png    who attended to whom          metrics.json     every figure
+  config.toml      every setting                 logs/            tensorboard --logdir $RUN/logs
+
+Next:
+  echo 'in 3 hours and 20 minutes' | $COMMAND translate $RUN
+  $COMMAND train demo --output runs/french --set data.target_language=fr
+  $COMMAND train CONFIG.toml --output runs/mine     your own corpus; see README.md
+END

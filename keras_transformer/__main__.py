@@ -1,0 +1,201 @@
+"""The command line: the one place that knows the layers, training and export.
+
+TensorFlow is imported inside the commands, so that `--help` answers at once.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+import click
+
+# TensorFlow's remarks about instruction sets and missing GPUs are no news to whoever translates.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+FOLDER = click.Path(path_type=pathlib.Path)
+FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
+EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
+
+
+class Commands(click.Group):
+    """Turns errors about the user's input into one line; `--traceback` shows where they rose."""
+
+    def invoke(self, context):  # noqa: D102
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:  # translate ... | head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            context.exit(1)
+        except (ValueError, TypeError, OSError) as error:
+            if context.params.get("traceback"):
+                raise
+            raise click.ClickException(" ".join(str(error).split())) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--traceback", is_flag=True, help="Show where in the code an error was raised.")
+@click.version_option(package_name="keras-transformer-kit", prog_name="keras-transformer")
+def cli(traceback):
+    """Train, evaluate and ship the Transformer of "Attention Is All You Need"."""
+
+
+@cli.command()
+@click.argument("config")
+@click.option("--output", "run", type=FOLDER, required=True, help="Folder of the run.")
+@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
+def train(config, run, overrides):
+    """Train as CONFIG says; continue where RUN stopped if it already holds a checkpoint.
+
+    CONFIG is a TOML file, or the name of one that comes with the package.
+    """
+    from keras_transformer.training.settings import load_settings
+    from keras_transformer.training.train import train as train_run
+
+    train_run(load_settings(config, overrides), run)
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.option("--source", type=EXISTING_FILE, help="Sentences to translate, one per line.")
+@click.option("--reference", type=EXISTING_FILE, help="Their translations, line by line.")
+@click.option("--split", default="test", show_default=True, help="Of the run's own data.")
+def evaluate(run, source, reference, split):
+    """Translate and compare: sacreBLEU and chrF with signatures, as JSON on stdout.
+
+    Without files, a split of the data that RUN was trained on; the figures of the test split are
+    kept in RUN/metrics.json.
+    """
+    from keras_transformer.training.evaluate import evaluate_files, evaluate_split
+
+    if bool(source) != bool(reference):
+        raise click.UsageError("--source and --reference go together.")
+    if source:
+        results = evaluate_files(run, source, reference)
+    else:
+        results = evaluate_split(run, split)
+    click.echo(json.dumps(results, indent=2, ensure_ascii=False))
+
+
+@cli.command()
+@click.argument("model", type=FOLDER)
+@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
+def translate(model, batch_size):
+    """Translate stdin to stdout: one line out per line in, in order.
+
+    MODEL is a run, a SavedModel or a .tflite file.
+    """
+    from keras_transformer.streaming import translate_stream
+
+    source = click.get_binary_stream("stdin")
+    window = 1 if source.isatty() else 2048
+    translate_stream(
+        _open_model(model),
+        source,
+        click.get_binary_stream("stdout"),
+        lambda line: click.echo(f"Warning: {line}", err=True),
+        batch_size=batch_size,
+        window=window,
+    )
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.argument("sentence")
+@click.option("--output", type=FILE, required=True, help="PNG file to write.")
+def picture(run, sentence, output):
+    """Draw which words of SENTENCE each word of its translation attended to."""
+    from keras_transformer.training.picture import draw_attention
+    from keras_transformer.translator import Translator
+
+    draw_attention(Translator.from_run(run), sentence, output)
+    click.echo(output)
+
+
+@cli.group()
+def export():
+    """Write a run in a form that needs none of this package."""
+
+
+SENTENCES = click.option(
+    "--sentences",
+    type=EXISTING_FILE,
+    help="Sentences to check the export with, one per line. Default: of the run's own data.",
+)
+
+
+@export.command("saved-model")
+@click.argument("run", type=FOLDER)
+@click.argument("directory", type=FOLDER)
+@SENTENCES
+def saved_model(run, directory, sentences):
+    """Write DIRECTORY/1/ as TensorFlow Serving expects it: strings in, strings and scores out."""
+    from keras_transformer.export.saved_model import export_saved_model
+    from keras_transformer.run import Run
+    from keras_transformer.translator import Translator
+
+    sentences = _sentences(run, sentences)
+    report = export_saved_model(Translator.from_run(run), directory, sentences)
+    Run(run).update_metrics(saved_model_agreement=report["agreement"])
+    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+
+
+@export.command()
+@click.argument("run", type=FOLDER)
+@click.argument("file", type=FILE)
+@click.option(
+    "--quantize",
+    type=click.Choice(["none", "float16", "int8"]),
+    default="none",
+    show_default=True,
+)
+@SENTENCES
+def litert(run, file, quantize, sentences):
+    """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
+    from keras_transformer.export.litert import export_litert
+    from keras_transformer.run import Run
+    from keras_transformer.translator import Translator
+
+    sentences = _sentences(run, sentences)
+    report = export_litert(Translator.from_run(run), file, sentences, quantize=quantize)
+    name = "litert" if quantize == "none" else f"litert_{quantize}"
+    figures = {f"{name}_agreement": report["agreement"], f"{name}_bytes": report["bytes"]}
+    Run(run).update_metrics(**figures)
+    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+
+
+def _sentences(run, file, count=200):
+    """Real sentences to check an export with: those of `file`, or of the run's test split."""
+    if file is not None:
+        return file.read_text("utf-8").splitlines()
+    from keras_transformer.run import Run
+    from keras_transformer.training.data import parallel_data
+    from keras_transformer.training.evaluate import read_pairs
+    from keras_transformer.training.settings import load_settings
+
+    data = parallel_data(load_settings(Run(run).config).data)
+    return read_pairs(data, "test", count)[0]
+
+
+def _open_model(path):
+    """The run, SavedModel or .tflite file at `path`, as something with `translate_batch`."""
+    from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
+    from keras_transformer.translator import Translator
+
+    if not path.exists():
+        raise click.UsageError(f"{path} does not exist: MODEL is a run, a SavedModel or a .tflite.")
+    if path.is_file():
+        return LiteRTTranslator(path)
+    if any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb")):
+        return SavedModelTranslator(path)
+    return Translator.from_run(path)
+
+
+def main():
+    """Runs the command line."""
+    cli(prog_name="keras-transformer")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Strings to token ids and back, inside the TensorFlow graph.
+
+The only module that imports `tensorflow_text`. What it puts into a graph is TensorFlow's own operations and
+the three that TensorFlow Serving and older releases of TensorFlow Text know: `SentencepieceOp`,
+`SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
+"""
+
+import os
+from pathlib import Path
+
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text
+
+
+class Tokenizer(tf.Module):
+    """A SentencePiece model that runs in the graph: in `tf.data`, in a SavedModel, or eagerly.
+
+    The model's bytes travel with the object: whatever holds a `Tokenizer` as an attribute (another
+    `tf.Module`, say) saves the vocabulary together with the graph that uses it.
+
+    Args:
+        model: A serialised SentencePiece model, as `learn_vocabulary` returns it.
+
+    Attributes:
+        model: The bytes it was made from; written to a file, `Tokenizer.load` reads them.
+        vocab_size: Number of pieces, the four special ones included.
+        pad_id, unk_id, bos_id, eos_id: Ids of padding, of the unknown piece, and of the pieces that
+            begin and end a sentence, as the model itself defines them.
+
+    Raises:
+        TypeError: If `model` is not bytes.
+        ValueError: If `model` is not a SentencePiece model, or lacks one of the four special pieces.
+
+    Example:
+        tokenizer = Tokenizer.load("runs/demo/tokenizer.model")
+        tokens = tokenizer.encode(["A dog runs.", ""])  # ragged, [[..., 3], [3]]
+        tokenizer.decode(tokens)  # [b"A dog runs.", b""]
+
+    Reference: Kudo and Richardson (2018), "SentencePiece".
+    """
+
+    def __init__(self, model, name=None):
+        super().__init__(name=name)
+        if not isinstance(model, bytes):
+            raise TypeError(
+                "`model` must be the bytes of a SentencePiece model (for a file, use "
+                f"`Tokenizer.load`). Received: model of type {type(model).__name__}."
+            )
+        processor = _read(model)
+        self.model = model
+        self.vocab_size = processor.vocab_size()
+        self.pad_id = processor.pad_id()
+        self.unk_id = processor.unk_id()
+        self.bos_id = processor.bos_id()
+        self.eos_id = processor.eos_id()
+
+    def _pieces(self):
+        # Made anew in every graph that uses it. TensorFlow Text's resource belongs to the operation
+        # that made it, and whoever sets a random seed (`keras.utils.set_random_seed`) makes
+        # TensorFlow drop the operations it ran eagerly: a tokenizer that was shared between
+        # graphs would then be gone from all of them ("Resource ... does not exist").
+        with tf.device("CPU:0"):  # the operations have no kernel anywhere else
+            return tensorflow_text.SentencepieceTokenizer(
+                model=self.model, out_type=tf.int32, add_eos=True
+            )
+
+    @classmethod
+    def load(cls, path):
+        """Reads a model file, such as the `tokenizer.model` of a run.
+
+        Args:
+            path: The file.
+
+        Returns:
+            A `Tokenizer`.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it is not a usable SentencePiece model; the message names the file.
+        """
+        path = Path(os.fspath(path))
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"`path` must be a SentencePiece model file. Received: path={path}, which "
+                f"{'is not a file' if path.exists() else 'does not exist'}."
+            )
+        try:
+            return cls(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="strings")])
+    def encode(self, strings):
+        """Splits strings into pieces, each sentence closed by `eos_id`.
+
+        Call arguments:
+            strings: UTF-8 strings, [B]. Bytes that are not UTF-8 become U+FFFD.
+
+        Returns:
+            A `tf.RaggedTensor` of int32, [B, (S)]. No `bos_id`; the empty string gives `[eos_id]`.
+        """
+        return self._pieces().tokenize(strings)
+
+    def decode(self, tokens):
+        """Joins pieces into strings.
+
+        Call arguments:
+            tokens: Integers, [B, T], dense or ragged. In each row everything from the first `eos_id` on is
+                dropped, and so are `pad_id` and `bos_id` wherever they stand.
+
+        Returns:
+            Strings, [B]. A row with nothing left gives the empty string.
+        """
+        if isinstance(tokens, tf.RaggedTensor):
+            tokens = tokens.to_tensor(self.pad_id)
+        return self._decode(tf.cast(tokens, tf.int32))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name="tokens")])
+    def _decode(self, tokens):
+        ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
+        keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on
+        keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
+        lengths = tf.reduce_sum(tf.cast(keep, tf.int64), axis=1)
+        pieces = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(tokens, keep), lengths, validate=False
+        )
+        return self._pieces().detokenize(pieces)
+
+
+def _read(model):
+    """A `sentencepiece` processor over `model`, once it is known to be whole."""
+    try:
+        if not model:  # SentencePiece would take it for "no model given" and load nothing
+            raise RuntimeError("it is empty")
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise ValueError(
+            "`model` must be a serialised SentencePiece model; this one is damaged or something else. "
+            f"Received: {len(model)} bytes."
+        ) from error
+    pieces = {"pad": processor.pad_id(), "bos": processor.bos_id(), "eos": processor.eos_id()}
+    missing = [name for name, piece in pieces.items() if piece < 0]
+    if missing:
+        raise ValueError(
+            "`model` must define the special pieces pad, unk, bos and eos. Received: a SentencePiece "
+            f"model of {processor.vocab_size()} pieces without {' and '.join(missing)}."
+        )
+    return processor

@@ -1,0 +1,63 @@
+"""What every test stands on: one thread, no GPU, a fixed seed, small models and the real data."""
+
+import os
+import pathlib
+
+# Before TensorFlow is imported. A test measures numbers, not speed, and may share the machine.
+for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import pytest
+from support import randomise, small_config
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class DataDir:
+    """The folder of real data: `data_dir / "multi30k"` is a path, or skips the test."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+
+    def __truediv__(self, name):
+        path = self.root / name
+        if not path.exists():
+            pytest.skip(f"{path} is missing (KERAS_TRANSFORMER_DATA names the folder of real data)")
+        return path
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    return DataDir(
+        os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data")
+    )
+
+
+@pytest.fixture(autouse=True)
+def fresh_keras():
+    """Every test starts from the same seed and leaves the dtype policy as it found it."""
+    policy = keras.config.dtype_policy()
+    keras.utils.set_random_seed(7)
+    yield
+    keras.config.set_dtype_policy(policy)
+
+
+@pytest.fixture(params=["float32", "mixed_bfloat16", "mixed_float16"])
+def policy(request):
+    """Runs a test under each dtype policy, set globally."""
+    keras.config.set_dtype_policy(request.param)
+    return keras.config.dtype_policy()
+
+
+@pytest.fixture
+def small_model():
+    """A function that builds a small `Transformer` whose weights are all different."""
+    from keras_transformer import Transformer
+
+    def build(seed=0, **changes):
+        return randomise(Transformer(small_config(**changes)), seed)
+
+    return build

@@ -1,0 +1,77 @@
+"""Weights, sizes and tokens that the tests of the layers share."""
+
+import keras
+import numpy as np
+
+# Distinct sizes, so that no two axes can be exchanged unseen.
+B, H, K, KV, T, S, F, D = 2, 3, 5, 7, 11, 13, 17, 22
+
+
+def small_config(**changes):
+    """A `TransformerConfig` of distinct sizes; source and target differ in depth."""
+    from keras_transformer import TransformerConfig
+
+    fields = {
+        "vocab_size": 19,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "d_model": D,
+        "d_ff": F,
+        "num_heads": H,
+        "d_k": K,
+        "d_v": KV,
+        "max_length": 29,
+        "dropout": 0.0,
+    }
+    return TransformerConfig(**{**fields, **changes})
+
+
+def randomise(layer, seed=0):
+    """Gives every weight, biases and norms too, values that no other weight has."""
+    rng = np.random.default_rng(seed)
+    for weight in layer.weights:
+        values = rng.normal(size=weight.shape)
+        if weight.path.endswith(("kernel", "table", "positions")):
+            fan_in = weight.shape[0] if weight.path.endswith("kernel") else weight.shape[-1]
+            values /= fan_in**0.5
+        elif weight.path.endswith("gamma"):
+            values = 1 + 0.3 * values
+        else:
+            values *= 0.3
+        weight.assign(values)
+    return layer
+
+
+def weights_of(layer):
+    """Float64 weights by path, `self_attention/query/kernel`, the layer's own name left out."""
+    weights = {w.path.removeprefix(layer.name + "/"): w for w in layer.weights}
+    assert len(weights) == len(layer.weights), "two weights have one path"
+    return {path: weight.numpy().astype("float64") for path, weight in weights.items()}
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def random_mask(*shape, seed=0):
+    """About two thirds True, the first key always, so that no row is empty by accident."""
+    mask = np.random.default_rng(seed).random(shape) < 0.66
+    mask[..., 0] = True
+    return mask
+
+
+def sentences(lengths, vocab_size=19, pad_id=0, width=None, first=None, seed=0):
+    """Random tokens [B, width], `pad_id` after each sentence; `first` stands before each one."""
+    rng = np.random.default_rng(seed)
+    tokens = np.full((len(lengths), width or max(lengths)), pad_id, "int32")
+    words = [w for w in range(vocab_size) if w not in (0, 1, 2, 3, pad_id)]
+    for row, length in zip(tokens, lengths, strict=True):
+        row[:length] = rng.choice(words, length)
+        if first is not None:
+            row[0] = first
+    return tokens
+
+
+def to_numpy(tensor):
+    """Float64 copy of a tensor of any float dtype."""
+    return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")), "float64")

@@ -1,0 +1,36 @@
+import json
+
+import pytest
+
+from keras_transformer import Run, Transformer, TransformerConfig
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere is not a finished run: model\.keras is missing"):
+        Run(tmp_path / "nowhere").load_model()
+    with pytest.raises(ValueError, match=r"tokenizer\.model is missing.*keras-transformer train"):
+        Run(tmp_path).load_tokenizer()
+
+
+def test_a_damaged_model_is_named(tmp_path):
+    Run(tmp_path).model.write_bytes(b"PK\x03\x04 not a model")
+    with pytest.raises(ValueError, match=r"model\.keras cannot be read as a Keras model"):
+        Run(tmp_path).load_model()
+
+
+def test_a_model_comes_back_with_its_weights(tmp_path):
+    config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
+    model = Transformer(config)
+    model.save(Run(tmp_path).model)
+    loaded = Run(tmp_path).load_model()
+    assert loaded.config == config
+    for mine, theirs in zip(model.weights, loaded.weights, strict=True):
+        assert (mine.numpy() == theirs.numpy()).all()
+
+
+def test_metrics_are_added_and_replaced(tmp_path):
+    run = Run(tmp_path)
+    run.update_metrics(bleu=1.0, parameters=7)
+    run.update_metrics(bleu=2.0, chrf=3.0)
+    assert json.loads(run.metrics.read_text()) == {"bleu": 2.0, "parameters": 7, "chrf": 3.0}
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
