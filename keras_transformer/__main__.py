@@ -71,10 +71,7 @@ def evaluate(run, source, reference, split):
 
     if bool(source) != bool(reference):
         raise click.UsageError("--source and --reference go together.")
-    if source:
-        results = evaluate_files(run, source, reference)
-    else:
-        results = evaluate_split(run, split)
+    results = evaluate_files(run, source, reference) if source else evaluate_split(run, split)
     click.echo(json.dumps(results, indent=2, ensure_ascii=False))
 
 

@@ -36,12 +36,17 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
         scores = ops.cast(scores, "float32")
     if allowed is not None:
         scores = ops.where(allowed, scores, FORBIDDEN)
-    weights = ops.softmax(scores, axis=-1)  # [B, H, T, S]
+    weights = _softmax(scores)  # [B, H, T, S]
     if allowed is not None:
         weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
     weights = ops.cast(weights, value.dtype)
     dropped = weights if dropout is None else dropout(weights)
     return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
+
+
+def _softmax(scores):
+    # A single key is no mistake (an empty sentence is its end alone), but Keras warns of one.
+    return ops.ones_like(scores) if scores.shape[-1] == 1 else ops.softmax(scores, axis=-1)
 
 
 class MultiHeadAttention(CompositeLayer):

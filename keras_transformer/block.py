@@ -42,7 +42,7 @@ class Block(CompositeLayer):
     ):
         super().__init__(**kwargs)
         if norm not in NORMS:
-            raise ValueError(f"`norm` must be one of {', '.join(NORMS)}. Received: {norm!r}.")
+            raise ValueError(f"`norm` must be one of {', '.join(NORMS)}. Received: norm={norm!r}.")
         self.arguments = {
             "num_heads": num_heads,
             "d_ff": d_ff,

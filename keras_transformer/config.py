@@ -77,13 +77,13 @@ class TransformerConfig:
 
     def _check_sizes(self):
         for name in ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {getattr(self, name)}.")
+            value = getattr(self, name)
+            if value < 1:
+                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}.")
         for name in ("target_vocab_size", "num_decoder_layers", "d_k", "d_v"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1, or None. Received: {getattr(self, name)}."
-                )
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1, or None. Received: {name}={value}.")
         if self.d_model % self.num_heads and (self.d_k is None or self.d_v is None):
             raise ValueError(
                 "`d_model` must be divisible by `num_heads`, so that every head has the same "
@@ -96,9 +96,10 @@ class TransformerConfig:
                 f"and cosine. Received: d_model={self.d_model}."
             )
         for name in ("dropout", "attention_dropout", "activation_dropout"):
-            if not 0 <= getattr(self, name) < 1:
+            value = getattr(self, name)
+            if not 0 <= value < 1:
                 raise ValueError(
-                    f"`{name}` must be at least 0 and below 1. Received: {getattr(self, name)}."
+                    f"`{name}` must be at least 0 and below 1. Received: {name}={value}."
                 )
 
     def _check_choices(self):
@@ -106,7 +107,7 @@ class TransformerConfig:
             if getattr(self, name) not in choices:
                 raise ValueError(
                     f"`{name}` must be one of {', '.join(choices)}. "
-                    f"Received: {getattr(self, name)!r}."
+                    f"Received: {name}={getattr(self, name)!r}."
                 )
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
@@ -142,7 +143,9 @@ class TransformerConfig:
             ValueError: If there is no such preset or field.
         """
         if name not in PRESETS:
-            raise ValueError(f"`name` must be one of {', '.join(PRESETS)}. Received: {name!r}.")
+            raise ValueError(
+                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}."
+            )
         return cls.from_dict({**PRESETS[name], **changes})
 
     @classmethod

@@ -74,7 +74,7 @@ class PositionalEmbedding(keras.Layer):
         super().__init__(**kwargs)
         if position not in POSITIONS:
             raise ValueError(
-                f"`position` must be one of {', '.join(POSITIONS)}. Received: {position!r}."
+                f"`position` must be one of {', '.join(POSITIONS)}. Received: position={position!r}."
             )
         if position == "sinusoidal" and d_model % 2:
             raise ValueError(

@@ -1,8 +1,8 @@
 """Strings to token ids and back, inside the TensorFlow graph.
 
-The only module that imports `tensorflow_text`. What it puts into a graph is TensorFlow's own operations and
-the three that TensorFlow Serving and older releases of TensorFlow Text know: `SentencepieceOp`,
-`SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
+The only module that imports `tensorflow_text`. What it puts into a graph is TensorFlow's own
+operations and the three that TensorFlow Serving and older releases of TensorFlow Text know:
+`SentencepieceOp`, `SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
 """
 
 import os
@@ -30,7 +30,7 @@ class Tokenizer(tf.Module):
 
     Raises:
         TypeError: If `model` is not bytes.
-        ValueError: If `model` is not a SentencePiece model, or lacks one of the four special pieces.
+        ValueError: If `model` is not a SentencePiece model, or lacks a special piece.
 
     Example:
         tokenizer = Tokenizer.load("runs/demo/tokenizer.model")
@@ -106,8 +106,8 @@ class Tokenizer(tf.Module):
         """Joins pieces into strings.
 
         Call arguments:
-            tokens: Integers, [B, T], dense or ragged. In each row everything from the first `eos_id` on is
-                dropped, and so are `pad_id` and `bos_id` wherever they stand.
+            tokens: Integers, [B, T], dense or ragged. In each row everything from the first
+                `eos_id` on is dropped, and so are `pad_id` and `bos_id` wherever they stand.
 
         Returns:
             Strings, [B]. A row with nothing left gives the empty string.
@@ -136,14 +136,15 @@ def _read(model):
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(
-            "`model` must be a serialised SentencePiece model; this one is damaged or something else. "
-            f"Received: {len(model)} bytes."
+            "`model` must be a serialised SentencePiece model; this one is damaged or something "
+            f"else. Received: {len(model)} bytes."
         ) from error
     pieces = {"pad": processor.pad_id(), "bos": processor.bos_id(), "eos": processor.eos_id()}
     missing = [name for name, piece in pieces.items() if piece < 0]
     if missing:
         raise ValueError(
-            "`model` must define the special pieces pad, unk, bos and eos. Received: a SentencePiece "
-            f"model of {processor.vocab_size()} pieces without {' and '.join(missing)}."
+            "`model` must define the special pieces pad, unk, bos and eos. Received: a "
+            f"SentencePiece model of {processor.vocab_size()} pieces without "
+            f"{' and '.join(missing)}."
         )
     return processor

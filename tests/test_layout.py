@@ -12,7 +12,7 @@ DOORS = {
     "tensorflow_text": {"keras_transformer/tokenizer.py"},
     "tensorflow_datasets": {"training/sources/cldr.py", "training/sources/tfds.py"},
     "sacrebleu": {"training/evaluate.py"},
-    "sentencepiece": {"training/vocabulary.py"},
+    "sentencepiece": {"training/vocabulary.py", "keras_transformer/tokenizer.py"},
     "matplotlib": {"training/picture.py"},
     "ai_edge_litert": {"export/loaded.py"},
 }

@@ -1,0 +1,294 @@
+"""The Transformer a second time: float64 NumPy and plain loops, written from the paper.
+
+Nothing here is shared with the package. A function takes its weights as a dict of arrays whose keys
+are the names of sublayers, `self_attention/query/kernel`, and its masks as arrays of booleans where
+True means "may attend". Sizes: B batch, T target or query, S source or key, D d_model, H heads.
+"""
+
+import math
+
+import numpy as np
+
+
+def scope(weights, name):
+    """The weights below sublayer `name`, with that part of their keys removed."""
+    found = {key[len(name) + 1 :]: w for key, w in weights.items() if key.startswith(name + "/")}
+    if not found:
+        raise KeyError(f"no weight below {name!r} in {sorted(weights)}")
+    return found
+
+
+def softmax(scores):
+    """Softmax of one row of numbers; a row of nothing but -inf has no weights at all."""
+    if np.all(scores == -np.inf):
+        return np.zeros_like(scores)
+    exponentials = np.exp(scores - scores.max())
+    return exponentials / exponentials.sum()
+
+
+def attention(query, key, value, allowed):
+    """Eq. 1, one query of one head at a time. Returns [B, T, H, Kv] and weights [B, H, T, S]."""
+    batch, targets, heads, d_k = query.shape
+    sources = key.shape[1]
+    out = np.zeros((batch, targets, heads, value.shape[-1]))
+    weights = np.zeros((batch, heads, targets, sources))
+    for b, t, h in np.ndindex(batch, targets, heads):
+        scores = np.array([query[b, t, h] @ key[b, s, h] for s in range(sources)]) / d_k**0.5
+        scores[~allowed[b, t]] = -np.inf
+        weights[b, h, t] = softmax(scores)
+        for s in range(sources):
+            out[b, t, h] += weights[b, h, t, s] * value[b, s, h]
+    return out, weights
+
+
+def dense(weights, x):
+    return x @ weights["kernel"] + weights.get("bias", 0.0)
+
+
+def split_heads(x, num_heads):
+    """[B, T, H*K] to [B, T, H, K]: head h owns the h-th run of K neighbouring features."""
+    size = x.shape[-1] // num_heads
+    return np.stack([x[..., h * size : (h + 1) * size] for h in range(num_heads)], axis=2)
+
+
+def multi_head(weights, x, memory, allowed, num_heads):
+    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`."""
+    query = split_heads(dense(scope(weights, "query"), x), num_heads)
+    key = split_heads(dense(scope(weights, "key"), memory), num_heads)
+    value = split_heads(dense(scope(weights, "value"), memory), num_heads)
+    heads, attended = attention(query, key, value, allowed)
+    concatenated = np.concatenate([heads[:, :, h] for h in range(num_heads)], axis=-1)
+    return dense(scope(weights, "output"), concatenated), attended
+
+
+def activate(x, activation):
+    if activation == "relu":
+        return np.where(x > 0, x, 0.0)
+    if activation == "silu":
+        return x / (1 + np.exp(-x))
+    if activation == "gelu":
+        return np.vectorize(lambda z: z * 0.5 * (1 + math.erf(z / 2**0.5)))(x)
+    raise ValueError(activation)
+
+
+def feed_forward(weights, x, activation="relu"):
+    """Eq. 2: `max(0, x W_1 + b_1) W_2 + b_2`."""
+    return dense(scope(weights, "outer"), activate(dense(scope(weights, "inner"), x), activation))
+
+
+def layer_norm(weights, x, epsilon=1e-6):
+    out = np.zeros_like(x)
+    for b, t in np.ndindex(x.shape[:2]):
+        row = x[b, t]
+        variance = ((row - row.mean()) ** 2).mean()
+        out[b, t] = (row - row.mean()) / (variance + epsilon) ** 0.5
+    return out * weights["gamma"] + weights["beta"]
+
+
+def sinusoids(length, d_model):
+    """Section 3.5, one number at a time: sine at even features, cosine at odd ones."""
+    table = np.zeros((length, d_model))
+    for position, feature in np.ndindex(length, d_model):
+        i = feature // 2
+        angle = position / 10000 ** (2 * i / d_model)
+        table[position, feature] = math.sin(angle) if feature % 2 == 0 else math.cos(angle)
+    return table
+
+
+def embedding(weights, tokens, position="sinusoidal", start=0):
+    """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position."""
+    table = weights["table"]
+    d_model = table.shape[1]
+    out = np.zeros((*tokens.shape, d_model))
+    length = start + tokens.shape[1]
+    if position == "sinusoidal":
+        positions = sinusoids(length, d_model)
+    elif position == "learned":
+        positions = weights["positions"]
+    else:
+        positions = np.zeros((length, d_model))
+    for b, t in np.ndindex(tokens.shape):
+        out[b, t] = table[tokens[b, t]] * d_model**0.5 + positions[start + t]
+    return out
+
+
+def residual(weights, name, x, sublayer, norm, epsilon):
+    """Section 3.1, `LayerNorm(x + Sublayer(x))`; pre-norm is `x + Sublayer(LayerNorm(x))`."""
+    norm_weights = scope(weights, name + "_norm")
+    if norm == "post":
+        return layer_norm(norm_weights, x + sublayer(x), epsilon)
+    return x + sublayer(layer_norm(norm_weights, x, epsilon))
+
+
+def encoder_block(
+    weights, x, allowed, num_heads, activation="relu", norm="post", epsilon=1e-6, record=None
+):
+    """Figure 1, left. `allowed` is [B, S, S]; attention weights go into the dict `record`."""
+    record = {} if record is None else record
+
+    def self_attention(x):
+        out, record["self_attention"] = multi_head(
+            scope(weights, "self_attention"), x, x, allowed, num_heads
+        )
+        return out
+
+    def position_wise(x):
+        return feed_forward(scope(weights, "feed_forward"), x, activation)
+
+    x = residual(weights, "self_attention", x, self_attention, norm, epsilon)
+    return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
+
+
+def decoder_block(
+    weights,
+    x,
+    memory,
+    allowed,
+    memory_allowed,
+    num_heads,
+    activation="relu",
+    norm="post",
+    epsilon=1e-6,
+    record=None,
+):
+    """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S]."""
+    record = {} if record is None else record
+    length = x.shape[1]
+    causal = np.array([[s <= t for s in range(length)] for t in range(length)])
+
+    def self_attention(x):
+        out, record["self_attention"] = multi_head(
+            scope(weights, "self_attention"), x, x, allowed & causal, num_heads
+        )
+        return out
+
+    def cross_attention(x):
+        out, record["cross_attention"] = multi_head(
+            scope(weights, "cross_attention"), x, memory, memory_allowed, num_heads
+        )
+        return out
+
+    def position_wise(x):
+        return feed_forward(scope(weights, "feed_forward"), x, activation)
+
+    x = residual(weights, "self_attention", x, self_attention, norm, epsilon)
+    x = residual(weights, "cross_attention", x, cross_attention, norm, epsilon)
+    return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
+
+
+def encoder(weights, x, allowed, num_layers, num_heads, norm="post", record=None, **options):
+    record = {} if record is None else record
+    for n in range(num_layers):
+        inner = record[f"block_{n}"] = {}
+        block = scope(weights, f"block_{n}")
+        x = encoder_block(block, x, allowed, num_heads, norm=norm, record=inner, **options)
+    if norm == "pre":
+        x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
+    return x
+
+
+def decoder(
+    weights,
+    x,
+    memory,
+    allowed,
+    memory_allowed,
+    num_layers,
+    num_heads,
+    norm="post",
+    record=None,
+    **options,
+):
+    record = {} if record is None else record
+    for n in range(num_layers):
+        x = decoder_block(
+            scope(weights, f"block_{n}"),
+            x,
+            memory,
+            allowed,
+            memory_allowed,
+            num_heads,
+            norm=norm,
+            record=record.setdefault(f"block_{n}", {}),
+            **options,
+        )
+    if norm == "pre":
+        x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
+    return x
+
+
+def everyone(queries, keys_allowed):
+    """[B, S] of allowed keys to [B, T, S]: the same keys for each of `queries` queries."""
+    return np.stack([keys_allowed] * queries, axis=1)
+
+
+def embedding_scopes(weights, tie):
+    """The weights of the source embedding, the target embedding and the output projection."""
+    if tie == "all":
+        shared = scope(weights, "embedding")
+        return shared, shared, shared["table"].T
+    source, target = scope(weights, "source_embedding"), scope(weights, "target_embedding")
+    if tie == "target":
+        return source, target, target["table"].T
+    return source, target, scope(weights, "output")["kernel"]
+
+
+def transformer(weights, config, source, target, record=None):
+    """Figure 1 as a whole: logits [B, T, V] before the softmax."""
+    record = {} if record is None else record
+    source_weights, target_weights, projection = embedding_scopes(weights, config.tie)
+    options = {
+        "num_heads": config.num_heads,
+        "activation": config.activation,
+        "norm": config.norm,
+        "epsilon": config.layer_norm_epsilon,
+    }
+    memory = encoder(
+        scope(weights, "encoder"),
+        embedding(source_weights, source, config.position),
+        everyone(source.shape[1], source != config.pad_id),
+        config.num_layers,
+        record=record.setdefault("encoder", {}),
+        **options,
+    )
+    x = decoder(
+        scope(weights, "decoder"),
+        embedding(target_weights, target, config.position),
+        memory,
+        # Padding stands behind a target, where causality hides it from every real position.
+        everyone(target.shape[1], np.ones(target.shape, bool)),
+        everyone(target.shape[1], source != config.pad_id),
+        config.num_decoder_layers or config.num_layers,
+        record=record.setdefault("decoder", {}),
+        **options,
+    )
+    return x @ projection
+
+
+def greedy(logits_of, source, max_length, bos_id, eos_id, pad_id):
+    """Greedy decoding without a cache: every step runs the whole model over all that was said.
+
+    `logits_of(source, target)` gives [B, T, V]. Returns tokens [B, max_length] and the sum of the
+    log-probabilities of each sentence's tokens, its eos included.
+    """
+    batch = len(source)
+    said = [[bos_id] for _ in range(batch)]
+    scores = np.zeros(batch)
+    ended = [False] * batch
+    for _ in range(max_length):
+        logits = np.asarray(logits_of(source, np.array(said, "int32")), "float64")
+        for b in range(batch):
+            row = logits[b, -1]
+            best = int(np.argmax(row))
+            if ended[b]:
+                said[b].append(pad_id)
+                continue
+            scores[b] += row[best] - row.max() - math.log(np.exp(row - row.max()).sum())
+            said[b].append(best)
+            ended[b] = best == eos_id
+        if all(ended):
+            break
+    tokens = np.full((batch, max_length), pad_id)
+    for b in range(batch):
+        tokens[b, : len(said[b]) - 1] = said[b][1:]
+    return tokens, scores

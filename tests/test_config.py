@@ -1,0 +1,241 @@
+"""TransformerConfig: Table 3 as presets, the number of parameters it implies, error messages."""
+
+import dataclasses
+import functools
+import math
+
+import keras
+import pytest
+from support import small_config
+
+from keras_transformer import PRESETS, Transformer, TransformerConfig
+
+# Table 3, column "params", in millions. Rows A, D and E print none: the base model's 65 holds.
+TABLE_3 = {
+    "base": 65,
+    "b_d_k_16": 58,
+    "b_d_k_32": 60,
+    "c_layers_2": 36,
+    "c_layers_4": 50,
+    "c_layers_8": 80,
+    "c_d_model_256": 28,
+    "c_d_model_1024": 168,
+    "c_d_ff_1024": 53,
+    "c_d_ff_4096": 90,
+    "big": 213,
+}
+
+# Table 3, all other columns of every row: N, d_model, d_ff, h, d_k, d_v, dropout.
+ROWS = {
+    "base": (6, 512, 2048, 8, 64, 64, 0.1),
+    "a_heads_1": (6, 512, 2048, 1, 512, 512, 0.1),
+    "a_heads_4": (6, 512, 2048, 4, 128, 128, 0.1),
+    "a_heads_16": (6, 512, 2048, 16, 32, 32, 0.1),
+    "a_heads_32": (6, 512, 2048, 32, 16, 16, 0.1),
+    "b_d_k_16": (6, 512, 2048, 8, 16, 64, 0.1),
+    "b_d_k_32": (6, 512, 2048, 8, 32, 64, 0.1),
+    "c_layers_2": (2, 512, 2048, 8, 64, 64, 0.1),
+    "c_layers_4": (4, 512, 2048, 8, 64, 64, 0.1),
+    "c_layers_8": (8, 512, 2048, 8, 64, 64, 0.1),
+    "c_d_model_256": (6, 256, 2048, 8, 32, 32, 0.1),
+    "c_d_model_1024": (6, 1024, 2048, 8, 128, 128, 0.1),
+    "c_d_ff_1024": (6, 512, 1024, 8, 64, 64, 0.1),
+    "c_d_ff_4096": (6, 512, 4096, 8, 64, 64, 0.1),
+    "d_dropout_0.0": (6, 512, 2048, 8, 64, 64, 0.0),
+    "d_dropout_0.2": (6, 512, 2048, 8, 64, 64, 0.2),
+    "d_label_smoothing_0.0": (6, 512, 2048, 8, 64, 64, 0.1),
+    "d_label_smoothing_0.2": (6, 512, 2048, 8, 64, 64, 0.1),
+    "e_learned_positions": (6, 512, 2048, 8, 64, 64, 0.1),
+    "big": (6, 1024, 4096, 16, 64, 64, 0.3),
+}
+
+
+def parameters_of(name, vocab_size):
+    """Parameters by hand: one shared matrix, attention without biases, Eq. 2 with both of its."""
+    layers, d_model, d_ff, heads, d_k, d_v, _ = ROWS[name]
+    attention = 2 * d_model * heads * d_k + 2 * d_model * heads * d_v
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norm = 2 * d_model
+    encoder_block = attention + feed_forward + 2 * norm
+    decoder_block = 2 * attention + feed_forward + 3 * norm
+    positions = 512 * d_model if name == "e_learned_positions" else 0
+    return vocab_size * d_model + positions + layers * (encoder_block + decoder_block)
+
+
+def vocabularies_implied_by(name):
+    """The smallest and the largest vocabulary with which a row rounds to its printed millions."""
+    smallest = next(
+        v for v in range(10**5) if parameters_of(name, v) >= (TABLE_3[name] - 0.5) * 1e6
+    )
+    largest = next(v for v in range(10**5) if parameters_of(name, v) >= (TABLE_3[name] + 0.5) * 1e6)
+    return smallest, largest - 1
+
+
+def test_every_row_of_table_3_has_a_preset():
+    assert set(PRESETS) == {*ROWS, "tiny"}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_preset_has_the_row_s_values(name):
+    config = TransformerConfig.preset(name)
+    d_k = config.d_k or config.d_model // config.num_heads
+    d_v = config.d_v or config.d_model // config.num_heads
+    row = (config.num_layers, config.d_model, config.d_ff, config.num_heads, d_k, d_v)
+    assert (*row, config.dropout) == ROWS[name]
+    assert config.num_decoder_layers in (None, config.num_layers)
+    assert config.position == ("learned" if name == "e_learned_positions" else "sinusoidal")
+    assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
+
+
+@functools.cache
+def count_parameters(config):
+    """Builds the model in full, once for each of the rows D that differ from base in nothing."""
+    return Transformer(config).count_params()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_number_of_parameters(name, monkeypatch):
+    for initializer in (keras.initializers.GlorotUniform, keras.initializers.RandomNormal):
+        # Zeros instead of hundreds of millions of random numbers that nobody looks at.
+        monkeypatch.setattr(
+            initializer, "__call__", lambda self, shape, dtype=None: keras.ops.zeros(shape, dtype)
+        )
+    config = TransformerConfig.preset(name, vocab_size=41_100)
+    counted = count_parameters(dataclasses.replace(config, dropout=0.0))
+    assert counted == parameters_of(name, 41_100)
+
+
+def test_number_of_parameters_printed_in_table_3():
+    """The paper never says how large its vocabulary was; "about 37000" it says in section 5.1.
+
+    Its Table 3 does: with one shared matrix each row's millions imply an interval. All rows but the
+    last share the vocabularies 41,004 to 41,208 (41,000 would miss only d_ff = 1024: 52.498 million),
+    and 37,000 fits none of them (the base model would print 63). The last row, big, implies 35,368
+    to 36,344 and would print 218 with the others' vocabulary: the paper does not agree with itself.
+    """
+    implied = {name: vocabularies_implied_by(name) for name in TABLE_3}
+    assert implied == {
+        "base": (39_841, 41_793),
+        "b_d_k_16": (39_993, 41_945),
+        "b_d_k_32": (39_291, 41_244),
+        "c_layers_2": (40_624, 42_577),
+        "c_layers_4": (39_256, 41_208),
+        "c_layers_8": (40_426, 42_378),
+        "c_d_model_256": (39_670, 43_576),
+        "c_d_model_1024": (40_599, 41_574),
+        "c_d_ff_1024": (41_004, 42_956),
+        "c_d_ff_4096": (39_469, 41_421),
+        "big": (35_368, 36_344),
+    }
+    others = [interval for name, interval in implied.items() if name != "big"]
+    assert max(low for low, _ in others) == 41_004
+    assert min(high for _, high in others) == 41_208
+    for name, millions in TABLE_3.items():
+        vocab_size = 36_000 if name == "big" else 41_100
+        assert math.floor(parameters_of(name, vocab_size) / 1e6 + 0.5) == millions
+
+
+@pytest.mark.parametrize("tie", ["all", "target", "none"])
+def test_number_of_parameters_of_tied_and_untied_weights(tie):
+    """Three matrices [V, D] that are one, two or three."""
+    whole = Transformer(small_config(tie="all")).count_params()
+    matrices = {"all": 1, "target": 2, "none": 3}[tie]
+    model = Transformer(small_config(tie=tie))
+    assert model.count_params() == whole + (matrices - 1) * 19 * 22
+
+
+def test_a_preset_with_changes():
+    config = TransformerConfig.preset("big", vocab_size=99, dropout=0.1)
+    assert (config.vocab_size, config.dropout, config.d_model) == (99, 0.1, 1024)
+
+
+def test_dictionary_round_trip():
+    config = small_config(norm="pre", position="learned", tie="target", target_vocab_size=23)
+    fields = config.to_dict()
+    assert TransformerConfig.from_dict(fields) == config
+    assert set(map(type, fields.values())) <= {int, float, str, bool, type(None)}
+    assert fields["target_vocab_size"] == config.output_size == 23
+    assert small_config().output_size == 19
+
+
+def test_a_config_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        small_config().d_model = 1
+
+
+@pytest.mark.parametrize(
+    "name", ["vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_length"]
+)
+def test_sizes_must_be_positive(name):
+    with pytest.raises(ValueError, match=rf"`{name}` must be at least 1\. Received: {name}=0\."):
+        small_config(**{name: 0})
+
+
+@pytest.mark.parametrize("name", ["target_vocab_size", "num_decoder_layers", "d_k", "d_v"])
+def test_sizes_with_a_default_must_be_positive(name):
+    message = rf"`{name}` must be at least 1, or None\. Received: {name}=0\."
+    with pytest.raises(ValueError, match=message):
+        small_config(**{name: 0}, tie="none")
+
+
+def test_heads_must_divide_the_width():
+    message = r"`d_model` must be divisible by `num_heads`.*Received: d_model=22, num_heads=3"
+    with pytest.raises(ValueError, match=message):
+        small_config(d_k=None)
+    with pytest.raises(ValueError, match=message):
+        small_config(d_v=None)
+
+
+def test_an_odd_width_has_no_sinusoids():
+    with pytest.raises(ValueError, match=r"`d_model` must be even .*Received: d_model=21"):
+        small_config(d_model=21)
+    assert small_config(d_model=21, position="learned").d_model == 21
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1, 1.5])
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_rates_lie_in_0_to_1(name, rate):
+    message = rf"`{name}` must be at least 0 and below 1\. Received: {name}={rate}\."
+    with pytest.raises(ValueError, match=message):
+        small_config(**{name: rate})
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("norm", "post, pre"),
+        ("position", "sinusoidal, learned, none"),
+        ("tie", "all, target, none"),
+    ],
+)
+def test_choices_are_named(name, choices):
+    message = rf"`{name}` must be one of {choices}\. Received: {name}='other'\."
+    with pytest.raises(ValueError, match=message):
+        small_config(**{name: "other"})
+
+
+def test_one_matrix_needs_one_vocabulary():
+    message = r"`tie='all'` needs one vocabulary.*Received: vocab_size=19, target_vocab_size=23"
+    with pytest.raises(ValueError, match=message):
+        small_config(target_vocab_size=23)
+
+
+@pytest.mark.parametrize(
+    "ids", [{"pad_id": 19}, {"bos_id": -1}, {"eos_id": 19}, {"pad_id": 3, "eos_id": 3}]
+)
+def test_special_tokens_lie_in_the_vocabulary(ids):
+    message = r"`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary.*Received: pad_id="
+    with pytest.raises(ValueError, match=message):
+        small_config(**ids)
+
+
+def test_an_unknown_preset_names_the_known_ones():
+    with pytest.raises(
+        ValueError, match=r"`name` must be one of base, .*big, tiny\. Received: name='huge'"
+    ):
+        TransformerConfig.preset("huge")
+
+
+def test_an_unknown_field_names_the_known_ones():
+    with pytest.raises(ValueError, match=r"fields vocab_size, .*Received: depth"):
+        TransformerConfig.preset("base", depth=3)

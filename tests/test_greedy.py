@@ -1,0 +1,259 @@
+"""Greedy decoding: cached = uncached, alone = in a batch, eager = compiled, and when it stops."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from support import sentences, small_config, weights_of
+
+from keras_transformer import Transformer, greedy_decode
+
+LIMIT = 17
+SCORES = {"rtol": 0, "atol": 1e-4}
+VARIANTS = {
+    "paper": {},
+    "untied_pre_norm_learned": {
+        "norm": "pre",
+        "tie": "none",
+        "position": "learned",
+        "attention_bias": True,
+    },
+}
+
+
+def digits_to_reverse(count, seed):
+    """Sources of 1 to 12 words and eos, decoder inputs and labels of the words in reverse."""
+    rng = np.random.default_rng(seed)
+    source, target, labels = np.zeros((3, count, 13), "int32")
+    for row in range(count):
+        length = rng.integers(1, 13)
+        words = rng.integers(4, 19, length)
+        source[row, : length + 1] = [*words, 3]
+        target[row, : length + 1] = [2, *words[::-1]]
+        labels[row, : length + 1] = [*words[::-1], 3]
+    return source, target, labels
+
+
+@functools.cache
+def half_trained(variant):
+    """A model that says something else to every source and ends every sentence, mostly.
+
+    Random weights do not do: they repeat one token for ever. A few seconds of reversing do.
+    """
+    keras.utils.set_random_seed(7)
+    model = Transformer(small_config(num_layers=1, num_decoder_layers=2, **VARIANTS[variant]))
+    source, target, labels = digits_to_reverse(64 * 100, seed=0)
+    model.compile(
+        keras.optimizers.Adam(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    model.fit(
+        {"source": source, "target": target},
+        labels,
+        sample_weight=(labels != 0).astype("float32"),
+        batch_size=64,
+        verbose=0,
+    )
+    return model
+
+
+def sources():
+    return digits_to_reverse(7, seed=1)[0]
+
+
+def lengths(tokens):
+    """Tokens said to each sentence, eos included."""
+    return [int((row != 0).sum()) for row in np.asarray(tokens)]
+
+
+def as_function(function):
+    """Traced once for all batches and lengths: cheaper than running eagerly many times."""
+    tokens = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(function, input_signature=[tokens] * function.__code__.co_argcount)
+
+
+@functools.cache
+def decoder_of(model, limit):
+    return as_function(lambda source: greedy_decode(model, source, limit))
+
+
+@functools.cache
+def logits_of(model):
+    """Logits of the whole target at once: what decoding without a cache looks at."""
+    return as_function(lambda source, target: model({"source": source, "target": target}))
+
+
+def decode(model, source, limit=LIMIT):
+    tokens, scores = decoder_of(model, limit)(source)
+    return tokens.numpy(), scores.numpy()
+
+
+def decode_eagerly(model, source, limit=LIMIT):
+    """For models that decode once: tracing would take longer."""
+    tokens, scores = greedy_decode(model, source, limit)
+    return tokens.numpy(), scores.numpy()
+
+
+def uncached(logits, config, source, limit=LIMIT):
+    return reference.greedy(
+        logits, source, limit, bos_id=config.bos_id, eos_id=config.eos_id, pad_id=config.pad_id
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cached_is_uncached(variant):
+    """The cache against the model itself, which sees every prefix anew."""
+    model, source = half_trained(variant), sources()
+    expected, expected_scores = uncached(logits_of(model), model.config, source)
+    assert len(set(lengths(expected))) > 3, "sentences of one length would show little"
+    tokens, scores = decode(model, source)
+    assert (tokens.dtype, scores.dtype) == ("int32", "float32")
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cached_is_the_uncached_reference(variant):
+    model, source = half_trained(variant), sources()[:3]
+    logits = functools.partial(reference.transformer, weights_of(model), model.config)
+    expected, expected_scores = uncached(logits, model.config, source)
+    tokens, scores = decode(model, source)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
+    """Whatever its neighbours, the order of the batch and the padding behind it."""
+    model, source = half_trained("paper"), sources()
+    tokens, scores = decode(model, source)
+    for b, row in enumerate(source):
+        alone, score = decode(model, row[None, row != 0])
+        np.testing.assert_array_equal(alone[0], tokens[b])
+        np.testing.assert_allclose(score[0], scores[b], **SCORES)
+    backwards, backward_scores = decode(model, np.pad(source, [(0, 0), (0, 6)])[::-1])
+    np.testing.assert_array_equal(backwards[::-1], tokens)
+    np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
+
+
+def test_nothing_but_padding_follows_eos():
+    tokens, _ = decode(half_trained("paper"), sources())
+    for row, length in zip(tokens, lengths(tokens), strict=True):
+        assert np.all(row[:length] != 0)
+        assert np.all(row[length:] == 0)
+        assert length == LIMIT or list(np.flatnonzero(row == 3)) == [length - 1]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_loop_stops_when_every_sentence_has_ended(compiled, monkeypatch):
+    """Counts how often the decoder's feed-forward runs: once for each token of the longest."""
+    model, source = half_trained("paper"), sources()
+    expected = np.array(lengths(decode(model, source)[0]))
+    source, expected = source[expected < LIMIT], expected[expected < LIMIT]
+    inner = model.decoder.blocks[0].feed_forward.inner
+    original, calls = inner.activation, []
+
+    def counting(x):
+        return tf.ensure_shape(
+            tf.py_function(lambda x: calls.append(1) or original(x), [x], x.dtype), x.shape
+        )
+
+    monkeypatch.setattr(inner, "activation", counting)
+
+    def decoder(source):
+        return greedy_decode(model, source, LIMIT)
+
+    decoder = as_function(decoder) if compiled else decoder
+    for chosen in (slice(None), [np.argmin(expected)]):
+        calls.clear()
+        tokens, _ = decoder(source[chosen])
+        assert len(calls) == max(lengths(tokens)) == max(expected[chosen])
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_max_length_cuts_and_changes_nothing_before_the_cut(limit):
+    model, source = half_trained("paper"), sources()
+    whole, _ = decode(model, source)
+    cut, scores = decode(model, source, limit)
+    np.testing.assert_array_equal(cut, whole[:, :limit])
+    assert np.any(cut[:, -1] > 3), "a sentence that the limit cuts has no eos"
+    expected, expected_scores = uncached(logits_of(model), model.config, source, limit)
+    np.testing.assert_array_equal(cut, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_max_length_is_the_config_s_by_default():
+    model, source = half_trained("paper"), sources()
+    tokens, scores = greedy_decode(model, source)
+    assert tokens.shape == (7, model.config.max_length)
+    expected, expected_scores = decode(model, source, model.config.max_length)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_is_eager(variant, jit_compile):
+    model, source = half_trained(variant), sources()
+    expected, expected_scores = greedy_decode(model, source, LIMIT)
+    compiled = tf.function(
+        lambda source: greedy_decode(model, source, LIMIT), jit_compile=jit_compile
+    )
+    for decoder in [compiled] if jit_compile else [compiled, decoder_of(model, LIMIT)]:
+        tokens, scores = decoder(tf.constant(source))
+        np.testing.assert_array_equal(tokens, expected)
+        np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_another_pad_id(small_model):
+    model = small_model(num_layers=1, num_decoder_layers=2, pad_id=7)
+    source = sentences([13, 6, 1, 9, 4, 11, 8], pad_id=7)
+    expected, expected_scores = uncached(logits_of(model), model.config, source)
+    assert np.any(expected == 7)
+    tokens, scores = decode_eagerly(model, source)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_another_bos_and_eos():
+    """The same weights; the tokens that begin and end a sentence are the config's, not constants."""
+    trained = half_trained("paper")
+    other = Transformer(small_config(num_layers=1, num_decoder_layers=2, bos_id=9, eos_id=8))
+    other.set_weights(trained.get_weights())
+    source = sources()
+    expected, expected_scores = uncached(logits_of(trained), other.config, source)
+    tokens, scores = decode_eagerly(other, source)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_decoding_drops_nothing(small_model):
+    source = sentences([13, 6, 1])
+    expected, expected_scores = decode_eagerly(small_model(), source)
+    dropping = small_model(dropout=0.4, attention_dropout=0.4, activation_dropout=0.4)
+    tokens, scores = decode_eagerly(dropping, source)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_array_equal(scores, expected_scores)
+
+
+def test_an_empty_source_stays_finite(policy, small_model):
+    """Nothing to attend to: some sentence comes out, and its neighbour does not notice."""
+    model = small_model()
+    source = sentences([13, 6])
+    expected, _ = decode_eagerly(model, source)
+    source[1] = 0
+    tokens, scores = decode_eagerly(model, source)
+    assert (tokens.dtype, scores.dtype) == ("int32", "float32")
+    assert np.all(np.isfinite(scores))
+    assert np.all((tokens >= 0) & (tokens < 19))
+    np.testing.assert_array_equal(tokens[0], expected[0])
+
+
+@pytest.mark.parametrize("limit", [0, 30])
+def test_max_length_must_fit_the_model(small_model, limit):
+    message = rf"`max_length` must be between 1 and the model's 29\. Received: max_length={limit}\."
+    with pytest.raises(ValueError, match=message):
+        greedy_decode(small_model(), sentences([3]), limit)
