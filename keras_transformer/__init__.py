@@ -12,55 +12,49 @@ Masks are boolean tensors and `True` means "may attend".
 """
 
 import importlib
-
-from keras_transformer.attention import (
-    MultiHeadCrossAttention,
-    MultiHeadSelfAttention,
-    dot_product_attention,
-)
-from keras_transformer.config import PRESETS, TransformerConfig
-from keras_transformer.decoder import Decoder, DecoderBlock
-from keras_transformer.decoding import greedy_decode
-from keras_transformer.embedding import PositionalEmbedding, sinusoids
-from keras_transformer.encoder import Encoder, EncoderBlock
-from keras_transformer.feed_forward import FeedForward
-from keras_transformer.masks import PaddingMask, causal_mask, padding_mask
-from keras_transformer.model import Transformer
+import pathlib
+import sys
 
 __version__ = "0.1.0"
 
-# Loaded on first use: the layers alone need neither tensorflow-text nor a tokenizer.
-_LAZY = {
-    "Run": "keras_transformer.run",
-    "Tokenizer": "keras_transformer.tokenizer",
-    "Translator": "keras_transformer.translator",
+# Where each public name is defined, in the order of the paper.
+_MODULES = {
+    "config": ("PRESETS", "TransformerConfig"),
+    "masks": ("PaddingMask", "causal_mask", "padding_mask"),
+    "attention": (
+        "MultiHeadCrossAttention",
+        "MultiHeadSelfAttention",
+        "dot_product_attention",
+    ),
+    "feed_forward": ("FeedForward",),
+    "embedding": ("PositionalEmbedding", "sinusoids"),
+    "encoder": ("Encoder", "EncoderBlock"),
+    "decoder": ("Decoder", "DecoderBlock"),
+    "model": ("Transformer",),
+    "decoding": ("greedy_decode",),
+    "tokenizer": ("Tokenizer",),
+    "translator": ("Translator",),
+    "run": ("Run",),
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [
-    "PRESETS",
-    "Decoder",
-    "DecoderBlock",
-    "Encoder",
-    "EncoderBlock",
-    "FeedForward",
-    "MultiHeadCrossAttention",
-    "MultiHeadSelfAttention",
-    "PaddingMask",
-    "PositionalEmbedding",
-    "Run",
-    "Tokenizer",
-    "Transformer",
-    "TransformerConfig",
-    "Translator",
-    "causal_mask",
-    "dot_product_attention",
-    "greedy_decode",
-    "padding_mask",
-    "sinusoids",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name):
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
+# Importing the package registers the layers with Keras, so that `keras.saving.load_model` knows
+# them. Only the command (`keras-transformer`, or `python -m`) waits until it needs TensorFlow:
+# `--help` would take seconds otherwise.
+if sys.argv[:1] != ["-m"] and pathlib.Path(*sys.argv[:1]).stem != "keras-transformer":
+    importlib.import_module(f"{__name__}.model")

@@ -1,26 +1,34 @@
 """The command line: the one place that knows the layers, training and export.
 
-TensorFlow is imported inside the commands, so that `--help` answers at once.
+TensorFlow is imported by the commands that need it, so that `--help` answers at once.
 """
 
+import importlib
 import json
 import os
 import pathlib
 import sys
+import tempfile
 
 import click
-
-# TensorFlow's remarks about instruction sets and missing GPUs are no news to whoever translates.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 
 
+class Command(click.Command):
+    """A command that needs TensorFlow."""
+
+    def invoke(self, context):  # noqa: D102
+        _start_tensorflow()
+        return super().invoke(context)
+
+
 class Commands(click.Group):
     """Turns errors about the user's input into one line; `--traceback` shows where they rose."""
+
+    command_class = Command
 
     def invoke(self, context):  # noqa: D102
         try:
@@ -85,12 +93,12 @@ def translate(model, batch_size):
     """
     from keras_transformer.streaming import translate_stream
 
-    source = click.get_binary_stream("stdin")
+    source = sys.stdin.buffer
     window = 1 if source.isatty() else 2048
     translate_stream(
         _open_model(model),
         source,
-        click.get_binary_stream("stdout"),
+        sys.stdout.buffer,
         lambda line: click.echo(f"Warning: {line}", err=True),
         batch_size=batch_size,
         window=window,
@@ -110,7 +118,13 @@ def picture(run, sentence, output):
     click.echo(output)
 
 
-@cli.group()
+class Exports(click.Group):
+    """The commands below `export`."""
+
+    command_class = Command
+
+
+@cli.group(cls=Exports)
 def export():
     """Write a run in a form that needs none of this package."""
 
@@ -187,6 +201,30 @@ def _open_model(path):
     if any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb")):
         return SavedModelTranslator(path)
     return Translator.from_run(path)
+
+
+def _start_tensorflow():
+    """Imports TensorFlow without its remarks on stderr, which no log level stops any more.
+
+    Who sets `TF_CPP_MIN_LOG_LEVEL` sees them, and so does who meets an error on the way.
+    """
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as remarks:
+        os.dup2(remarks.fileno(), 2)
+        try:
+            importlib.import_module("keras_transformer.model")  # registers the layers
+            importlib.import_module("tensorflow").config.list_physical_devices()
+        except BaseException:
+            remarks.seek(0)
+            os.write(stderr, remarks.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def main():

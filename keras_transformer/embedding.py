@@ -102,10 +102,14 @@ class PositionalEmbedding(keras.Layer):
     def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
         if reverse:
             return ops.einsum("BTD,VD->BTV", inputs, self.table)  # [B, T, V]
-        x = ops.take(self.table, inputs, axis=0) * math.sqrt(self.d_model)  # [B, T, D]
+        x = self.look_up(inputs) * math.sqrt(self.d_model)  # [B, T, D]
         if self.position != "none":
             x = x + self._positions(start, inputs)
         return self.dropout(x, training=training)
+
+    def look_up(self, tokens):
+        """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""
+        return ops.take(self.table, tokens, axis=0)
 
     def _positions(self, start, tokens):
         known = tokens.shape[1] + start if isinstance(start, int) and tokens.shape[1] else None

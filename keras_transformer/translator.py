@@ -7,6 +7,8 @@ import tensorflow as tf
 from keras_transformer.decoding import greedy_decode
 from keras_transformer.run import Run
 
+BYTES_PER_TOKEN = 64  # SentencePiece's pieces have 16 characters at most, UTF-8's 4 bytes
+
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
@@ -78,11 +80,7 @@ class Translator(tf.Module):
         Args:
             sentences: `[B]`, string.
         """
-        ids = self.tokenizer.encode(sentences)  # [B, (S)]
-        truncated = ids.row_lengths() > self.max_length
-        words = ids[:, :-1][:, : self.max_length - 1]
-        ends = tf.fill([tf.shape(sentences)[0], 1], self.tokenizer.eos_id)
-        ids = tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1)
+        ids, truncated = encode(self.tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated  # [B, S], [B]
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="sentences")])
@@ -120,6 +118,17 @@ class Translator(tf.Module):
             raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
         results = translate_sorted(self, list(sentences), batch_size)
         return [result.text for result in results]
+
+
+def encode(tokenizer, sentences, max_length):
+    """Returns ragged token ids `[B, (S)]`, cut at `max_length`, and whether each was cut, `[B]`."""
+    # A megabyte in an unknown script takes SentencePiece minutes: what no token can reach is cut.
+    limit = BYTES_PER_TOKEN * max_length
+    ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
+    truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
+    words = ids[:, :-1][:, : max_length - 1]
+    ends = tf.fill([tf.shape(sentences)[0], 1], tokenizer.eos_id)
+    return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated
 
 
 def to_translations(outputs):

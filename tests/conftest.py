@@ -9,9 +9,9 @@ for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREA
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import keras
-import pytest
-from support import randomise, small_config
+import keras  # noqa: E402
+import pytest  # noqa: E402
+from support import randomise, small_config  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -31,9 +31,7 @@ class DataDir:
 
 @pytest.fixture(scope="session")
 def data_dir():
-    return DataDir(
-        os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data")
-    )
+    return DataDir(os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data"))
 
 
 @pytest.fixture(autouse=True)

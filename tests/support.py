@@ -13,8 +13,8 @@ def small_config(**changes):
 
     fields = {
         "vocab_size": 19,
-        "num_layers": 2,
-        "num_decoder_layers": 3,
+        "num_layers": 1,
+        "num_decoder_layers": 2,
         "d_model": D,
         "d_ff": F,
         "num_heads": H,

@@ -15,9 +15,10 @@ from keras_transformer import Transformer, TransformerConfig
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 SAME = {"rtol": 0, "atol": 1e-5}
+DEEPER = {"num_layers": 2, "num_decoder_layers": 3}
 VARIANTS = {
-    "paper": {},
-    "pre_norm": {"norm": "pre"},
+    "paper": DEEPER,
+    "pre_norm": {"norm": "pre", **DEEPER},
     "target_tied": {"tie": "target", "target_vocab_size": 23},
     "untied": {"tie": "none", "target_vocab_size": 23, "norm": "pre"},
     "learned_positions": {"position": "learned"},
@@ -52,7 +53,8 @@ def test_logits_and_every_attention_weight(variant):
     assert logits.dtype == "float32"
     np.testing.assert_allclose(logits, expected, **MODEL)
     attended = model.attention_weights(inputs)
-    assert len(attended) == 2 * 1 + 3 * 2
+    config = model.config
+    assert len(attended) == config.num_layers + 2 * config.num_decoder_layers
     for name, weights in attended.items():
         side, block, attention = name.split("/")
         np.testing.assert_allclose(weights, record[side][block][attention], **SAME)
@@ -181,7 +183,7 @@ def test_every_weight_has_a_gradient(small_model):
 
 
 def test_encode_is_the_encoder_of_the_model(small_model):
-    model, inputs = small_model(), batch()
+    model, inputs = small_model(**DEEPER), batch()
     memory, allowed = model.encode(inputs["source"])
     np.testing.assert_array_equal(allowed, (inputs["source"] != 0)[:, None])
     weights = weights_of(model)
@@ -205,7 +207,7 @@ def test_dropout_is_for_training_only(small_model):
 
 
 def test_the_rates_of_the_config_reach_every_layer():
-    config = small_config(dropout=0.11, attention_dropout=0.22, activation_dropout=0.33)
+    config = small_config(**DEEPER, dropout=0.11, attention_dropout=0.22, activation_dropout=0.33)
     rates = {}
     for layer in Transformer(config)._flatten_layers():
         if isinstance(layer, keras.layers.Dropout):
@@ -258,7 +260,7 @@ def test_more_tokens_than_learned_positions(small_model):
 
 
 def test_summary_names_every_sublayer(small_model):
-    model = small_model(norm="pre", tie="none", attention_bias=True)
+    model = small_model(norm="pre", tie="none", attention_bias=True, **DEEPER)
     lines = []
     model.summary(print_fn=lines.append, line_length=160)
     text = "\n".join(lines)

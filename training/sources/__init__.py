@@ -1,0 +1,35 @@
+"""Parallel text from three kinds of sources behind one interface."""
+
+from .base import SPLITS, ParallelData
+
+__all__ = ["SPLITS", "ParallelData", "parallel_data"]
+
+
+def parallel_data(settings):
+    """Opens the parallel text that a `[data]` section describes, and checks what can be checked.
+
+    Args:
+        settings: The section. `source` says which of its other attributes are read:
+            `"cldr"`: `source_language`, `target_language`, `examples`, `seed` and, where there is
+            one, `data_dir`; `"text"`: `train_source`, `train_target`, `validation_source`,
+            `validation_target` and, where they are not None, `test_source`, `test_target`;
+            `"tfds"`: `name`, `source_language`, `target_language`, `data_dir`.
+
+    Returns:
+        A `ParallelData`.
+
+    Raises:
+        ValueError: If the data cannot be used. One line that says which setting, file or line.
+    """
+    # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
+    if settings.source == "cldr":
+        from .cldr import open_cldr as open_source
+    elif settings.source == "text":
+        from .text import open_text as open_source
+    elif settings.source == "tfds":
+        from .tfds import open_tfds as open_source
+    else:
+        raise ValueError(
+            f"`source` must be one of cldr, text, tfds. Received: source={settings.source!r}."
+        )
+    return open_source(settings)

@@ -1,0 +1,273 @@
+"""One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
+
+import json
+import pathlib
+import re
+import tempfile
+import zipfile
+
+import numpy as np
+import tensorflow as tf
+
+import keras_transformer
+from keras_transformer.decoding import greedy_decode
+from keras_transformer.translator import translate_sorted
+
+from .loaded import (
+    FACTS,
+    FORMAT,
+    VOCABULARY,
+    LiteRTTranslator,
+    Signature,
+    load_interpreter,
+)
+from .parity import (
+    ExportError,
+    check_sentences,
+    compare,
+    copy_model,
+    in_float32,
+    require_agreement,
+    require_identical,
+)
+from .staging import check_place_of_file, place_file, save
+
+# Share of tokens that must be those of the model in memory.
+MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9}
+
+
+def export_litert(
+    translator,
+    path,
+    sentences,
+    quantize="none",
+    *,
+    lengths=None,
+    batch_sizes=(1,),
+    min_agreement=None,
+):
+    """Writes a .tflite file that runs with LiteRT's builtin operators alone.
+
+    For each length of source and batch size it has a signature of fixed shape, such as
+    `greedy_1x16`: `source`, int32 `[1, 16]`, ids that end in `eos_id` and then padding; to
+    `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, and `score`, float32 `[1]`.
+    The vocabulary and a JSON of facts lie behind the model as in a ZIP archive, `tokenizer.model`
+    and `facts.json`: any unzip program reads them, and LiteRT does not mind them.
+
+    The file appears at `path` when it has translated `sentences` as the model in memory does. If
+    it does not, or on any other error, `path` is as it was before.
+
+    Args:
+        translator: A `Translator`.
+        path: The file. An older .tflite file is replaced.
+        sentences: List of real sentences to check the export with.
+        quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
+            quarter of the size, products in integers.
+        lengths: Source lengths in tokens; the last one is the translator's `max_length`. A sentence
+            is filled up to the next one, which costs time in the encoder; each costs room for the
+            graph and memory at run time. `None`: see `default_lengths`.
+        batch_sizes: Sentences at a time.
+        min_agreement: Smallest share of tokens that must be those of the model in memory, for
+            quantised files. `None`: 0.98 for float16, 0.9 for int8. Without quantisation every
+            translation must be the same.
+
+    Returns:
+        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`.
+
+    Raises:
+        ExportError: If the file does not agree, needs other than builtin operators, or something
+            else is at `path`.
+        OSError: If it cannot be written.
+    """
+    load_interpreter()
+    sentences = check_sentences(sentences)
+    path = check_place_of_file(path)
+    if lengths is None:
+        lengths = default_lengths(translator.max_length)
+    _check(quantize, lengths, batch_sizes, min_agreement, translator.max_length)
+    translator = in_float32(translator)
+    signatures = [
+        Signature(f"greedy_{batch}x{length}", "greedy", batch, length, translator.max_length)
+        for length in lengths
+        for batch in batch_sizes
+    ]
+
+    def write(draft):
+        content = _convert_or_explain(path, translator.model, signatures, quantize)
+        facts = _facts(translator, signatures, quantize)
+        _pack(draft, content, translator.tokenizer, facts)
+        parity = _verify(draft, path, translator, sentences, quantize, min_agreement)
+        figures = {name: value for name, value in parity.to_dict().items() if name != "differences"}
+        _pack(draft, content, translator.tokenizer, {**facts, "agreement": figures})
+        LiteRTTranslator(draft).translate_batch(sentences[:1])
+        return parity
+
+    parity = place_file(path, write)
+    return {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "quantize": quantize,
+        "signatures": [signature.name for signature in signatures],
+        **parity.to_dict(),
+    }
+
+
+def default_lengths(max_length):
+    """Returns few source lengths, each at most four times the one before: 16, 64, ..., the limit.
+
+    Filling up costs little: the encoder runs once, in parallel; the decoder runs token by token.
+    """
+    lengths = [16 * 4**power for power in range(10)]
+    return [length for length in lengths if length < max_length] + [max_length]
+
+
+def convert(model, signatures, quantize):
+    """Returns the bytes of a .tflite model with the given signatures.
+
+    Args:
+        model: A `Transformer` that computes in float32.
+        signatures: List of `Signature`.
+        quantize: `"none"`, `"float16"` or `"int8"`.
+    """
+    if quantize == "int8":
+        model = copy_model(model)
+        for embedding in {model.source_embedding, model.target_embedding}:
+            embedding.look_up = _look_up_in_int8(embedding.table.numpy())
+    # The variables are tracked, the model is not: see `Translator`.
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    functions = {each.name: _trace(model, each) for each in signatures}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder, "model")
+        save(module, folder, functions)
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            str(folder), signature_keys=list(functions)
+        )
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        if quantize != "none":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantize == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        return converter.convert()
+
+
+def _trace(model, signature):
+    """The decoding of one signature as a graph in which every shape is known.
+
+    With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
+    """
+    shape = [signature.batch_size, signature.source_length]
+
+    def decode(source):
+        tokens, scores = greedy_decode(model, source, signature.target_length)
+        # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
+        # browsers. Neither of these changes a value.
+        return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
+
+    function = tf.function(decode, autograph=False)
+    return function.get_concrete_function(tf.TensorSpec(shape, tf.int32, name="source"))
+
+
+def _look_up_in_int8(table):
+    """A function that looks up rows of the table in int8, one scale per row.
+
+    The converter quantises the table once for looking up and once for the logits. With the very
+    numbers that it computes for the logits, it stores one.
+    """
+    scales = np.abs(table).max(axis=1, keepdims=True).astype(np.float64) / 127  # [V, 1]
+    scales[scales == 0] = 1
+    codes = (np.sign(table) * np.floor(np.abs(table / scales) + 0.5)).astype(np.int8)  # [V, D]
+    scales = scales.astype(np.float32)
+
+    def look_up(tokens):
+        return tf.cast(tf.gather(codes, tokens), tf.float32) * tf.gather(scales, tokens)
+
+    return look_up
+
+
+def _convert_or_explain(path, model, signatures, quantize):
+    try:
+        return convert(model, signatures, quantize)
+    except Exception as error:
+        found = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
+        if not found:
+            raise
+        names = ", ".join(sorted({name for names in found for name in names.strip().split(", ")}))
+        raise ExportError(f"{path}: LiteRT has no builtin operator for {names}.") from error
+
+
+def _facts(translator, signatures, quantize):
+    """What a program needs to know to use the file."""
+    tokenizer = translator.tokenizer
+    return {
+        "format": FORMAT,
+        "tokens": {name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")},
+        "vocab_size": tokenizer.vocab_size,
+        "max_length": translator.max_length,
+        "parameters": translator.model.count_params(),
+        "quantize": quantize,
+        "signatures": [vars(signature) for signature in signatures],
+        "made_with": {
+            "keras_transformer": keras_transformer.__version__,
+            "tensorflow": tf.__version__,
+        },
+    }
+
+
+def _pack(path, content, tokenizer, facts):
+    """Writes the model and behind it, as a ZIP archive, its vocabulary and the facts."""
+    path.write_bytes(content)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
+        for name, member in (
+            (VOCABULARY, tokenizer.model),
+            (FACTS, json.dumps(facts, indent=2).encode()),
+        ):
+            archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
+
+
+def _verify(draft, name, translator, sentences, quantize, min_agreement):
+    loaded = LiteRTTranslator(draft)
+    expected = translate_sorted(translator, sentences)
+    found = _translate_by_every_signature(loaded, sentences)
+    parity = compare(sentences, expected, found, translator.tokenizer)
+    if quantize == "none":
+        return require_identical(parity, name)
+    minimum = MIN_AGREEMENT[quantize] if min_agreement is None else min_agreement
+    return require_agreement(parity, minimum, name)
+
+
+def _translate_by_every_signature(loaded, sentences):
+    """Translates with the signatures taking turns, so that no part of the file goes unseen."""
+    found = [None] * len(sentences)
+    lengths = [len(ids) for ids in loaded.tokenizer.encode(sentences).to_list()]
+    turns = len(loaded.signatures)
+    for turn, signature in enumerate(loaded.signatures):
+        limit = signature.source_length
+        if limit == loaded.max_length:
+            limit = max(lengths)  # longer ones are cut
+        numbers = [number for number in range(turn, len(sentences), turns)]
+        fits = [number for number in numbers if lengths[number] <= limit]
+        for chosen, some in ((signature, fits), (None, sorted(set(numbers) - set(fits)))):
+            results = loaded.translate_batch([sentences[number] for number in some], chosen)
+            for number, result in zip(some, results, strict=True):
+                found[number] = result
+    return found
+
+
+def _check(quantize, lengths, batch_sizes, min_agreement, max_length):
+    if quantize not in MIN_AGREEMENT:
+        raise ValueError(
+            f"`quantize` must be one of {', '.join(MIN_AGREEMENT)}. Received: {quantize!r}."
+        )
+    lengths = list(lengths)
+    if not lengths or min(lengths) < 1 or lengths != sorted(set(lengths)):
+        raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
+    if lengths[-1] != max_length:
+        raise ValueError(
+            f"`lengths` must end in the translator's max_length, {max_length}. Received: {lengths}."
+        )
+    batch_sizes = list(batch_sizes)
+    if not batch_sizes or min(batch_sizes) < 1:
+        raise ValueError(f"`batch_sizes` must be positive numbers. Received: {batch_sizes}.")
+    if min_agreement is not None and not 0 <= min_agreement <= 1:
+        raise ValueError(f"`min_agreement` must be between 0 and 1. Received: {min_agreement}.")

@@ -1,0 +1,171 @@
+"""What was exported must say what the model in memory says."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from keras_transformer import Transformer
+from keras_transformer.translator import Translator
+
+# Runtimes order their additions differently: seen are relative differences of 1e-6.
+SCORE_TOLERANCE = 1e-3
+SHOWN = 5
+
+
+class ExportError(ValueError):
+    """An export that is not possible, or that came out wrong and was not kept."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parity:
+    """How far two translators agree.
+
+    Args:
+        sentences: Number of sentences that both translated.
+        identical: How many translations are the same, character by character.
+        token_agreement: Share of tokens that are the same at the same position.
+        score_difference: Largest difference between the scores of identical translations, relative
+            to the score, or to 1 where that is larger.
+        differences: The first few that differ: dictionaries of `sentence`, `expected` and `found`.
+    """
+
+    sentences: int
+    identical: int
+    token_agreement: float
+    score_difference: float
+    differences: tuple
+
+    @property
+    def agreement(self):
+        """Share of sentences whose translations are identical."""
+        return self.identical / self.sentences
+
+    def to_dict(self):
+        """Returns the figures as plain values."""
+        return {
+            "sentences": self.sentences,
+            "identical": self.identical,
+            "agreement": self.agreement,
+            "token_agreement": self.token_agreement,
+            "score_difference": self.score_difference,
+            "differences": list(self.differences),
+        }
+
+
+def compare(sentences, expected, found, tokenizer):
+    """Compares two lists of translations.
+
+    Args:
+        sentences: List of strings.
+        expected: `Translation` of each by the model in memory.
+        found: `Translation` of each by what was exported.
+        tokenizer: Splits the translations into tokens, to count those that agree.
+
+    Returns:
+        A `Parity`.
+    """
+    same = [_shown(ours) == _shown(theirs) for ours, theirs in zip(expected, found, strict=True)]
+    differences = [
+        {"sentence": sentence, "expected": _shown(ours), "found": _shown(theirs)}
+        for sentence, ours, theirs, equal in zip(sentences, expected, found, same, strict=True)
+        if not equal
+    ]
+    ours, theirs = (np.array([each.score for each in side]) for side in (expected, found))
+    gaps = np.abs(ours - theirs) / np.maximum(1, np.abs(ours))
+    return Parity(
+        sentences=len(same),
+        identical=sum(same),
+        token_agreement=_token_agreement(expected, found, tokenizer),
+        score_difference=float(np.max(gaps[same], initial=0.0)),
+        differences=tuple(differences[:SHOWN]),
+    )
+
+
+def require_identical(parity, what):
+    """Returns `parity` if every translation is the same, scores included.
+
+    Args:
+        parity: A `Parity`.
+        what: Name of what was exported, for the error.
+
+    Raises:
+        ExportError: If a translation or a score differs; it names the first sentence that does.
+    """
+    if parity.differences:
+        first = parity.differences[0]
+        raise ExportError(
+            f"{what}: {parity.sentences - parity.identical} of {parity.sentences} translations "
+            f"differ from those of the model in memory. First: {first['sentence']!r} became "
+            f"{first['found']!r}, not {first['expected']!r}. The export was not kept."
+        )
+    if not parity.score_difference <= SCORE_TOLERANCE:  # not a number is no agreement either
+        raise ExportError(
+            f"{what}: the translations are those of the model in memory, but their scores differ "
+            f"by up to {parity.score_difference:.2g} of the score. The export was not kept."
+        )
+    return parity
+
+
+def require_agreement(parity, minimum, what):
+    """Returns `parity` if at least a share of `minimum` of the tokens is the same.
+
+    Raises:
+        ExportError: If fewer are.
+    """
+    if not parity.token_agreement >= minimum:
+        raise ExportError(
+            f"{what}: {100 * parity.token_agreement:.1f} % of the tokens are those of the model in "
+            f"memory, {100 * minimum:g} % are asked for. The export was not kept."
+        )
+    return parity
+
+
+def check_sentences(sentences):
+    """Returns the sentences to check an export with, as a list.
+
+    Raises:
+        TypeError: If they are not strings.
+        ValueError: If there is none that says something.
+    """
+    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
+    if not any(sentence.strip() for sentence in sentences):
+        raise ValueError(
+            "`sentences` must hold at least one sentence that is not empty: every export is "
+            f"checked by translating. Received: {len(sentences)} sentences."
+        )
+    return list(sentences)
+
+
+def in_float32(translator):
+    """Returns the translator, or one that computes in float32 with the same weights.
+
+    Exports compute in float32 whatever the policy the model was trained under: its weights are
+    float32 in any case, and neither LiteRT nor most CPUs multiply in bfloat16.
+    """
+    policy = translator.model.policy
+    if policy.compute_dtype == policy.variable_dtype == "float32":
+        return translator
+    return Translator(copy_model(translator.model), translator.tokenizer, translator.max_length)
+
+
+def copy_model(model):
+    """Returns a `Transformer` in float32 with the weights of another."""
+    copy = Transformer(model.config, dtype="float32")
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def _shown(translation):
+    return translation.text + (" [source cut]" if translation.truncated else "")
+
+
+def _token_agreement(expected, found, tokenizer):
+    ours, theirs = (
+        tokenizer.encode([each.text for each in translations]).to_list()
+        for translations in (expected, found)
+    )
+    pairs = [list(itertools.zip_longest(*pair)) for pair in zip(ours, theirs, strict=True)]
+    positions = list(itertools.chain(*pairs))
+    return sum(one == other for one, other in positions) / len(positions)

@@ -1,0 +1,154 @@
+"""Puts what is exported in its place: whole and checked, or not at all."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+
+import tensorflow as tf
+
+from .parity import ExportError
+
+SAVED_MODEL = "saved_model.pb"
+TFLITE = b"TFL3"  # at byte 4 of every .tflite file
+
+
+def check_place_of_file(path):
+    """Returns the path of a .tflite file to write.
+
+    Raises:
+        ExportError: If something other than a .tflite file is there.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder; a file is to be written.")
+    if path.exists() and not is_tflite(path):
+        raise ExportError(f"{path} exists and is not a .tflite file. It is left as it is.")
+    return path
+
+
+def is_tflite(path):
+    """Returns whether a file says that it is a .tflite file."""
+    with open(path, "rb") as file:
+        return file.read(8)[4:] == TFLITE
+
+
+def place_file(path, write):
+    """Calls `write` with a temporary path beside `path` and then moves the file to `path`.
+
+    If `write` raises, whatever was at `path` stays, and nothing else does.
+
+    Returns:
+        What `write` returned.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with _folder(path.parent):
+        try:
+            result = write(draft)
+            _sync(draft)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    return result
+
+
+def check_place_of_versions(directory):
+    """Returns the path of a folder of versions to write to, `1`, `2` and so on.
+
+    Raises:
+        ExportError: If it holds anything else.
+    """
+    directory = pathlib.Path(directory)
+    if directory.exists() and not directory.is_dir():
+        raise ExportError(f"{directory} is a file; a folder is to be written.")
+    if (directory / SAVED_MODEL).exists():
+        raise ExportError(
+            f"{directory} is itself a SavedModel; name the folder above it, which holds the "
+            "versions 1, 2 and so on."
+        )
+    visible = [path for path in _list(directory) if not path.name.startswith(".")]
+    if visible and not versions(directory):
+        raise ExportError(
+            f"{directory} holds other things than versions of a SavedModel ({visible[0].name}, "
+            "for example). Choose a new folder."
+        )
+    return directory
+
+
+def versions(directory):
+    """Returns the versions of a SavedModel in a folder, in order."""
+    names = [path.name for path in _list(directory) if (path / SAVED_MODEL).exists()]
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def place_version(directory, write):
+    """Calls `write` with a temporary folder and then moves that to the next version.
+
+    If `write` raises, `directory` is as it was before.
+
+    Returns:
+        The path of the version and what `write` returned.
+    """
+    draft = directory / f".export.{os.getpid()}"  # TensorFlow Serving looks at numbers only
+    with _folder(directory):
+        try:
+            draft.mkdir()
+            result = write(draft)
+            for file in draft.rglob("*"):
+                _sync(file)
+            return _move_to_next_version(draft, directory), result
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def save(module, folder, signatures):
+    """Writes a SavedModel.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    try:
+        tf.saved_model.save(module, str(folder), signatures=signatures)
+    except tf.errors.OpError as error:
+        reason = error.message.partition("\n")[0].rpartition("; ")[2]
+        raise OSError(f"{folder.parent} cannot be written to: {reason}") from error
+
+
+def _move_to_next_version(draft, directory):
+    while True:
+        version = directory / str(max(versions(directory), default=0) + 1)
+        try:
+            os.rename(draft, version)
+            return version
+        except OSError:
+            if not version.exists():  # otherwise somebody else was faster: take the next one
+                raise
+
+
+@contextlib.contextmanager
+def _folder(path):
+    """Makes a folder, and unmakes it if the block raises."""
+    made = []
+    while not path.exists():
+        made.append(path)
+        path = path.parent
+    try:
+        for folder in reversed(made):
+            folder.mkdir(exist_ok=True)
+        yield
+    except BaseException:
+        for folder in made:
+            with contextlib.suppress(OSError):  # somebody else uses it by now
+                folder.rmdir()
+        raise
+
+
+def _list(directory):
+    return sorted(directory.iterdir()) if directory.is_dir() else []
+
+
+def _sync(path):
+    """Waits until a file is on the disk, so that no power cut leaves a name without its bytes."""
+    if path.is_file():
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())

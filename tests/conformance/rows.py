@@ -1,0 +1,116 @@
+"""One row for each public layer: how to make it and what to call it with.
+
+The tests and the fresh process that loads what they saved both read this table.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import keras
+import numpy as np
+from support import KV, D, F, H, K, S, T, normal, randomise, sentences, small_config
+
+import keras_transformer as kt
+
+BATCH = 4
+BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A layer, or a whole model, and the names of its call arguments, the first one first."""
+
+    make: Callable[[], keras.Layer]
+    arguments: tuple[str, ...]
+
+
+def x():
+    return normal(BATCH, T, D)
+
+
+def memory():
+    return normal(BATCH, S, D, seed=1)
+
+
+def allowed(length, seed):
+    """A mask [B, 1, length] that hides another end of each sentence."""
+    shown = np.random.default_rng(seed).integers(2, length, BATCH)
+    return np.array([[np.arange(length) < count] for count in shown])
+
+
+VALUES = {
+    "x": x(),
+    "memory": memory(),
+    "allowed": allowed(T, seed=2),
+    "memory_allowed": allowed(S, seed=3),
+    "inputs": np.random.default_rng(4).integers(0, 19, (BATCH, T)).astype("int32"),
+    "source": sentences([13, 6, 9, 2]),
+    "target": sentences([11, 5, 8, 3], first=2),
+}
+
+ROWS = {
+    "MultiHeadSelfAttention": Row(
+        lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, use_bias=True, causal=True),
+        ("x", "allowed"),
+    ),
+    "MultiHeadCrossAttention": Row(
+        lambda: kt.MultiHeadCrossAttention(H, d_k=K, d_v=KV), ("x", "memory", "memory_allowed")
+    ),
+    "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
+    "PositionalEmbedding": Row(
+        lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
+    ),
+    "EncoderBlock": Row(
+        lambda: kt.EncoderBlock(**BLOCK, activation="silu", attention_bias=True), ("x", "allowed")
+    ),
+    "DecoderBlock": Row(
+        lambda: kt.DecoderBlock(**BLOCK, norm="pre", layer_norm_epsilon=1e-3),
+        ("x", "memory", "memory_allowed"),
+    ),
+    "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "allowed")),
+    "Decoder": Row(lambda: kt.Decoder(2, **BLOCK), ("x", "memory", "allowed", "memory_allowed")),
+    "Transformer": Row(
+        lambda: kt.Transformer(
+            small_config(num_layers=1, num_decoder_layers=2, attention_bias=True)
+        ),
+        ("source", "target"),
+    ),
+}
+
+# Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
+RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}
+
+
+def inputs_of(name):
+    """The row's arguments as arrays, by name: what its functional model takes."""
+    return {argument: VALUES[argument] for argument in ROWS[name].arguments}
+
+
+def call(name, layer, tensors):
+    """Calls the layer as its user would: first argument by place, the others by name."""
+    if name == "Transformer":
+        return layer(tensors)
+    first, *others = ROWS[name].arguments
+    named = {RENAMED.get((name, other), other): tensors[other] for other in others}
+    return layer(tensors[first], **named)
+
+
+def functional_model(name, layer=None):
+    """Somebody's functional model of one layer of ours, all lengths free."""
+    layer = layer or ROWS[name].make()
+    if name == "Transformer":
+        return layer
+    inputs = {
+        argument: keras.Input(free(value.shape), dtype=value.dtype.name, name=argument)
+        for argument, value in inputs_of(name).items()
+    }
+    return keras.Model(inputs, call(name, layer, inputs))
+
+
+def free(shape):
+    """Batch and lengths are free; the width, and the 1 of a mask, are not."""
+    return tuple(None if size in (T, S) else size for size in shape[1:])
+
+
+def random_model(name):
+    return randomise(functional_model(name))

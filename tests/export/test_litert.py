@@ -1,0 +1,394 @@
+import json
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.lite.python import schema_py_generated as schema
+
+from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer.export import litert
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.parity import ExportError
+from keras_transformer.translator import translate_sorted
+
+pytest.importorskip("ai_edge_litert")
+
+# What a phone does: the interpreter and the ids, nothing of ours and no TensorFlow.
+PHONE = """
+import json, sys
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+interpreter = Interpreter(sys.argv[1])
+name = sys.argv[2]
+run = interpreter.get_signature_runner(name)
+answers = []
+for ids in json.loads(sys.argv[3]):
+    source = np.zeros(run.get_input_details()["source"]["shape"], np.int32)
+    source[:, : len(ids)] = ids
+    answers.append(run(source=source)["tokens"][0].tolist())
+imported = {name.partition(".")[0] for name in sys.modules}
+assert not imported & {"tensorflow", "keras", "keras_transformer"}
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def export(translator, sentences, tmp_path_factory):
+    """The path and the report of an export, made when it is first asked for."""
+    folder, made = tmp_path_factory.mktemp("litert"), {}
+
+    def of(quantize):
+        if quantize not in made:
+            path = folder / f"{quantize}.tflite"
+            made[quantize] = path, export_litert(translator, path, sentences, quantize=quantize)
+        return made[quantize]
+
+    return of
+
+
+@pytest.fixture
+def ready_made(export, monkeypatch):
+    """Spares a test the conversion: the converter returns what it returned before."""
+    content = model_of(export("none")[0])
+    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+
+
+@pytest.fixture(scope="module")
+def sources(translator, sentences):
+    """Ids of the sentences, cut as the translator cuts them, and what the model makes of them."""
+    ids = [ids[:19] + [3] for ids in translator.tokenizer.encode(sentences[:34]).to_list()]
+    ids = [row[: row.index(3) + 1] for row in ids]
+    padded = np.zeros((len(ids), 20), "int32")
+    for row, each in zip(padded, ids, strict=True):
+        row[: len(each)] = each
+    tokens, scores = greedy_decode(translator.model, padded)
+    return ids, tokens.numpy(), scores.numpy()
+
+
+def model_of(path):
+    """The file without what is packed behind the model."""
+    with zipfile.ZipFile(path) as archive:
+        return path.read_bytes()[: min(item.header_offset for item in archive.infolist())]
+
+
+def listing(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_the_report_says_what_was_written_and_checked(export, sentences):
+    path, report = export("none")
+    assert report["path"] == str(path)
+    assert report["bytes"] == path.stat().st_size
+    assert report["quantize"] == "none"
+    assert (report["sentences"], report["agreement"]) == (len(sentences), 1.0)
+    assert report["signatures"] == ["greedy_1x16", "greedy_1x20"]
+    assert json.loads(json.dumps(report)) == report
+    assert listing(path.parent) == ["none.tflite"]
+
+
+def test_token_for_token_what_the_model_says(export, sources):
+    ids, tokens, scores = sources
+    assert len({tuple(row) for row in tokens}) > 25
+    loaded = LiteRTTranslator(export("none")[0])
+    ours, our_scores = loaded.decode(ids)
+    np.testing.assert_array_equal(ours, tokens)
+    np.testing.assert_allclose(our_scores, scores, atol=1e-4)
+
+
+def test_every_signature_gives_the_same(export, sources):
+    ids, tokens, _ = sources
+    loaded = LiteRTTranslator(export("none")[0])
+    for signature in loaded.signatures:
+        fitting = [n for n, row in enumerate(ids) if len(row) <= signature.source_length]
+        assert len(fitting) > 20
+        ours, _ = loaded.decode([ids[n] for n in fitting], signature)
+        np.testing.assert_array_equal(ours, tokens[fitting])
+
+
+def test_signatures_are_named_and_of_fixed_shape(export):
+    from ai_edge_litert.interpreter import Interpreter
+
+    for quantize in ("none", "int8"):
+        interpreter = Interpreter(str(export(quantize)[0]))
+        assert interpreter.get_signature_list() == {
+            name: {"inputs": ["source"], "outputs": ["score", "tokens"]}
+            for name in ("greedy_1x16", "greedy_1x20")
+        }
+        run = interpreter.get_signature_runner("greedy_1x16")
+        source, outputs = run.get_input_details()["source"], run.get_output_details()
+        assert (source["shape"].tolist(), source["dtype"]) == ([1, 16], np.int32)
+        assert source["shape_signature"].tolist() == [1, 16]
+        assert (outputs["tokens"]["shape"].tolist(), outputs["tokens"]["dtype"]) == (
+            [1, 20],
+            np.int32,
+        )
+        assert (outputs["score"]["shape"].tolist(), outputs["score"]["dtype"]) == ([1], np.float32)
+
+
+def test_a_phone_without_tensorflow_gives_the_same(export, sources, python):
+    ids, tokens, _ = sources
+    fitting = [n for n, row in enumerate(ids) if len(row) <= 16][:10]
+    answers = python(PHONE, export("none")[0], "greedy_1x16", json.dumps([ids[n] for n in fitting]))
+    np.testing.assert_array_equal(json.loads(answers), tokens[fitting])
+
+
+def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
+    """Dynamic shapes under XNNPACK gave tokens that depended on what lay in the memory."""
+    ids, tokens, _ = sources
+    loaded = {q: LiteRTTranslator(export(q)[0]) for q in ("int8", "none", "float16")}
+    first = {q: each.decode(ids[:12])[0] for q, each in loaded.items()}
+    for _ in range(5):
+        for quantize, each in loaded.items():
+            again = LiteRTTranslator(export(quantize)[0])
+            for run in (each, again):
+                np.testing.assert_array_equal(run.decode(ids[:12])[0], first[quantize])
+    np.testing.assert_array_equal(first["none"], tokens[:12])
+
+
+def test_the_compiled_model_api_gives_the_same(export, sources):
+    """It returns garbage when an output of the graph is directly that of a WHILE."""
+    compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
+    ids, tokens, _ = sources
+    row = next(n for n, each in enumerate(ids) if len(each) <= 16)
+    model = compiled_model.CompiledModel.from_file(str(export("none")[0]))
+    inputs = model.create_input_buffers(0)
+    outputs = model.create_output_buffers(0)
+    source = np.zeros((1, 16), np.int32)
+    source[0, : len(ids[row])] = ids[row]
+    inputs[0].write(source)
+    model.run_by_index(0, inputs, outputs)
+    names = model.get_signature_by_index(0)["outputs"]
+    ours = outputs[names.index("tokens")].read(20, np.int32)
+    np.testing.assert_array_equal(ours.ravel(), tokens[row])
+
+
+def operators(path):
+    """Names of the builtin operators, and the operator that makes each output of a signature."""
+    model = schema.Model.GetRootAs(path.read_bytes(), 0)
+    names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
+    codes = [
+        names[max(code.BuiltinCode(), code.DeprecatedBuiltinCode())]
+        for code in map(model.OperatorCodes, range(model.OperatorCodesLength()))
+    ]
+    ends = {}
+    for signature in map(model.SignatureDefs, range(model.SignatureDefsLength())):
+        graph = model.Subgraphs(signature.SubgraphIndex())
+        makers = {
+            int(output): codes[operator.OpcodeIndex()]
+            for operator in map(graph.Operators, range(graph.OperatorsLength()))
+            for output in operator.OutputsAsNumpy()
+        }
+        for output in map(signature.Outputs, range(signature.OutputsLength())):
+            ends[signature.SignatureKey(), output.Name()] = makers[output.TensorIndex()]
+    return set(codes), ends
+
+
+@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
+def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
+    names, ends = operators(export(quantize)[0])
+    assert "WHILE" in names and "CUSTOM" not in names
+    assert len(ends) == 4 and "WHILE" not in ends.values()
+
+
+def codes_of(table):
+    """The table in int8, one scale per row, as plain loops."""
+    codes = np.zeros(table.shape, np.int8)
+    for row, values in zip(codes, table.astype(np.float64), strict=True):
+        scale = np.abs(values).max() / 127
+        row[:] = [int(abs(v) / scale + 0.5) * (1 if v > 0 else -1) for v in values]
+    return codes
+
+
+def test_the_tied_table_is_stored_once(export, translator):
+    """It is used twice in each of two signatures."""
+    table = translator.model.source_embedding.table.numpy()
+    stored = {"none": table, "float16": table.astype(np.float16), "int8": codes_of(table)}
+    for quantize, values in stored.items():
+        assert export(quantize)[0].read_bytes().count(values.tobytes()) == 1, quantize
+    kernel = translator.model.decoder.blocks[1].feed_forward.inner.kernel.numpy()
+    assert export("none")[0].read_bytes().count(kernel.T.tobytes()) == 1
+
+
+def test_sizes_follow_the_quantisation(export, translator):
+    parameters = translator.model.count_params()
+    vocabulary = len(translator.tokenizer.model)
+    for quantize, bytes_per_weight in {"none": 4, "float16": 2, "int8": 1}.items():
+        size = export(quantize)[0].stat().st_size
+        graphs = size - bytes_per_weight * parameters - vocabulary
+        assert 0 < graphs < 2 * 75_000, quantize  # two signatures, each with a loop
+
+
+def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
+    path, report = export("float16")
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["tokenizer.model", "facts.json"]
+        assert {item.compress_type for item in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert archive.read("tokenizer.model") == translator.tokenizer.model
+        facts = json.loads(archive.read("facts.json"))
+    assert facts["tokens"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
+    assert facts["vocab_size"] == translator.tokenizer.vocab_size
+    assert facts["max_length"] == 20
+    assert facts["quantize"] == "float16"
+    assert facts["signatures"] == [
+        {
+            "name": f"greedy_1x{length}",
+            "search": "greedy",
+            "batch_size": 1,
+            "source_length": length,
+            "target_length": 20,
+        }
+        for length in (16, 20)
+    ]
+    for name in ("sentences", "agreement", "token_agreement"):
+        assert facts["agreement"][name] == report[name]
+    assert "differences" not in facts["agreement"]  # nobody's sentences travel with the model
+
+
+@pytest.mark.parametrize("quantize", ["float16", "int8"])
+def test_quantised_files_agree_nearly_always(export, quantize):
+    _, report = export(quantize)
+    assert 0.9 <= report["token_agreement"] <= 1
+    assert report["agreement"] > 0.8
+
+
+def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
+    path = tmp_path / "batches.tflite"
+    report = export_litert(translator, path, sentences, lengths=[20], batch_sizes=[1, 4])
+    assert report["signatures"] == ["greedy_1x20", "greedy_4x20"]
+    assert report["agreement"] == 1.0
+    loaded = LiteRTTranslator(path)
+    assert [x.text for x in loaded.translate_batch(sentences[:7])] == translator(sentences[:7])
+
+
+def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(litert, "convert", None)
+    path = tmp_path / "x.tflite"
+    for wrong, message in [
+        ({"quantize": "int4"}, "`quantize` must be one of none, float16, int8. Received: 'int4'"),
+        ({"lengths": [16]}, "`lengths` must end in the translator's max_length, 20.*16"),
+        ({"lengths": [0, 20]}, "`lengths` must .* Received: \\[0, 20\\]"),
+        ({"batch_sizes": []}, "`batch_sizes` must be .* Received: \\[\\]"),
+        ({"batch_sizes": [0]}, "`batch_sizes` must be .* Received: \\[0\\]"),
+        ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
+        ({"sentences": [" "]}, "at least one sentence"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            export_litert(translator, path, **{"sentences": ["in 3 weeks"], **wrong})
+    assert listing(tmp_path) == []
+
+
+def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(litert, "convert", None)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    with pytest.raises(ValueError, match=r'pip install "keras-transformer-kit\[litert\]"'):
+        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"])
+    assert listing(tmp_path) == []
+
+
+def test_a_model_that_needs_more_than_the_builtins_is_refused_by_name(tokenizer, tmp_path):
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, num_layers=1, d_model=8, d_ff=8, num_heads=1, max_length=6
+    )
+    translator = Translator(Transformer(config), tokenizer)
+    dense = translator.model.encoder.blocks[0].feed_forward.inner
+    dense.activation = lambda x: tf.math.ndtri(tf.math.bessel_i0(x))
+    message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
+    with pytest.raises(ExportError, match=message):
+        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"])
+    assert listing(tmp_path) == []
+
+
+@pytest.fixture(scope="module")
+def of_another_model(export, translator):
+    """The float32 file with one weight changed a little."""
+    content = model_of(export("none")[0])
+    table = translator.model.source_embedding.table.numpy()
+    changed = table.copy()
+    changed[7, 3] += 0.05
+    return content.replace(table.tobytes(), changed.tobytes())
+
+
+def test_a_file_that_differs_by_one_weight_is_found_out(
+    of_another_model, translator, sentences, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: of_another_model)
+    with pytest.raises(ExportError, match="x.tflite.* differ"):
+        export_litert(translator, tmp_path / "new" / "x.tflite", sentences)
+    assert listing(tmp_path) == []
+
+
+def test_a_quantisation_that_hurts_is_found_out(
+    export, translator, sentences, tmp_path, monkeypatch
+):
+    content = model_of(export("none")[0])
+    table = translator.model.source_embedding.table.numpy()
+    rng = np.random.default_rng(0)
+    damaged = (table + 0.2 * rng.normal(size=table.shape)).astype("float32")
+    damaged = content.replace(table.tobytes(), damaged.tobytes())
+    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: damaged)
+    with pytest.raises(ExportError, match="x.tflite: .*% of the tokens .* 90 % are asked"):
+        export_litert(translator, tmp_path / "x.tflite", sentences, quantize="int8")
+    assert listing(tmp_path) == []
+    report = export_litert(
+        translator, tmp_path / "x.tflite", sentences, quantize="int8", min_agreement=0
+    )
+    assert report["token_agreement"] < 0.9
+
+
+def test_an_older_export_is_replaced(ready_made, translator, tmp_path):
+    path = tmp_path / "x.tflite"
+    path.write_bytes(b"\x1c\0\0\0TFL3 an older one")
+    export_litert(translator, path, ["in 17 weeks"])
+    assert LiteRTTranslator(path).translate_batch(["in 17 weeks"])[0].text
+    assert listing(tmp_path) == ["x.tflite"]
+
+
+def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(litert, "convert", None)
+    for content in (b"my thesis", b""):
+        (tmp_path / "x.txt").write_bytes(content)
+        with pytest.raises(ExportError, match="x.txt exists and is not a .tflite file"):
+            export_litert(translator, tmp_path / "x.txt", ["in 17 weeks"])
+        assert (tmp_path / "x.txt").read_bytes() == content
+    with pytest.raises(ExportError, match="is a folder"):
+        export_litert(translator, tmp_path, ["in 17 weeks"])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_whatever_stops_it_nothing_is_left(ready_made, translator, tmp_path, monkeypatch, error):
+    def stop(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(litert, "compare", stop)
+    old = tmp_path / "x.tflite"
+    old.write_bytes(b"\x1c\0\0\0TFL3 an older one")
+    for path in (old, tmp_path / "new" / "y.tflite"):
+        with pytest.raises(error):
+            export_litert(translator, path, ["in 17 weeks"])
+    assert listing(tmp_path) == ["x.tflite"]
+    assert old.read_bytes() == b"\x1c\0\0\0TFL3 an older one"
+
+
+def test_a_full_disk_is_one_clear_line(ready_made, translator, tmp_path, full_disk):
+    with pytest.raises(OSError, match="File too large"), full_disk(50_000):
+        export_litert(translator, tmp_path / "x.tflite", ["in 17 weeks"])
+    assert listing(tmp_path) == []
+
+
+def test_the_default_lengths_are_few():
+    assert litert.default_lengths(20) == [16, 20]
+    assert litert.default_lengths(16) == [16]
+    assert litert.default_lengths(5) == [5]
+    assert litert.default_lengths(100) == [16, 64, 100]
+    assert litert.default_lengths(512) == [16, 64, 256, 512]
+
+
+def test_translations_are_the_same_in_any_order(export, translator, sentences):
+    loaded = LiteRTTranslator(export("none")[0])
+    ours = [each.text for each in translate_sorted(loaded, sentences[::-1], batch_size=5)]
+    assert ours == translator(sentences[::-1])

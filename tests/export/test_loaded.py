@@ -1,0 +1,119 @@
+import sys
+import zipfile
+
+import pytest
+
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
+from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.translator import translate_sorted
+
+
+@pytest.fixture(scope="module")
+def folder(translator, sentences, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("loaded")
+    export_saved_model(translator, folder / "serving", sentences)
+    export_litert(translator, folder / "model.tflite", sentences)
+    return folder
+
+
+@pytest.fixture(params=["serving", "serving/1", "model.tflite"], scope="module")
+def loaded(request, folder):
+    if request.param.endswith(".tflite"):
+        pytest.importorskip("ai_edge_litert")
+        return LiteRTTranslator(folder / request.param)
+    return SavedModelTranslator(folder / request.param)
+
+
+def same(found, expected):
+    assert [each.text for each in found] == [each.text for each in expected]
+    assert [each.truncated for each in found] == [each.truncated for each in expected]
+    scores = [each.score for each in expected]
+    assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
+
+
+def test_translates_as_the_model_in_memory(loaded, translator, sentences):
+    expected = translator.translate_batch(sentences)
+    assert any(each.truncated for each in expected)
+    same(loaded.translate_batch(sentences), expected)
+    same(translate_sorted(loaded, sentences, batch_size=4), expected)
+
+
+@pytest.mark.parametrize("batch", [[], [""], [" ", "in 3 weeks", "", "\n"], ["x" * 5000]])
+def test_odd_batches(loaded, translator, batch):
+    same(loaded.translate_batch(batch), translator.translate_batch(batch))
+
+
+def test_a_surrogate_is_an_error_that_says_so(loaded):
+    with pytest.raises(ValueError, match="unicode string"):
+        loaded.translate_batch(["in 3 weeks", "\udcff"])
+
+
+def test_the_newest_version_is_taken(folder, tmp_path):
+    for version in ("9", "10", "notes"):
+        (tmp_path / version).mkdir()
+    (tmp_path / "9" / "saved_model.pb").write_bytes(b"not a SavedModel")
+    for item in (folder / "serving" / "1").iterdir():
+        (tmp_path / "10" / item.name).symlink_to(item)
+    assert SavedModelTranslator(tmp_path).translate_batch(["in 3 weeks"])[0].text
+
+
+def test_what_is_no_saved_model_is_named(tmp_path):
+    with pytest.raises(ValueError, match="nowhere is not a SavedModel"):
+        SavedModelTranslator(tmp_path / "nowhere")
+    (tmp_path / "saved_model.pb").write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="cannot be read as a SavedModel"):
+        SavedModelTranslator(tmp_path)
+
+
+def test_a_saved_model_of_something_else_is_named(tmp_path):
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.f = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec([], tf.float32)])
+    tf.saved_model.save(module, tmp_path)
+    with pytest.raises(ValueError, match="has no signature .*sentences"):
+        SavedModelTranslator(tmp_path)
+
+
+def test_what_is_no_tflite_file_is_named(folder, tmp_path):
+    with pytest.raises(ValueError, match="nowhere.tflite .*does not exist"):
+        LiteRTTranslator(tmp_path / "nowhere.tflite")
+    path = tmp_path / "x.tflite"
+    for content in (b"", b"my thesis", b"\x1c\0\0\0TFL3"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="x.tflite was not written by `keras-transformer exp"):
+            LiteRTTranslator(path)
+
+
+def test_a_damaged_file_is_named(folder, tmp_path):
+    content = (folder / "model.tflite").read_bytes()
+    path = tmp_path / "x.tflite"
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="x.tflite was not written by"):
+        LiteRTTranslator(path)
+    with zipfile.ZipFile(folder / "model.tflite") as archive:
+        start = min(item.header_offset for item in archive.infolist())
+    path.write_bytes(b"\0" * 1000 + content[1000:start] + content[start:])
+    with pytest.raises(ValueError, match="x.tflite cannot be read by LiteRT"):
+        LiteRTTranslator(path)
+
+
+def test_a_file_from_the_future_is_named(folder, tmp_path):
+    content = (folder / "model.tflite").read_bytes()
+    with zipfile.ZipFile(folder / "model.tflite") as archive:
+        facts = archive.read("facts.json")
+    path = tmp_path / "x.tflite"
+    path.write_bytes(content[: content.index(b"PK\x03\x04")])
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("tokenizer.model", b"")
+        archive.writestr("facts.json", facts.replace(b'"format": 1', b'"format": 2'))
+    with pytest.raises(ValueError, match="x.tflite has format 2; this package reads format 1"):
+        LiteRTTranslator(path)
+
+
+def test_without_litert_the_message_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    with pytest.raises(ValueError, match=r'pip install "keras-transformer-kit\[litert\]"'):
+        LiteRTTranslator(folder / "model.tflite")

@@ -1,0 +1,116 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import Transformer, Translator
+from keras_transformer.export.parity import (
+    ExportError,
+    check_sentences,
+    compare,
+    in_float32,
+    require_agreement,
+    require_identical,
+)
+from keras_transformer.translator import Translation
+
+SENTENCES = [f"sentence {number}" for number in range(10)]
+OURS = [Translation(f"in {number} weeks", -1.5 - number, False) for number in range(10)]
+
+
+def changed(numbers, **fields):
+    return [
+        dataclasses.replace(each, **fields) if number in numbers else each
+        for number, each in enumerate(OURS)
+    ]
+
+
+def test_equal_translations_agree(tokenizer):
+    parity = compare(SENTENCES, OURS, list(OURS), tokenizer)
+    assert require_identical(parity, "it") is parity
+    assert parity.to_dict() == {
+        "sentences": 10,
+        "identical": 10,
+        "agreement": 1.0,
+        "token_agreement": 1.0,
+        "score_difference": 0.0,
+        "differences": [],
+    }
+
+
+def test_one_difference_is_counted_and_named(tokenizer):
+    parity = compare(SENTENCES, OURS, changed({4}, text="in 4 days"), tokenizer)
+    assert (parity.identical, parity.agreement) == (9, 0.9)
+    assert parity.to_dict()["differences"] == [
+        {"sentence": "sentence 4", "expected": "in 4 weeks", "found": "in 4 days"}
+    ]
+    with pytest.raises(
+        ExportError,
+        match="1 of 10 .* differ.*First: 'sentence 4' became 'in 4 days', not 'in 4 weeks'",
+    ):
+        require_identical(parity, "model.tflite")
+
+
+def test_the_agreement_of_tokens_is_counted_position_by_position(tokenizer):
+    expected = [Translation("in 4 weeks", 0.0, False), Translation("in 17 weeks", 0.0, False)]
+    found = [Translation("in 5 weeks", 0.0, False), Translation("", 0.0, False)]
+    lengths = [len(tokenizer.encode([each.text])[0]) for each in expected]
+    parity = compare(["a", "b"], expected, found, tokenizer)
+    # One of the tokens of the first differs; the second shares nothing, not even where it ends.
+    assert parity.token_agreement == pytest.approx((lengths[0] - 1) / sum(lengths))
+
+
+def test_only_the_first_few_differences_are_kept(tokenizer):
+    parity = compare(SENTENCES, OURS, changed(range(10), text="nothing"), tokenizer)
+    assert [each["sentence"] for each in parity.differences] == SENTENCES[:5]
+    assert parity.identical == 0
+
+
+@pytest.mark.parametrize("score", [-5.51, -5.0, math.nan])
+def test_the_same_words_with_another_score_are_not_the_same(tokenizer, score):
+    parity = compare(SENTENCES, OURS, changed({4}, score=score), tokenizer)
+    assert parity.identical == 10
+    with pytest.raises(ExportError, match="their scores differ by up to .* of the score"):
+        require_identical(parity, "it")
+
+
+def test_scores_may_differ_by_rounding(tokenizer):
+    found = changed({4}, score=-5.501)
+    assert require_identical(compare(SENTENCES, OURS, found, tokenizer), "it")
+
+
+def test_a_sentence_that_is_cut_here_only_is_a_difference(tokenizer):
+    parity = compare(SENTENCES, OURS, changed({2}, truncated=True), tokenizer)
+    assert parity.identical == 9
+
+
+def test_quantised_files_may_differ_up_to_a_limit(tokenizer):
+    parity = compare(SENTENCES, OURS, changed({4}, text="in 4 days", score=-9.0), tokenizer)
+    assert 0.9 < parity.token_agreement < 1
+    assert require_agreement(parity, 0.9, "it") is parity
+    with pytest.raises(ExportError, match=r"model\.tflite: .*% of the tokens .* 99\.9 % are asked"):
+        require_agreement(parity, 0.999, "model.tflite")
+
+
+def test_nothing_to_compare_is_an_error():
+    for nothing in ([], ["", "  "]):
+        with pytest.raises(ValueError, match="at least one sentence that is not empty"):
+            check_sentences(nothing)
+    with pytest.raises(TypeError, match="must be a list of strings. Received: 'in 3 weeks'"):
+        check_sentences("in 3 weeks")
+    with pytest.raises(TypeError, match="must be a list of strings. Received: .*3"):
+        check_sentences(["one", 3])
+
+
+def test_exports_compute_in_float32(translator):
+    assert in_float32(translator) is translator
+    mixed = Transformer(translator.model.config, dtype="mixed_bfloat16")
+    mixed.set_weights(translator.model.get_weights())
+    float32 = in_float32(Translator(mixed, translator.tokenizer, max_length=9))
+    assert float32.max_length == 9
+    source = tf.constant([[5, 6, 3]])
+    memory, _ = float32.model.encode(source)
+    assert memory.dtype == tf.float32
+    np.testing.assert_array_equal(memory, translator.model.encode(source)[0])

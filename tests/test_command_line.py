@@ -1,0 +1,91 @@
+"""The command as a person meets it: help, mistakes, and one line for each of them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import keras_transformer
+from keras_transformer.__main__ import cli
+
+
+def run(*arguments, data=b""):
+    return CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+
+
+def error_line(*arguments, **options):
+    """What a failing command says; it must be one line, and nothing on stdout."""
+    done = run(*arguments, **options)
+    assert done.exit_code != 0
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(("Usage:", "Try "))]
+    assert len([line for line in lines if line]) == 1, done.stderr
+    return lines[-1]
+
+
+def test_help_needs_no_tensorflow(tmp_path):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text("raise SystemExit('TensorFlow loaded')")
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_transformer", "--help"],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=True,
+    )
+    for name in ("train", "evaluate", "translate", "export", "picture"):
+        assert f"\n  {name} ".encode() in done.stdout
+
+
+def test_importing_the_package_registers_its_layers():
+    code = (
+        "import keras_transformer, keras;"
+        "assert keras.saving.get_registered_object('keras_transformer>Transformer')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_an_unknown_configuration_is_named_with_the_known_ones(tmp_path):
+    line = error_line("train", "nonsense", "--output", tmp_path)
+    assert "nonsense: no such configuration file" in line and "demo" in line
+
+
+def test_a_wrong_key_is_named_with_the_valid_ones(tmp_path):
+    line = error_line("train", "demo", "--output", tmp_path, "--set", "model.d_modell=3")
+    assert "model.d_modell" in line and "did you mean d_model?" in line
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["evaluate"], ["export", "saved-model"]])
+def test_a_folder_that_is_no_run_is_named(tmp_path, arguments):
+    line = error_line(*arguments, tmp_path, *(["x"] if "export" in arguments else []))
+    assert str(tmp_path) in line
+
+
+def test_a_model_that_does_not_exist_is_named():
+    assert "nowhere does not exist" in error_line("translate", "nowhere", data=b"x\n")
+
+
+def test_source_and_reference_go_together(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("a\n")
+    assert "--source and --reference" in error_line("evaluate", tmp_path, "--source", file)
+
+
+def test_traceback_shows_where(tmp_path):
+    with pytest.raises(ValueError, match="is not a finished run"):
+        CliRunner().invoke(cli, ["--traceback", "evaluate", str(tmp_path)], catch_exceptions=False)
+
+
+def test_the_public_names_are_those_of_the_documentation():
+    assert keras_transformer.__all__ == sorted(
+        """
+        Decoder DecoderBlock Encoder EncoderBlock FeedForward MultiHeadCrossAttention
+        MultiHeadSelfAttention PRESETS PaddingMask PositionalEmbedding Run Tokenizer Transformer
+        TransformerConfig Translator causal_mask dot_product_attention greedy_decode padding_mask
+        sinusoids
+        """.split()
+    )
+    for name in keras_transformer.__all__:
+        assert getattr(keras_transformer, name) is not None

@@ -1,0 +1,152 @@
+"""What is shown, logged and saved between the updates."""
+
+import io
+import os
+import signal
+
+import keras
+import numpy as np
+import pytest
+import rich.console
+import tensorflow as tf
+
+from keras_transformer.training import callbacks
+from keras_transformer.training.callbacks import Interrupts, Logs, Progress, Saving, Validation
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(callbacks, "time", clock)
+    return clock
+
+
+class Model:
+    """What the callbacks touch of a model."""
+
+    def __init__(self):
+        self.optimizer = keras.optimizers.SGD(0.25)
+        self.mean_loss = keras.metrics.Mean()
+        self.stop_training = False
+
+
+def attached(callback):
+    callback.set_model(Model())
+    return callback
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(clock):
+    text = io.StringIO()
+    console = rich.console.Console(file=text, width=40)
+    progress = attached(Progress(start=100, total=120, console=console, seconds=10))
+    progress.on_train_begin()
+    for batch in range(20):
+        clock.now += 4  # seconds for each update of 1,000 tokens
+        progress.on_train_batch_end(batch, {"loss": 3.0 - batch / 10, "tokens": 1000 * batch})
+    progress.on_train_end()
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "update 103 of 120  loss 2.800  250 tokens/s  1:08 left"
+    assert lines[-1] == "update 120 of 120  loss 1.100  250 tokens/s  0:00 left"
+    assert len(lines) == 7  # after 12, 24, ... 72 seconds, and at the end
+
+
+def test_progress_on_a_terminal_is_a_bar(clock):
+    text = io.StringIO()
+    console = rich.console.Console(file=text, width=100, force_terminal=True)
+    progress = attached(Progress(start=0, total=2, console=console))
+    progress.on_train_begin()
+    clock.now += 2
+    progress.on_train_batch_end(0, {"loss": 2.5, "tokens": 100})
+    clock.now += 2
+    progress.on_train_batch_end(1, {"loss": 2.25, "tokens": 300})
+    progress.close()
+    progress.close()
+    assert "update 2 of 2  loss 2.250  100 tokens/s  0:00 left" in text.getvalue()
+    assert "\x1b[?25h" in text.getvalue()  # the cursor is back
+
+
+def read_scalars(folder):
+    points = {}
+    for file in folder.iterdir():
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                number = float(tf.make_ndarray(value.tensor))
+                points.setdefault(value.tag, []).append((event.step, number))
+    return points
+
+
+def test_logs_are_tensorboards(tmp_path, clock):
+    logs = attached(Logs(start=10, total=15, directory=tmp_path, every=2))
+    for batch in range(5):
+        clock.now += 0.5
+        logs.model.mean_loss.update_state(batch)
+        mean = float(logs.model.mean_loss.result())
+        logs.on_train_batch_end(batch, {"loss": mean, "tokens": 100 * batch})
+    logs.write(15, {"bleu": 33.0}, prefix="validation")
+    points = read_scalars(tmp_path)
+    # Each point is the mean since the last one; the last update always has one.
+    assert points["train/loss"] == [(12, 0.5), (14, 2.5), (15, 4.0)]
+    assert points["train/tokens_per_second"] == [(14, 200.0), (15, 200.0)]
+    assert points["train/learning_rate"] == [(12, 0.25), (14, 0.25), (15, 0.25)]
+    assert points["validation/bleu"] == [(15, 33.0)]
+
+
+def test_validation_and_saving_come_at_their_updates_and_at_the_end():
+    looked, saved = [], []
+    validation = attached(Validation(4, 11, 3, lambda update: looked.append(update) or {}))
+    saving = attached(Saving(4, 11, 5, saved.append))
+    for batch in range(7):
+        for callback in (validation, saving):
+            callback.on_train_batch_end(batch, {"loss": 1.0})
+    assert looked == [6, 9, 11]
+    assert saved == [5, 10, 11]
+
+
+def test_what_stops_training_is_saved():
+    saved = []
+    saving = attached(Saving(0, 11, 5, saved.append))
+    saving.model.stop_training = True
+    saving.on_train_batch_end(1, {"loss": 1.0})
+    assert saved == [2]
+
+
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_a_loss_that_is_no_number_is_never_saved(loss):
+    saved = []
+    saving = attached(Saving(0, 9, 2, saved.append))
+    saving.on_train_batch_end(0, {"loss": 1.0})
+    saving.on_train_batch_end(1, {"loss": 1.0})
+    with pytest.raises(ValueError, match=f"the loss is {loss} at update 4. .* of update 2; "):
+        saving.on_train_batch_end(3, {"loss": loss})
+    assert saved == [2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_waits_for_the_update_and_the_second_does_not(number):
+    before = signal.getsignal(number)
+    received = []
+    signal.signal(number, lambda *_: received.append(number))
+    mine = signal.getsignal(number)
+    try:
+        with attached(Interrupts()) as interrupts:
+            interrupts.on_train_batch_end(0, {})
+            assert not interrupts.model.stop_training
+            os.kill(os.getpid(), number)
+            assert (interrupts.received, received) == (True, [])
+            interrupts.on_train_batch_end(1, {})
+            assert interrupts.model.stop_training
+            os.kill(os.getpid(), number)  # no longer ours
+            assert received == [number]
+        assert signal.getsignal(number) is mine
+    finally:
+        signal.signal(number, before)

@@ -1,0 +1,117 @@
+"""A checkpoint gives back what was saved, or is named as damaged and passed over."""
+
+import errno
+import os
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.training import atomic
+from keras_transformer.training.checkpoint import Checkpoints
+
+
+@pytest.fixture
+def variables():
+    return make_variables(1)
+
+
+def make_variables(seed):
+    rng = np.random.default_rng(seed)
+    return [
+        keras.Variable(rng.normal(size=(3, 5)).astype("float32"), name="kernel"),
+        keras.Variable(rng.normal(size=(3, 5)).astype("float32"), name="kernel"),
+        keras.Variable(rng.integers(0, 9, 2), dtype="uint32", trainable=False, name="seed"),
+        keras.Variable(2**40 + seed, dtype="int64", trainable=False, name="count"),
+    ]
+
+
+def same(variables, others):
+    return all(
+        one.dtype == two.dtype and np.array_equal(one.numpy(), two.numpy())
+        for one, two in zip(variables, others, strict=True)
+    )
+
+
+def test_values_and_state_come_back_bit_for_bit(tmp_path, variables):
+    state = {"update": 7, "epoch": 1, "seconds": 0.1 + 0.2}
+    path = Checkpoints(tmp_path / "new").save(7, variables, state)
+    assert path.name == "update-00000007.npz"
+    others = make_variables(2)
+    assert not same(variables, others)
+    assert Checkpoints(tmp_path / "new").restore(others) == state
+    assert same(variables, others)
+
+
+def test_nothing_to_restore(tmp_path, variables):
+    assert Checkpoints(tmp_path / "none").restore(variables) is None
+    assert same(variables, make_variables(1))
+
+
+def test_only_the_newest_are_kept_and_the_newest_is_restored(tmp_path, variables):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    for update in (8, 9, 10, 99_999_999, 100_000_001):
+        checkpoints.save(update, variables, {"update": update})
+    assert [path.name for path in checkpoints.paths()] == [
+        "update-99999999.npz",
+        "update-100000001.npz",
+    ]
+    assert checkpoints.restore(variables) == {"update": 100_000_001}
+
+
+def test_no_flipped_bit_changes_a_value_unseen(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    good, newer, loaded = make_variables(1), make_variables(2), make_variables(3)
+    checkpoints.save(1, good, {"update": 1})
+    path = checkpoints.save(2, newer, {"update": 2})
+    content = path.read_bytes()
+    found = 0
+    for place in range(0, len(content), 3):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
+        damaged = []
+        state = checkpoints.restore(loaded, lambda path, reason, seen=damaged: seen.append(path))
+        # Some bytes of a zip archive, such as the time in its headers, mean nothing to us.
+        assert same(loaded, good if damaged else newer), place
+        assert state == {"update": 1 if damaged else 2}
+        found += damaged == [path]
+    assert found > len(content) / 3 * 0.7
+
+
+@pytest.mark.parametrize("length", [0, 10, 500, -1])
+def test_a_file_cut_short_is_found(tmp_path, variables, length):
+    checkpoints = Checkpoints(tmp_path)
+    path = checkpoints.save(1, variables, {})
+    path.write_bytes(path.read_bytes()[:length])
+    damaged = []
+    assert checkpoints.restore(variables, lambda *what: damaged.append(what)) is None
+    assert len(damaged) == 1
+
+
+def test_a_full_disk_leaves_the_previous_one_usable(tmp_path, variables, monkeypatch):
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints.save(1, variables, {"update": 1})
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoints.save(2, make_variables(2), {"update": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["update-00000001.npz"]
+    assert checkpoints.restore(make_variables(3)) == {"update": 1}
+
+
+def test_what_a_killed_process_left_is_never_read(tmp_path, variables):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, variables, {"update": 1})
+    (tmp_path / ".update-00000002.4711.npz").write_bytes(b"half")
+    assert checkpoints.restore(variables) == {"update": 1}
+
+
+def test_another_models_checkpoint_is_refused(tmp_path, variables):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, variables, {})
+    with pytest.raises(ValueError, match="update-00000001.npz belongs to another model: 4 .*, 3 "):
+        checkpoints.restore(variables[:3])
+    with pytest.raises(ValueError, match="belongs to another model: shapes differ"):
+        checkpoints.restore(variables[::-1])

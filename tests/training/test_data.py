@@ -1,0 +1,341 @@
+"""Batches: every pair once, the same every time, few shapes, little padding, and fast."""
+
+import itertools
+import time
+import unicodedata
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from keras_transformer import Tokenizer
+from keras_transformer.training.batching import choose_widths, plan_batches
+from keras_transformer.training.data import (
+    TokenizedCorpus,
+    make_batches,
+    parallel_data,
+    sentences,
+)
+from keras_transformer.training.vocabulary import learn_vocabulary
+
+WORDS = [
+    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
+]  # fmt: skip
+EMPTY, LONG = 3, 5
+
+
+def text_pairs(count=400):
+    """Pairs of many lengths; `EMPTY` of them have an empty side, `LONG` a far too long one."""
+    rng = np.random.default_rng(1)
+
+    def sentence(words):
+        return " ".join(rng.choice(WORDS, size=words))
+
+    pairs = [(sentence(rng.integers(1, 13)), sentence(rng.integers(1, 13))) for _ in range(count)]
+    pairs[5:5] = [("", "ein"), ("zwei", "  "), ("\u200b", "drei")]
+    pairs[50:50] = [(sentence(60), "ein")] * 2 + [("ein", sentence(60))] * (LONG - 2)
+    return pairs
+
+
+def dataset(pairs):
+    return tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*pairs, strict=True))))
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    settings = SimpleNamespace(size=60, model_type="bpe", split_digits=True, character_coverage=1.0)
+    return Tokenizer(learn_vocabulary(sentences(dataset(text_pairs())), settings))
+
+
+@pytest.fixture(scope="module")
+def corpus(tokenizer):
+    return TokenizedCorpus.from_pairs(dataset(text_pairs()), tokenizer, max_length=40)
+
+
+@pytest.fixture(scope="module")
+def expected(tokenizer):
+    """What must arrive: ids of the kept pairs, by the `sentencepiece` package."""
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+    pairs = [tuple((*pieces.encode(side), 3) for side in pair) for pair in text_pairs()]
+    return [pair for pair in pairs if min(map(len, pair)) > 1 and max(map(len, pair)) <= 40]
+
+
+def arrays(batches):
+    return [
+        (inputs["source"].numpy(), inputs["target"].numpy(), labels.numpy())
+        for inputs, labels in batches
+    ]
+
+
+def rows(batches):
+    """(source, labels) of every row, without the padding."""
+    for source, _, labels in arrays(batches):
+        yield from (
+            (tuple(s[s != 0].tolist()), tuple(t[t != 0].tolist()))
+            for s, t in zip(source, labels, strict=True)
+        )
+
+
+def same(first, second):
+    return len(first) == len(second) and all(
+        all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+        for one, two in zip(first, second, strict=True)
+    )
+
+
+# Widths and cuts
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 3, 4, 9])
+def test_the_widths_need_the_least_padding_of_all(buckets):
+    """Against every possible choice."""
+    rng = np.random.default_rng(buckets)
+    lengths = rng.integers(1, 10, size=50) + rng.integers(0, 3, size=50)
+    longest = lengths.max()
+
+    def places(widths):
+        return sum(min(w for w in widths if w >= length) for length in lengths)
+
+    best = min(
+        places((*others, longest))
+        for count in range(min(buckets, longest))
+        for others in itertools.combinations(range(1, longest), count)
+    )
+    widths = choose_widths(lengths, buckets)
+    assert len(widths) <= buckets
+    assert sorted(set(widths.tolist())) == widths.tolist()
+    assert widths[-1] == longest
+    assert places(widths.tolist()) == best
+
+
+@pytest.mark.parametrize("batch_tokens, buckets", [(37, 5), (100, 1), (64, 40), (10_000, 7)])
+def test_a_plan_takes_every_sentence_once_and_keeps_to_its_budget(batch_tokens, buckets):
+    lengths = np.random.default_rng(0).integers(1, 38, size=501)
+    plan = plan_batches(lengths, batch_tokens, buckets)
+    assert sorted(plan.order.tolist()) == list(range(501))
+    assert plan.starts.tolist() == [0, *np.cumsum(plan.rows)[:-1].tolist()]
+    assert plan.rows.sum() == 501
+    assert (plan.rows * plan.widths <= batch_tokens).all()
+    for start, count, width in zip(plan.starts, plan.rows, plan.widths, strict=True):
+        assert lengths[plan.order[start : start + count]].max() <= width
+    full = batch_tokens // plan.widths
+    assert (plan.rows[:-1] == full[:-1]).all()  # only the last batch may be smaller
+    assert len(set(plan.widths.tolist())) <= buckets
+    assert plan.tokens == sum(plan.rows * plan.widths)
+    assert [a for a, _ in plan.segments][1:] == [b for _, b in plan.segments][:-1]
+
+
+def test_a_sentence_longer_than_a_batch_is_refused(corpus):
+    match = "`batch_tokens` must be at least the length of .*batch_tokens=12, and a sentence of 37"
+    with pytest.raises(ValueError, match=match):
+        plan_batches([3, 37], 12, buckets=2)
+    with pytest.raises(ValueError, match="`batch_tokens` must be at least"):
+        corpus.batches(12)
+
+
+# The corpus
+
+
+def test_empty_and_long_pairs_are_left_out_and_counted(corpus, expected):
+    assert max(len(side) for pair in expected for side in pair) > 15
+    assert (corpus.empty, corpus.too_long) == (EMPTY, LONG)
+    assert corpus.size == len(expected) == 400
+    assert corpus.source_tokens == sum(len(source) for source, _ in expected)
+    assert corpus.target_tokens == sum(len(target) for _, target in expected)
+
+
+def test_max_length_counts_the_end_of_the_sentence(tokenizer):
+    pairs = dataset([("ein", "ein"), ("ein ein", "ein")])
+    lengths = tokenizer.encode(["ein", "ein ein"]).row_lengths().numpy()
+    for limit, size in ((lengths[1], 2), (lengths[1] - 1, 1), (lengths[0], 1)):
+        assert TokenizedCorpus.from_pairs(pairs, tokenizer, limit).size == size
+    with pytest.raises(ValueError, match="Received: 0 empty and 2 longer pairs, with max_length=1"):
+        TokenizedCorpus.from_pairs(pairs, tokenizer, 1)
+
+
+def test_nothing_left_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="`pairs` must hold .*Received: 2 empty and 0 longer"):
+        make_batches(
+            dataset([("", "ein"), ("ein", "")]), tokenizer, batch_tokens=100, max_length=10
+        )
+
+
+def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
+    """Ids above 65,535 need more than two bytes."""
+
+    class Wide:
+        vocab_size, bos_id, eos_id, pad_id = 100_000, 2, 3, 0
+
+        def encode(self, strings):
+            words = tf.fill([tf.size(strings)], 99_999)
+            ends = tf.fill([tf.size(strings)], 3)
+            return tf.RaggedTensor.from_tensor(tf.stack([words, ends], axis=1))
+
+    corpus = TokenizedCorpus.from_pairs(dataset([("a", "b")]), Wide(), 5)
+    assert list(rows(corpus.batches(10))) == [((99_999, 3), (99_999, 3))]
+
+
+# Batches
+
+
+def test_a_row_is_source_begun_target_and_ended_labels(corpus, expected):
+    left = sorted(expected)
+    for source, target, labels in arrays(corpus.batches(200)):
+        width = source.shape[1]
+        assert source.shape == target.shape == labels.shape
+        assert source.dtype == target.dtype == labels.dtype == np.int32
+        for s, t, y in zip(source.tolist(), target.tolist(), labels.tolist(), strict=True):
+            pair = tuple(s[: s.index(3) + 1]), tuple(y[: y.index(3) + 1])
+            left.remove(pair)
+            assert s == [*pair[0], *[0] * (width - len(pair[0]))]
+            assert y == [*pair[1], *[0] * (width - len(pair[1]))]
+            assert t == [2, *pair[1][:-1], *[0] * (width - len(pair[1]))]
+    assert not left
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("batch_tokens", [41, 200, 5000, 100_000])
+def test_an_epoch_has_every_pair_once(corpus, expected, shuffle, batch_tokens):
+    batches = corpus.batches(batch_tokens, shuffle=shuffle, seed=1, epoch=4)
+    assert sorted(rows(batches)) == sorted(expected)
+    assert len(batches) == corpus.steps(batch_tokens)
+    for source, _, _ in arrays(batches):
+        assert source.size <= batch_tokens
+
+
+def test_all_batches_but_one_have_one_of_few_shapes(corpus):
+    shapes = [source.shape for source, _, _ in arrays(corpus.batches(200, buckets=6))]
+    assert len(set(shapes)) <= 7
+    assert sum(200 // width != count for count, width in shapes) <= 1
+
+
+def test_padding_is_counted_as_it_is(corpus):
+    for batch_tokens, buckets in ((200, 16), (200, 2), (1000, 5)):
+        batches = arrays(corpus.batches(batch_tokens, buckets=buckets))
+        pads = sum((source == 0).sum() + (labels == 0).sum() for source, _, labels in batches)
+        places = sum(source.size + labels.size for source, _, labels in batches)
+        assert corpus.padding(batch_tokens, buckets) == pytest.approx(pads / places)
+
+
+def test_seed_and_epoch_decide_the_order(corpus):
+    def epoch(**options):
+        return arrays(corpus.batches(200, **options))
+
+    first = epoch(shuffle=True, seed=1, epoch=0)
+    assert same(first, epoch(shuffle=True, seed=1, epoch=0))
+    assert not same(first, epoch(shuffle=True, seed=1, epoch=1))
+    assert not same(first, epoch(shuffle=True, seed=2, epoch=0))
+    assert same(epoch(), epoch(seed=9, epoch=9))  # not shuffled
+    # Pairs meet other pairs, and long batches do not come after all the short ones.
+    second = epoch(shuffle=True, seed=1, epoch=1)
+    groups = [{frozenset(map(tuple, s.tolist())) for s, _, _ in one} for one in (first, second)]
+    assert len(groups[0] & groups[1]) < len(groups[0]) / 4
+    widths = [source.shape[1] for source, _, _ in first]
+    assert widths != sorted(widths)
+
+
+def test_order_does_not_depend_on_who_else_reads(corpus, tokenizer):
+    """Another corpus of the same pairs, read by another pipeline, as after a restart."""
+    again = TokenizedCorpus.from_pairs(dataset(text_pairs()), tokenizer, max_length=40)
+    options = {"shuffle": True, "seed": 3, "epoch": 2}
+    assert same(arrays(corpus.batches(200, **options)), arrays(again.batches(200, **options)))
+    assert corpus.fingerprint == again.fingerprint
+
+
+def test_the_fingerprint_tells_corpora_apart(corpus, tokenizer):
+    prints = {corpus.fingerprint}
+    pairs = [("ein zwei", "drei"), ("vier", "fünf")]
+    for changed in (
+        pairs,
+        pairs[::-1],  # another order
+        [("ein", "drei"), ("zwei vier", "fünf")],  # the same tokens, cut elsewhere
+        [(target, source) for source, target in pairs],
+    ):
+        prints.add(TokenizedCorpus.from_pairs(dataset(changed), tokenizer, 40).fingerprint)
+    assert len(prints) == 5
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_skipped_batches_are_only_left_out(corpus, shuffle):
+    options = {"shuffle": shuffle, "seed": 7, "epoch": 3}
+    whole = arrays(corpus.batches(200, **options))
+    for skip in (0, 1, 5, len(whole) - 1, len(whole), len(whole) + 3):
+        rest = arrays(corpus.batches(200, skip=skip, **options))
+        assert same(rest, whole[skip:])
+
+
+def test_make_batches_is_the_corpus_in_one_call(corpus, tokenizer):
+    options = {"batch_tokens": 200, "shuffle": True, "seed": 5, "epoch": 6, "skip": 2}
+    batches = make_batches(dataset(text_pairs()), tokenizer, max_length=40, **options)
+    assert same(arrays(batches), arrays(corpus.batches(**options)))
+
+
+def test_every_epoch_has_one_element_spec(corpus):
+    ids = tf.TensorSpec([None, None], tf.int32)
+    for batches in (corpus.batches(200), corpus.batches(100_000, shuffle=True)):
+        assert batches.element_spec == ({"source": ids, "target": ids}, ids)
+
+
+def test_sentences_are_both_sides_of_every_pair():
+    pairs = text_pairs()
+    found = list(sentences(dataset(pairs)))
+    assert sorted(found) == sorted(side.encode() for pair in pairs for side in pair)
+
+
+# Real data
+
+
+@pytest.fixture(scope="module")
+def multi30k(data_dir):
+    folder = data_dir / "multi30k"
+    data = parallel_data(
+        SimpleNamespace(
+            source="text",
+            train_source=folder / "train.en",
+            train_target=folder / "train.de",
+            validation_source=folder / "val.en",
+            validation_target=folder / "val.de",
+        )
+    )
+    settings = SimpleNamespace(
+        size=8000, model_type="bpe", split_digits=False, character_coverage=1.0
+    )
+    tokenizer = Tokenizer(learn_vocabulary(sentences(data.pairs("train")), settings))
+    return data, tokenizer
+
+
+def test_padding_and_speed_on_real_sentences(multi30k):
+    """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""
+    data, tokenizer = multi30k
+    corpus = TokenizedCorpus.from_pairs(data.pairs("train"), tokenizer, max_length=100)
+    assert (corpus.size, corpus.empty, corpus.too_long) == (29_000, 0, 0)
+    started = time.perf_counter()
+    shapes = {tuple(labels.shape) for _, labels in corpus.batches(2048, shuffle=True)}
+    speed = corpus.target_tokens / (time.perf_counter() - started)
+    padding = corpus.padding(2048)
+    print(f"padding {padding:.1%}, {speed:,.0f} target tokens/s, {len(shapes)} shapes")  # noqa: T201
+    assert padding < 0.10
+    assert len(shapes) <= 17
+    assert speed > 100_000
+
+
+def test_validation_loses_no_real_sentence(multi30k):
+    data, tokenizer = multi30k
+    batches = make_batches(data.pairs("validation"), tokenizer, batch_tokens=2048, max_length=2048)
+    found = [
+        line
+        for inputs, labels in batches
+        for line in zip(
+            tokenizer.decode(inputs["source"]).numpy(),
+            tokenizer.decode(labels).numpy(),
+            strict=True,
+        )
+    ]
+
+    def normalised(text):
+        return " ".join(unicodedata.normalize("NFC", text.decode()).split()).encode()
+
+    pairs = data.pairs("validation").as_numpy_iterator()
+    assert sorted(found) == sorted((normalised(a), normalised(b)) for a, b in pairs)

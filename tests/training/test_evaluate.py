@@ -1,0 +1,112 @@
+"""Scores are sacreBLEU's own, on files and on the splits of a run's data."""
+
+import json
+
+import pytest
+import sacrebleu
+
+from keras_transformer.training import evaluate as module
+from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split, score
+
+REFERENCES = ["Der Hund läuft über die Wiese.", "In 17 Wochen, am Montag.", "Zwei Äpfel und 1,5 kg."]
+HYPOTHESES = ["Der Hund lief über die Wiese.", "In 17 Wochen, am Montag.", "zwei äpfel und 1,5 kg."]
+
+
+def test_scores_and_signatures_are_sacrebleus():
+    results = score(HYPOTHESES, REFERENCES)
+    assert results["bleu"] == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert results["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert results["exact_match"] == pytest.approx(100 / 3)
+    assert results["sentences"] == 3
+    version = sacrebleu.__version__
+    expected = f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
+    assert results["bleu_signature"] == expected
+    assert results["chrf_signature"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")
+
+
+def test_options_are_used_and_named_in_the_signature():
+    plain = score(HYPOTHESES, REFERENCES)
+    results = score(HYPOTHESES, REFERENCES, lowercase=True, tokenize="none")
+    assert "case:lc|eff:no|tok:none" in results["bleu_signature"]
+    assert "case:lc" in results["chrf_signature"]
+    assert results["bleu"] > plain["bleu"]
+    assert results["exact_match"] == plain["exact_match"]
+
+
+def test_evaluate_translates():
+    results = evaluate(lambda sentences: [text.upper() for text in sentences], ["a b"], ["A B"])
+    assert results["exact_match"] == 100
+    assert results["seconds"] >= 0
+
+
+def test_lists_that_cannot_be_scored_are_refused():
+    with pytest.raises(ValueError, match="one sentence for each .* 2 hypotheses, 3 references"):
+        score(HYPOTHESES[:2], REFERENCES)
+    with pytest.raises(ValueError, match="`references` must hold at least one sentence"):
+        score([], [])
+
+
+@pytest.fixture
+def echo(monkeypatch):
+    """A translator that returns its input stands in for that of a run."""
+
+    class Echo:
+        @staticmethod
+        def from_run(run):
+            return lambda sentences: list(sentences)
+
+    monkeypatch.setattr(module, "Translator", Echo)
+
+
+def test_files_are_compared_line_by_line(tmp_path, echo):
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_bytes("ä\n\nb\r\nc\u2028d\n".encode())
+    reference.write_bytes("ä\n\nb\nc".encode())  # the last line break may be missing
+    results = evaluate_files("run", source, reference)
+    assert (results["sentences"], results["exact_match"]) == (4, 75)
+
+
+def test_files_that_cannot_be_compared_are_one_line(tmp_path, echo):
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("a\nb\n")
+    reference.write_text("a\n")
+    with pytest.raises(ValueError, match="source has 2 lines, .*reference has 1: line n of one"):
+        evaluate_files("run", source, reference)
+    reference.write_bytes(b"a\n\xff\n")
+    with pytest.raises(ValueError, match="reference, line 2: not UTF-8."):
+        evaluate_files("run", source, reference)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The folder of a run on text files with a test split, without a model."""
+    for name, text in (("a", "x\ny\n"), ("b", "x\nz\n")):
+        (tmp_path / name).write_text(text)
+    sides = {"source": "a", "target": "b"}
+    lines = [
+        f'{split}_{side} = "../{sides[side]}"'
+        for split in ("train", "validation", "test")
+        for side in sides
+    ]
+    (tmp_path / "run").mkdir()
+    config = "\n".join(["[data]", 'source = "text"', *lines])
+    (tmp_path / "run" / "config.toml").write_text(config)
+    return tmp_path / "run"
+
+
+def test_the_figures_of_the_test_split_stay_in_the_run(run, echo):
+    (run / "metrics.json").write_text('{"updates": 7}')
+    results = evaluate_split(run)
+    assert (results["sentences"], results["exact_match"]) == (2, 50)
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["updates"] == 7
+    assert {name: metrics[name] for name in ("bleu", "chrf", "exact_match")} == {
+        name: results[name] for name in ("bleu", "chrf", "exact_match")
+    }
+
+
+def test_other_splits_leave_no_figures(run, echo):
+    assert evaluate_split(run, "validation")["sentences"] == 2
+    assert not (run / "metrics.json").exists()
+    with pytest.raises(ValueError, match="`split` must be one of train, validation, test"):
+        evaluate_split(run, "dev")

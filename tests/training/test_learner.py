@@ -1,0 +1,114 @@
+"""The learner trains a Transformer on token means, and counts what it has seen."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import sentences
+
+from keras_transformer.training.learner import Learner
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy, smoothed_cross_entropy
+
+LENGTHS = [(7, 5), (2, 3), (4, 1)]  # source and target of each sentence
+
+
+def batch(lengths, seed=0, width=None):
+    source = sentences([s for s, _ in lengths], seed=seed)
+    labels = sentences([t for _, t in lengths], seed=seed + 1, width=width)
+    target = np.roll(labels, 1, axis=1)
+    target[:, 0] = 2
+    return {"source": source, "target": target.astype("int32")}, labels
+
+
+@pytest.fixture
+def tiny_model(small_model):
+    return lambda: small_model(num_layers=1, num_decoder_layers=1)
+
+
+def make_learner(model, optimizer=None, **options):
+    learner = Learner(model)
+    learner.compile(
+        optimizer or keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(0.1), **options
+    )
+    return learner
+
+
+def datasets(*batches):
+    """One dataset of batches of different sizes."""
+    specification = tf.nest.map_structure(
+        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batches[0]
+    )
+    dataset = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=specification)
+    return dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
+
+
+def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model):
+    model = tiny_model()
+    batches = [batch(LENGTHS[:1], seed=3), batch(LENGTHS[1:], seed=5, width=6)]
+    learner = make_learner(model)
+    figures = learner.evaluate(datasets(*batches), verbose=0, return_dict=True)
+    smooth, plain, right = [], [], []
+    for inputs, labels in batches:
+        logits, real = model(inputs), labels != 0
+        smooth.append(smoothed_cross_entropy(labels, logits, 0.1).numpy()[real])
+        plain.append(smoothed_cross_entropy(labels, logits, 0.0).numpy()[real])
+        right.append((np.argmax(logits, -1) == labels)[real])
+    np.testing.assert_allclose(figures["loss"], np.concatenate(smooth).mean(), rtol=1e-5)
+    expected = np.exp(np.concatenate(plain).mean())
+    np.testing.assert_allclose(figures["perplexity"], expected, rtol=1e-5)
+    np.testing.assert_allclose(figures["token_accuracy"], np.concatenate(right).mean(), rtol=1e-6)
+
+
+def test_one_update_is_that_of_plain_keras(tiny_model):
+    """What `fit` does to the learner's Transformer it does to a Transformer compiled by itself."""
+    inputs, labels = batch(LENGTHS)
+    wrapped, plain = tiny_model(), tiny_model()
+    make_learner(wrapped).fit(datasets((inputs, labels)), verbose=0, shuffle=False)
+    plain.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(0.1))
+    plain.fit(datasets((inputs, labels)), verbose=0, shuffle=False)
+    for ours, theirs in zip(wrapped.weights, plain.weights, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)
+
+
+def test_tokens_seen_are_real_target_tokens(tiny_model):
+    learner = make_learner(tiny_model())
+    learner.fit(datasets(batch(LENGTHS), batch(LENGTHS[:2])), verbose=0, shuffle=False)
+    assert learner.tokens_seen.numpy() == (5 + 3 + 1) + (5 + 3)
+
+
+def test_the_gradient_accumulates_nothing_from_padding(tiny_model):
+    inputs, labels = batch(LENGTHS)
+    wide = {name: np.pad(tokens, ((0, 1), (0, 4))) for name, tokens in inputs.items()}
+    one, two = tiny_model(), tiny_model()
+    sgd = keras.optimizers.SGD
+    make_learner(one, sgd(0.5)).fit(datasets((inputs, labels)), verbose=0, shuffle=False)
+    make_learner(two, sgd(0.5)).fit(
+        datasets((wide, np.pad(labels, ((0, 1), (0, 4))))), verbose=0, shuffle=False
+    )
+    for ours, theirs in zip(one.weights, two.weights, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_learns(tiny_model, policy):
+    keras.config.set_dtype_policy(policy)
+    learner = Learner(tiny_model(), dtype=policy)
+    learner.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(0.1))
+    scaled = isinstance(learner.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled == (policy == "mixed_float16")
+    batches = datasets(*[batch(LENGTHS)] * 20)
+    first = learner.evaluate(batches.take(1), verbose=0, return_dict=True)["loss"]
+    learner.fit(batches, verbose=0, shuffle=False)
+    last = learner.evaluate(batches.take(1), verbose=0, return_dict=True)["loss"]
+    assert last < 0.5 * first
+    assert all(weight.dtype == "float32" for weight in learner.trainable_weights)
+
+
+def test_a_jitted_update_equals_an_interpreted_one(tiny_model):
+    inputs, labels = batch(LENGTHS)
+    one, two = tiny_model(), tiny_model()
+    for model, jit_compile in ((one, False), (two, True)):
+        learner = make_learner(model, keras.optimizers.SGD(0.5), jit_compile=jit_compile)
+        learner.fit(datasets((inputs, labels)), verbose=0, shuffle=False)
+    for ours, theirs in zip(one.weights, two.weights, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)

@@ -1,0 +1,93 @@
+"""The learning rate equals the paper's formula, computed by plain Python."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.training.schedule import WarmupInverseSqrt, WarmupLinearDecay, make_schedule
+from keras_transformer.training.schema import ScheduleSettings
+
+STEPS = [*range(50), 99, 100, 101, 3998, 3999, 4000, 4001, 5000, 12_345, 99_999, 1_000_000]
+
+
+def eq_3(n, d_model, warmup_steps):
+    return d_model**-0.5 * min(n**-0.5, n * warmup_steps**-1.5)
+
+
+@pytest.mark.parametrize(("d_model", "warmup_steps"), [(512, 4000), (1024, 100), (7, 1)])
+def test_inverse_sqrt_is_equation_3_with_n_counted_from_one(d_model, warmup_steps):
+    schedule = WarmupInverseSqrt(d_model, warmup_steps)
+    for step in STEPS:
+        expected = eq_3(step + 1, d_model, warmup_steps)
+        np.testing.assert_allclose(schedule(step), expected, rtol=1e-6)
+
+
+def test_inverse_sqrt_peaks_at_the_end_of_the_warm_up():
+    rates = [float(WarmupInverseSqrt(512, 40, scale=3.0)(step)) for step in range(100)]
+    assert np.argmax(rates) == 39  # the 40th update
+    np.testing.assert_allclose(max(rates), 3.0 * (512 * 40) ** -0.5, rtol=1e-6)
+
+
+def test_linear_rises_to_the_peak_and_ends_at_zero():
+    schedule = WarmupLinearDecay(0.002, warmup_steps=10, updates=50)
+    rates = [float(schedule(step)) for step in range(60)]
+    expected = [0.002 * n / 10 for n in range(1, 11)]
+    expected += [0.002 * (50 - n) / 40 for n in range(11, 51)] + [0.0] * 10
+    np.testing.assert_allclose(rates, expected, rtol=1e-5, atol=1e-12)
+    assert np.argmax(rates) == 9
+    assert rates[49] == 0.0
+
+
+@pytest.mark.parametrize(
+    "schedule", [WarmupInverseSqrt(64, 30, scale=0.5), WarmupLinearDecay(0.01, 3, 9)]
+)
+def test_a_schedule_survives_serialisation_inside_an_optimizer(schedule):
+    optimizer = keras.optimizers.Adam(schedule, beta_2=0.98)
+    config = keras.saving.serialize_keras_object(optimizer)
+    again = keras.saving.deserialize_keras_object(config)
+    for step in (0, 2, 5, 100):
+        again.iterations.assign(step)
+        np.testing.assert_array_equal(again.learning_rate, schedule(step))
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_schedule_runs_in_a_graph(jit_compile):
+    schedule = WarmupInverseSqrt(64, 30)
+    compiled = tf.function(schedule, jit_compile=jit_compile)
+    np.testing.assert_allclose(compiled(tf.constant(17, tf.int64)), eq_3(18, 64, 30), rtol=1e-6)
+
+
+def test_adam_uses_the_rate_of_its_next_update():
+    optimizer = keras.optimizers.SGD(WarmupInverseSqrt(4, 8))
+    weight = keras.Variable(np.zeros(1, "float32"))
+    optimizer.apply([np.ones(1, "float32")], [weight])
+    np.testing.assert_allclose(weight.numpy(), [-eq_3(1, 4, 8)], rtol=1e-6)
+
+
+def test_make_schedule_follows_the_settings():
+    paper = make_schedule(ScheduleSettings(), d_model=512, updates=10)
+    np.testing.assert_allclose(paper(0), eq_3(1, 512, 4000), rtol=1e-6)
+    scaled = make_schedule(ScheduleSettings(scale=2.0), d_model=512, updates=10)
+    np.testing.assert_allclose(scaled(0), 2 * eq_3(1, 512, 4000), rtol=1e-6)
+    peaked = make_schedule(ScheduleSettings(peak=0.01, warmup_steps=5), d_model=3, updates=10)
+    np.testing.assert_allclose(max(peaked(step) for step in range(20)), 0.01, rtol=1e-6)
+    linear = ScheduleSettings(kind="linear", peak=0.01, warmup_steps=5)
+    linear = make_schedule(linear, d_model=3, updates=10)
+    np.testing.assert_allclose([linear(4), linear(9)], [0.01, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WarmupInverseSqrt(0), "`d_model` must be positive. Received: d_model=0."),
+        (lambda: WarmupInverseSqrt(8, -1), "`warmup_steps` must be positive. .*=-1."),
+        (lambda: WarmupInverseSqrt(8, 1, 0.0), "`scale` must be positive."),
+        (lambda: WarmupLinearDecay(-0.1, 1, 2), "`peak` must be positive."),
+        (lambda: WarmupLinearDecay(0.1, 1, 0), "`updates` must be positive."),
+        (lambda: WarmupLinearDecay(0.1, 5, 5), "`warmup_steps` must be below `updates`.*=5, .*=5"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,55 @@
+"""A stream of epochs goes on anywhere with the batch that would have come next."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.training.data import TokenizedCorpus
+from keras_transformer.training.stream import endless_batches
+
+PAIRS = 23
+BATCH_TOKENS = 12
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """Pairs of 2 to 6 tokens, every one different."""
+    rng = np.random.default_rng(0)
+    rows = [[10 + number] * rng.integers(1, 6) + [3] for number in range(PAIRS)]
+    side = tf.ragged.constant(rows, tf.int32)
+    return TokenizedCorpus(side, side, bos_id=2, eos_id=3, pad_id=0)
+
+
+def take(corpus, count, **options):
+    dataset = endless_batches(corpus, BATCH_TOKENS, seed=5, **options)
+    return [labels.numpy().tolist() for _, labels in dataset.take(count)]
+
+
+def test_every_epoch_holds_every_pair_once_in_an_order_of_its_own(corpus):
+    steps = corpus.steps(BATCH_TOKENS)
+    batches = take(corpus, 3 * steps)
+    epochs = [batches[start : start + steps] for start in range(0, 3 * steps, steps)]
+    for epoch in epochs:
+        firsts = sorted(row[0] for batch in epoch for row in batch)
+        assert firsts == list(range(10, 10 + PAIRS))
+    assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
+
+
+def test_it_goes_on_from_any_batch(corpus):
+    steps = corpus.steps(BATCH_TOKENS)
+    assert steps > 4
+    whole = take(corpus, 3 * steps)
+    for skip in (0, 1, steps - 1, steps, steps + 1, 2 * steps, 2 * steps + 3):
+        assert take(corpus, 4, skip=skip) == whole[skip : skip + 4] or skip > 3 * steps - 4
+
+
+def test_another_seed_gives_another_order(corpus):
+    one = endless_batches(corpus, BATCH_TOKENS, seed=5).take(3)
+    two = endless_batches(corpus, BATCH_TOKENS, seed=6).take(3)
+    assert [y.numpy().tolist() for _, y in one] != [y.numpy().tolist() for _, y in two]
+
+
+def test_the_shape_of_a_batch_is_open_so_that_one_graph_serves_all(corpus):
+    inputs, labels = endless_batches(corpus, BATCH_TOKENS).element_spec
+    assert labels == tf.TensorSpec([None, None], tf.int32)
+    assert inputs == {"source": labels, "target": labels}

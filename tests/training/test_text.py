@@ -1,0 +1,153 @@
+"""Text files give their pairs in order, and every mistake in them names the file and the line."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from keras_transformer.training.sources import parallel_data
+
+
+def write(folder, name, lines, end="\n"):
+    path = folder / name
+    content = lines if isinstance(lines, bytes) else end.join([*lines, ""]).encode("utf-8")
+    path.write_bytes(content)
+    return str(path)
+
+
+def settings(folder, source=("a b", "c"), target=("A B", "C"), **changes):
+    """Training files with the given lines; the validation is one good pair."""
+    fields = {
+        "source": "text",
+        "train_source": write(folder, "train.en", source),
+        "train_target": write(folder, "train.de", target),
+        "validation_source": write(folder, "val.en", ["v"]),
+        "validation_target": write(folder, "val.de", ["V"]),
+        "test_source": None,
+        "test_target": None,
+    }
+    return SimpleNamespace(**{**fields, **changes})
+
+
+def strings(data, split="train"):
+    return [(s.decode(), t.decode()) for s, t in data.pairs(split).as_numpy_iterator()]
+
+
+def refused(options, match):
+    with pytest.raises(ValueError, match=match) as error:
+        parallel_data(options)
+    assert "\n" not in str(error.value)
+
+
+def test_pairs_come_in_order_from_every_split(tmp_path):
+    lines = [f"line {n} é" for n in range(1000)]
+    options = settings(tmp_path, lines, [line.upper() for line in lines])
+    options.test_source = write(tmp_path, "test.en", ["t", "u"])
+    options.test_target = write(tmp_path, "test.de", ["T", "U"])
+    data = parallel_data(options)
+    assert data.splits == ("train", "validation", "test")
+    assert strings(data) == [(line, line.upper()) for line in lines]
+    assert strings(data, "validation") == [("v", "V")]
+    assert strings(data, "test") == [("t", "T"), ("u", "U")]
+    assert [data.count(split) for split in data.splits] == [1000, 1, 2]
+    assert data.empty == {"train": 0, "validation": 0, "test": 0}
+
+
+def test_a_split_that_was_not_given_is_refused(tmp_path):
+    data = parallel_data(settings(tmp_path))
+    assert data.splits == ("train", "validation")
+    for method in (data.pairs, data.count):
+        with pytest.raises(ValueError, match="`split` must be one of train, validation.*'test'"):
+            method("test")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"one\r\ntwo\r\n",  # Windows
+        b"one\ntwo",  # no line feed at the end
+        b"\xef\xbb\xbfone\ntwo\n",  # byte order mark
+        b"\xef\xbb\xbfone\r\ntwo",
+    ],
+)
+def test_line_ends_and_byte_order_marks_are_no_text(tmp_path, content):
+    data = parallel_data(settings(tmp_path, content, ["1", "2"]))
+    assert strings(data) == [("one", "1"), ("two", "2")]
+
+
+def test_unicode_line_separators_do_not_end_a_line(tmp_path):
+    lines = ["a\u2028b", "c\x85d\x0ce"]
+    assert strings(parallel_data(settings(tmp_path, lines, ["1", "2"]))) == [
+        (lines[0], "1"),
+        (lines[1], "2"),
+    ]
+
+
+def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path):
+    source = ["a", "", "c", "  ", "e", "\u3000"]
+    target = ["A", "B", "", "\t", "E", "F"]
+    data = parallel_data(settings(tmp_path, source, target))
+    assert strings(data) == [("a", "A"), ("e", "E")]
+    assert data.count("train") == 2
+    assert data.empty == {"train": 4, "validation": 0}
+
+
+def test_what_counts_as_empty_is_what_pairs_leaves_out(tmp_path):
+    spaces = [chr(code) for code in range(0x110000) if chr(code).isspace() and chr(code) != "\n"]
+    spaces.remove("\r")  # part of a line end
+    source = [*spaces, "\u200b", "\x00", "x"]  # the last three are no white space
+    data = parallel_data(settings(tmp_path, source, ["y"] * len(source)))
+    assert data.empty["train"] == len(spaces)
+    assert [source for source, _ in strings(data)] == ["\u200b", "\x00", "x"]
+
+
+def test_different_numbers_of_lines_are_refused(tmp_path):
+    refused(
+        settings(tmp_path, ["a", "b", "c"], ["A", "B"]),
+        "train.en and .*train.de must have the same number of lines.*Received: 3 and 2 lines",
+    )
+    options = settings(tmp_path)
+    options.validation_target = write(tmp_path, "val.de", ["V", ""])
+    refused(options, r"val.en and .*val.de must have .*Received: 1 and 2 lines")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_line_that_is_not_utf8_is_named(tmp_path, side):
+    options = settings(tmp_path)
+    setattr(options, f"train_{side}", write(tmp_path, "latin1.txt", b"fine\nGr\xf6\xdfe\n"))
+    refused(options, r"latin1.txt, line 2: must be UTF-8. Received: byte 0xf6 at position 3 of")
+    setattr(options, f"train_{side}", write(tmp_path, "utf16.txt", "a\nb\n".encode("utf-16")))
+    refused(options, "utf16.txt, line 1: must be UTF-8. Received: byte 0xff at position 1 of")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    refused(
+        settings(tmp_path, train_source=str(tmp_path / "nowhere.en")),
+        "nowhere.en: cannot be read: No such file",
+    )
+    refused(settings(tmp_path, train_target=str(tmp_path)), "cannot be read: Is a directory")
+
+
+def test_files_without_a_pair_are_refused(tmp_path):
+    refused(settings(tmp_path, b"", b""), "must hold at least one pair .*Received: 0 lines")
+    refused(settings(tmp_path, ["", "b"], ["A", ""]), "at least one pair .*Received: 2 lines")
+
+
+def test_a_wrong_kind_of_source_is_refused():
+    refused(SimpleNamespace(source="csv"), "`source` must be one of cldr, text, tfds.*'csv'")
+
+
+def test_real_files_are_read_whole(data_dir):
+    folder = data_dir / "multi30k"
+    data = parallel_data(
+        SimpleNamespace(
+            source="text",
+            train_source=folder / "val.en",
+            train_target=folder / "val.de",
+            validation_source=folder / "test_2016_flickr.en",
+            validation_target=folder / "test_2016_flickr.de",
+        )
+    )
+    assert (data.count("train"), data.count("validation")) == (1014, 1000)
+    english = (folder / "val.en").read_text(encoding="utf-8").splitlines()
+    german = (folder / "val.de").read_text(encoding="utf-8").splitlines()
+    assert strings(data) == list(zip(english, german, strict=True))

@@ -1,0 +1,136 @@
+"""Translation datasets are found by name, read whole, and refused in one line."""
+
+import contextlib
+import os
+from types import SimpleNamespace
+
+import pytest
+import tensorflow_datasets as tfds
+
+from keras_transformer.training.sources import parallel_data
+
+
+def settings(name, source, target, data_dir=None):
+    return SimpleNamespace(
+        source="tfds", name=name, source_language=source, target_language=target, data_dir=data_dir
+    )
+
+
+@contextlib.contextmanager
+def mocked(examples=7):
+    """TFDS without files, and without `train` standing for every split."""
+    with tfds.testing.mock_data(num_examples=examples, policy=tfds.testing.MockPolicy.USE_CODE):
+        yield
+
+
+def refused(options, match):
+    with pytest.raises(ValueError, match=match) as error:
+        parallel_data(options)
+    assert "\n" not in str(error.value)
+
+
+class LocalPairs(tfds.core.GeneratorBasedBuilder):
+    """A dataset that is really written to disk, one file after the other."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        features = tfds.features.Translation(languages=("en", "de"))
+        return tfds.core.DatasetInfo(builder=self, features=features)
+
+    def _split_generators(self, dl_manager):
+        return {name: self._generate_examples(name) for name in ("train", "validation")}
+
+    def _generate_examples(self, name):
+        for n in range(2500):
+            yield n, {"en": f"{name} {n}", "de": f"{name} {n} auf Deutsch, größer"}
+
+
+class LocalTrainOnly(LocalPairs):
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples("train")}
+
+
+class LocalBroken(LocalPairs):
+    def _split_generators(self, dl_manager):
+        raise ConnectionError("the server is down\nand more lines")
+
+
+@pytest.mark.parametrize(
+    "name, source, target",
+    [
+        ("wmt14_translate/de-en", "en", "de"),
+        ("wmt14_translate/de-en", "de", "en"),
+        ("ted_hrlr_translate/pt_to_en", "pt", "en"),
+    ],
+)
+def test_well_known_datasets_are_read_in_either_direction(name, source, target):
+    with mocked():
+        data = parallel_data(settings(name, source, target))
+        raw = list(tfds.load(name, split="train").as_numpy_iterator())
+        assert data.splits == ("train", "validation", "test")
+        for split in data.splits:
+            pairs = list(data.pairs(split).as_numpy_iterator())
+            assert pairs == [(example[source], example[target]) for example in raw]
+        assert len(raw) == 7
+        assert data.count("train") is None  # a mock does not know
+    assert name in data.description
+
+
+def test_a_prepared_dataset_is_read_as_tfds_reads_it(tmp_path):
+    data = parallel_data(settings("local_pairs", "de", "en", tmp_path))
+    builder = tfds.builder("local_pairs", data_dir=tmp_path)
+    for split in data.splits:
+        expected = builder.as_dataset(split=split, shuffle_files=False).as_numpy_iterator()
+        expected = [(example["de"], example["en"]) for example in expected]
+        assert list(data.pairs(split).as_numpy_iterator()) == expected
+        assert data.count(split) == len(expected) == 2500
+    assert data.splits == ("train", "validation")
+    with pytest.raises(ValueError, match="`split` must be one of train, validation, .*'test'"):
+        data.pairs("test")
+
+
+@pytest.mark.parametrize(
+    "name, match",
+    [
+        ("wmt14_translat/de-en", "'wmt14_translat/de-en'. Similar datasets: wmt14_translate"),
+        ("wmt14_translate/de-xx", "Similar configurations of wmt14_translate: de-en"),
+        ("wmt14_translate/de-en:9.9.9", "wmt14_translate: de-en"),
+        ("not a name!", "Received: name='not a name!'. Some datasets: "),
+        ("zzzzzzzzzzzz", "Received: name='zzzzzzzzzzzz'. Some datasets: abstract_reasoning"),
+    ],
+)
+def test_an_unknown_name_is_one_line_with_similar_ones(name, match, tmp_path):
+    refused(settings(name, "en", "de", tmp_path), f"`name` must be a dataset of Tens.*{match}")
+
+
+def test_a_language_that_the_dataset_lacks_is_named_before_anything_is_downloaded(tmp_path):
+    name = "wmt14_translate/de-en"
+    refused(
+        settings(name, "fr", "de", tmp_path),
+        "`source_language` must be one of de, en, .*wmt14_translate/de-en.*source_language='fr'",
+    )
+    refused(settings(name, "en", "fr", tmp_path), "`target_language` must be one of de, en, .*'fr'")
+    refused(settings(name, "en", "en", tmp_path), "must differ. Received: 'en' for both")
+
+
+def test_a_dataset_of_something_else_is_refused(tmp_path):
+    refused(
+        settings("mnist", "en", "de", tmp_path),
+        "`name` must be a translation dataset.*'mnist', whose features are image, label",
+    )
+
+
+def test_a_dataset_without_validation_is_refused(tmp_path):
+    refused(
+        settings("local_train_only", "en", "de", tmp_path),
+        "with the splits train and validation. .*name='local_train_only', which has train",
+    )
+
+
+def test_what_goes_wrong_while_preparing_is_one_line(tmp_path):
+    refused(
+        settings("local_broken", "en", "de", tmp_path),
+        "can prepare here.*'local_broken', and in .*local_broken.*ConnectionError: the server is",
+    )
+    assert not os.path.exists(tmp_path / "local_broken" / "1.0.0")

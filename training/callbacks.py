@@ -1,0 +1,219 @@
+"""What happens between the updates: progress, logs, validation, Ctrl-C, checkpoints."""
+
+import collections
+import math
+import signal
+import threading
+import time
+
+import keras
+import rich.progress
+import tensorflow as tf
+
+
+class UpdateCallback(keras.callbacks.Callback):
+    """A callback that counts updates from the start of the run, not of this call of `fit`.
+
+    Args:
+        start: Updates done before this call of `fit`.
+        total: Updates at the end of the training.
+    """
+
+    def __init__(self, start, total):
+        super().__init__()
+        self.start = start
+        self.total = total
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.on_update(self.start + batch + 1, logs)
+
+    def on_update(self, update, logs):
+        """Called after every update with its number, counting from 1."""
+
+
+class Progress(UpdateCallback):
+    """Shows loss, tokens per second and the time left.
+
+    A bar where somebody watches; in a file or a CI log one line every `seconds`.
+
+    Args:
+        start: See `UpdateCallback`.
+        total: See `UpdateCallback`.
+        console: A `rich.console.Console`.
+        seconds: Time between two lines.
+    """
+
+    def __init__(self, start, total, console, seconds=10.0):
+        super().__init__(start, total)
+        self.console = console
+        self.seconds = seconds
+        self._bar = None
+        self._marks = collections.deque()  # (time, update, tokens) of the last 20 seconds
+        self._last_line = 0.0
+
+    def on_train_begin(self, logs=None):
+        self._last_line = time.monotonic()
+        if self.console.is_terminal:
+            columns = [rich.progress.BarColumn(), rich.progress.TextColumn("{task.description}")]
+            self._bar = rich.progress.Progress(*columns, console=self.console)
+            self._task = self._bar.add_task("starting", total=self.total, completed=self.start)
+            self._bar.start()
+
+    def on_train_end(self, logs=None):
+        self.close()
+
+    def close(self):
+        """Leaves the terminal as it was; may be called twice."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def on_update(self, update, logs):
+        now = time.monotonic()
+        self._marks.append((now, update, logs["tokens"]))
+        while now - self._marks[0][0] > 20 and len(self._marks) > 2:
+            self._marks.popleft()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=update, description=self._text(update, logs))
+        elif now - self._last_line >= self.seconds or update == self.total:
+            self._last_line = now
+            self.console.print(self._text(update, logs), soft_wrap=True, highlight=False)
+
+    def _text(self, update, logs):
+        speed, left = "", ""
+        (then, first, tokens), (now, last, all_tokens) = self._marks[0], self._marks[-1]
+        if last > first:
+            speed = f"  {(all_tokens - tokens) / (now - then):,.0f} tokens/s"
+            left = f"  {duration((self.total - last) * (now - then) / (last - first))} left"
+        return f"update {update:,} of {self.total:,}  loss {logs['loss']:.3f}{speed}{left}"
+
+
+class Logs(UpdateCallback):
+    """Writes loss, learning rate and speed for TensorBoard, each as a mean over `every` updates.
+
+    Args:
+        start: See `UpdateCallback`.
+        total: See `UpdateCallback`.
+        directory: Folder of the logs.
+        every: Updates between two points.
+    """
+
+    def __init__(self, start, total, directory, every):
+        super().__init__(start, total)
+        self._writer = tf.summary.create_file_writer(str(directory))
+        self.every = every
+        self._mark = None
+
+    def on_update(self, update, logs):
+        if update % self.every and update != self.total:
+            return
+        rate = self.model.optimizer.learning_rate  # of the next update
+        scalars = {"loss": logs["loss"], "learning_rate": float(rate), "tokens": logs["tokens"]}
+        now = time.monotonic()
+        if self._mark is not None:
+            then, tokens = self._mark
+            scalars["tokens_per_second"] = (logs["tokens"] - tokens) / (now - then)
+        self._mark = (now, logs["tokens"])
+        self.write(update, scalars)
+        self.model.mean_loss.reset_state()
+
+    def write(self, update, scalars, prefix="train"):
+        """Writes one point of each curve."""
+        with self._writer.as_default(step=update):
+            for name, value in scalars.items():
+                tf.summary.scalar(f"{prefix}/{name}", value)
+        self._writer.flush()
+
+
+class Validation(UpdateCallback):
+    """Every `every` updates and at the end, `look` at the model.
+
+    Args:
+        start: See `UpdateCallback`.
+        total: See `UpdateCallback`.
+        every: Updates between two validations.
+        look: Function of the number of the update that returns the figures as a dictionary.
+    """
+
+    def __init__(self, start, total, every, look):
+        super().__init__(start, total)
+        self.every = every
+        self.look = look
+        self.figures = {}
+
+    def on_update(self, update, logs):
+        if update % self.every == 0 or update == self.total:
+            self.figures = self.look(update)
+
+
+class Interrupts(UpdateCallback):
+    """Lets Ctrl-C (and SIGTERM) finish the update, then ends `fit`; a second one ends at once.
+
+    Use it as a context manager around `fit`, so that the signals are given back in any case.
+    Outside of the main thread, where Python takes no signals, it does nothing.
+    """
+
+    def __init__(self, start=0, total=0):
+        super().__init__(start, total)
+        self.received = False
+        self._previous = {}
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_):
+        self._give_back()
+
+    def _receive(self, number, frame):
+        self.received = True
+        self._give_back()
+
+    def _give_back(self):
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    def on_update(self, update, logs):
+        if self.received:
+            self.model.stop_training = True
+
+
+class Saving(UpdateCallback):
+    """Every `every` updates, at the end, and when `fit` is about to stop, saves a checkpoint.
+
+    Args:
+        start: See `UpdateCallback`.
+        total: See `UpdateCallback`.
+        every: Updates between two checkpoints.
+        save: Function of the number of the update.
+
+    Raises:
+        ValueError: From `fit`, if the loss is no longer a number; nothing is saved then.
+    """
+
+    def __init__(self, start, total, every, save):
+        super().__init__(start, total)
+        self.every = every
+        self.save = save
+        self.saved = start
+
+    def on_update(self, update, logs):
+        if not math.isfinite(logs["loss"]):
+            raise ValueError(
+                f"the loss is {logs['loss']} at update {update}. The last good checkpoint is that "
+                f"of update {self.saved}; a lower learning rate or clipping "
+                "(schedule.peak, schedule.scale, optimizer.clip_norm) may help."
+            )
+        if update % self.every == 0 or update == self.total or self.model.stop_training:
+            self.save(update)
+            self.saved = update
+
+
+def duration(seconds):
+    """Returns a time as `1:02:03` or `2:03`."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,142 @@
+"""Translation quality as the field reports it: sacreBLEU and chrF with signatures, exact match.
+
+The one door to `sacrebleu`.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import sacrebleu
+
+from keras_transformer.run import Run
+from keras_transformer.translator import Translator
+
+from .atomic import write_text
+from .settings import load_settings
+
+
+def score(hypotheses, references, *, lowercase=False, tokenize="13a"):
+    """Compares translations with their references.
+
+    Args:
+        hypotheses: List of strings.
+        references: List of strings, one for each hypothesis.
+        lowercase: Whether case is ignored by BLEU and chrF.
+        tokenize: sacreBLEU's tokeniser; `"none"` for text that is tokenised already.
+
+    Returns:
+        Dictionary of `bleu`, `chrf` and `exact_match` (share of sentences that equal their
+        reference), each from 0 to 100; `bleu_signature` and `chrf_signature`, which say how;
+        and `sentences`.
+
+    Raises:
+        ValueError: If the lists are empty or of different length.
+    """
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            "`references` must have one sentence for each hypothesis. "
+            f"Received: {len(hypotheses)} hypotheses, {len(references)} references."
+        )
+    if not references:
+        raise ValueError("`references` must hold at least one sentence. Received: none.")
+    bleu = sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
+    chrf = sacrebleu.CHRF(lowercase=lowercase)
+    equal = sum(ours == theirs for ours, theirs in zip(hypotheses, references, strict=True))
+    return {
+        "bleu": bleu.corpus_score(hypotheses, [references]).score,
+        "chrf": chrf.corpus_score(hypotheses, [references]).score,
+        "exact_match": 100 * equal / len(references),
+        "sentences": len(references),
+        "bleu_signature": str(bleu.get_signature()),
+        "chrf_signature": str(chrf.get_signature()),
+    }
+
+
+def evaluate(translator, sources, references, *, lowercase=False, tokenize="13a"):
+    """Translates sentences and scores the translations.
+
+    Args:
+        translator: Function from a list of strings to a list of strings, such as a `Translator`.
+        sources: List of strings.
+        references: List of strings.
+        lowercase: See `score`.
+        tokenize: See `score`.
+
+    Returns:
+        The dictionary of `score`, and `seconds`, the time the translation took.
+    """
+    begin = time.perf_counter()
+    hypotheses = translator(sources)
+    seconds = time.perf_counter() - begin
+    scores = score(hypotheses, references, lowercase=lowercase, tokenize=tokenize)
+    return {**scores, "seconds": round(seconds, 3)}
+
+
+def evaluate_files(run, source, reference, *, lowercase=False, tokenize="13a"):
+    """Evaluates a run on two text files, one sentence per line.
+
+    Raises:
+        ValueError: If a file is not UTF-8, or they differ in their number of lines.
+    """
+    sources, references = _read_lines(source), _read_lines(reference)
+    if len(sources) != len(references):
+        raise ValueError(
+            f"{source} has {len(sources)} lines, {reference} has {len(references)}: "
+            "line n of one must translate line n of the other."
+        )
+    translator = Translator.from_run(run)
+    return evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
+
+
+def evaluate_split(run, split="test", *, lowercase=False, tokenize="13a"):
+    """Evaluates a run on a split of its own data; the test split's figures stay in the run.
+
+    Args:
+        run: Folder of the run.
+        split: `"train"`, `"validation"` or `"test"`.
+        lowercase: See `score`.
+        tokenize: See `score`.
+
+    Returns:
+        The dictionary of `evaluate`. For the test split `metrics.json` of the run has it, too.
+    """
+    from .data import parallel_data
+
+    folder = Run(run)
+    translator = Translator.from_run(run)
+    sources, references = read_pairs(parallel_data(load_settings(folder.config).data), split)
+    results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
+    if split == "test":
+        figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
+        update_metrics(folder.metrics, figures)
+    return results
+
+
+def read_pairs(data, split, limit=None):
+    """Returns the sources and the references of a split of a `ParallelData` as lists of strings."""
+    pairs = data.pairs(split)
+    pairs = pairs if limit is None else pairs.take(limit)
+    both = [(source.decode(), target.decode()) for source, target in pairs.as_numpy_iterator()]
+    sources, references = zip(*both, strict=True) if both else ((), ())
+    return list(sources), list(references)
+
+
+def update_metrics(path, figures):
+    """Adds figures to the JSON file at `path`, keeping those it has under other names."""
+    path = Path(path)
+    present = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    text = json.dumps({**present, **figures}, indent=2, ensure_ascii=False)
+    write_text(path, text + "\n")
+
+
+def _read_lines(path):
+    lines = Path(path).read_bytes().split(b"\n")
+    if not lines[-1]:
+        lines.pop()  # the last line ends in a line break; there is none behind it
+    for number, line in enumerate(lines, start=1):
+        try:
+            lines[number - 1] = line.decode().removesuffix("\r")
+        except UnicodeDecodeError:
+            raise ValueError(f"{path}, line {number}: not UTF-8.") from None
+    return lines

@@ -1,0 +1,121 @@
+"""Cross-entropy with label smoothing, without a [B, T, V] tensor of targets."""
+
+import keras
+import tensorflow as tf
+
+
+def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
+    """Cross-entropy of every position against a smoothed label (section 5.4).
+
+    The target distribution gives `1 - e` to the label and spreads `e` evenly over the vocabulary,
+    so with `log p = log_softmax(logits)` the cross-entropy has the closed form
+
+        (1 - e) * -log p[label] + e * mean over v of -log p[v]
+
+    and the gradient `p - e / V`, less `1 - e` at the label. Both are computed from one pass of
+    exponentials, which is also all that is kept for the gradient: no tensor of targets, and the
+    logits themselves can be freed.
+
+    Args:
+        labels: Integer ids, [B, T].
+        logits: Scores before the softmax, [B, T, V], of any float dtype.
+        label_smoothing: `e`, from 0 to below 1.
+
+    Returns:
+        float32 [B, T].
+
+    Reference: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4.
+
+    Differs from the paper: its code (tensor2tensor) spreads `e` over the V - 1 other entries and
+    subtracts the entropy of that target, so that a perfect model scores 0. The first changes
+    `e` by a factor of V / (V - 1), the second adds a constant without gradient.
+    """
+    size = logits.shape[-1]
+    labels = tf.cast(tf.reshape(labels, [-1]), tf.int32)  # [B*T]
+    flat = tf.cast(tf.reshape(logits, [-1, size]), tf.float32)  # [B*T, V]
+
+    @tf.custom_gradient
+    def cross_entropy(flat):
+        shifted = flat - tf.reduce_max(flat, axis=-1, keepdims=True)  # [B*T, V], no overflow
+        at_label = tf.gather(shifted, labels, batch_dims=1)  # [B*T]
+        average = tf.reduce_mean(shifted, axis=-1)  # [B*T]
+        exponentials = tf.exp(shifted)  # [B*T, V]
+        total = tf.reduce_sum(exponentials, axis=-1)  # [B*T]
+        target = (1 - label_smoothing) * at_label + label_smoothing * average
+
+        def gradient(upstream):  # [B*T]
+            probabilities = exponentials * (upstream / total)[:, None]  # [B*T, V], times upstream
+            smoothed = probabilities - (upstream * (label_smoothing / size))[:, None]
+            place = tf.stack([tf.range(tf.size(labels)), labels], axis=1)  # [B*T, 2]
+            return tf.tensor_scatter_nd_sub(smoothed, place, (1 - label_smoothing) * upstream)
+
+        return tf.math.log(total) - target, gradient
+
+    return tf.reshape(cross_entropy(flat), tf.shape(logits)[:-1])  # [B, T]
+
+
+def global_sum(value):
+    """Sums a tensor over the replicas of the current `tf.distribute` strategy.
+
+    Outside of a replica, where Keras traces a model only for its shapes, it is returned as it is.
+    """
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1 or tf.distribute.in_cross_replica_context():
+        return value
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LabelSmoothedCrossEntropy(keras.losses.Loss):
+    """Smoothed cross-entropy, summed over real tokens and divided by their number.
+
+    For `model.compile(loss=...)` of any model that maps to [B, T, V]. Under a `tf.distribute`
+    strategy the number is that of all replicas, so that replicas with unequal numbers of tokens
+    give together exactly the gradient of one device; Keras' own reductions average the replicas'
+    means instead. Implicit Keras masks are ignored: positions count unless their label is padding.
+
+    Args:
+        label_smoothing: Probability spread evenly over the vocabulary, from 0 to below 1.
+        pad_id: Label of positions that do not count.
+
+    Call arguments:
+        y_true: Integer labels, [B, T].
+        y_pred: Logits, [B, T, V].
+
+    Returns:
+        A float32 scalar; inside a replica, its share of the sum over all replicas.
+
+    Raises:
+        ValueError: If `label_smoothing` is out of range, or sample weights are given.
+
+    Reference: Vaswani et al. (2017), section 5.4.
+    """
+
+    def __init__(self, label_smoothing=0.1, pad_id=0, name="loss"):
+        super().__init__(name=name, reduction="sum")
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                "`label_smoothing` must be at least 0 and below 1. "
+                f"Received: label_smoothing={label_smoothing}."
+            )
+        self.label_smoothing = label_smoothing
+        self.pad_id = pad_id
+
+    # Not `call`: the base class would cast the labels to float and reduce each replica by itself.
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if sample_weight is not None:
+            raise ValueError(
+                "`sample_weight` must be None: positions are weighted by `pad_id` alone. "
+                f"Received: sample_weight={sample_weight}."
+            )
+        losses = smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)  # [B, T]
+        real = tf.cast(tf.not_equal(y_true, self.pad_id), tf.float32)  # [B, T]
+        tokens = global_sum(tf.reduce_sum(real))
+        return tf.math.divide_no_nan(tf.reduce_sum(losses * real), tokens)
+
+    def get_config(self):
+        return {
+            "label_smoothing": self.label_smoothing,
+            "pad_id": self.pad_id,
+            "name": self.name,
+        }

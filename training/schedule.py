@@ -1,0 +1,117 @@
+"""The learning rate as a function of the update."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then inverse-square-root decay.
+
+    `rate(n) = scale * d_model**-0.5 * min(n**-0.5, n * warmup_steps**-1.5)`; the peak,
+    `scale * (d_model * warmup_steps)**-0.5`, falls on `n = warmup_steps`.
+
+    Args:
+        d_model: Width of the model, in features.
+        warmup_steps: Length of the warm-up, in optimizer updates.
+        scale: Factor on the whole curve.
+
+    Call arguments:
+        step: Updates already applied. Keras counts from 0, so `n = step + 1`.
+
+    Returns:
+        The rate as a float32 scalar.
+
+    Raises:
+        ValueError: If `d_model`, `warmup_steps` or `scale` is not positive.
+
+    Reference: Vaswani et al. (2017), section 5.3, Eq. 3.
+
+    Differs from the paper: `scale`, 1 by default.
+    """
+
+    def __init__(self, d_model, warmup_steps=4000, scale=1.0):
+        super().__init__()
+        _check_positive(d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+        self.d_model = d_model
+        self.warmup_steps = warmup_steps
+        self.scale = scale
+
+    def __call__(self, step):
+        n = ops.cast(step, "float32") + 1.0
+        rise = n * self.warmup_steps**-1.5
+        return self.scale * self.d_model**-0.5 * ops.minimum(ops.rsqrt(n), rise)
+
+    def get_config(self):
+        return {
+            "d_model": self.d_model,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up to a peak, then a straight line to zero.
+
+    `rate(n) = peak * min(n / warmup_steps, (updates - n) / (updates - warmup_steps))`, never below
+    zero: the peak falls on `n = warmup_steps`, zero on `n = updates`. For trainings whose length
+    is known and short, where Eq. 3 would still be near its peak at the end.
+
+    Args:
+        peak: The highest rate.
+        warmup_steps: Length of the warm-up, in optimizer updates.
+        updates: Length of the training, in optimizer updates.
+
+    Call arguments:
+        step: Updates already applied. Keras counts from 0, so `n = step + 1`.
+
+    Returns:
+        The rate as a float32 scalar.
+
+    Raises:
+        ValueError: If an argument is not positive, or the warm-up is as long as the training.
+    """
+
+    def __init__(self, peak, warmup_steps, updates):
+        super().__init__()
+        _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
+        if warmup_steps >= updates:
+            raise ValueError(
+                "`warmup_steps` must be below `updates`, the length of the training. "
+                f"Received: warmup_steps={warmup_steps}, updates={updates}."
+            )
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.updates = updates
+
+    def __call__(self, step):
+        n = ops.cast(step, "float32") + 1.0
+        rise = n / self.warmup_steps
+        fall = (self.updates - n) / (self.updates - self.warmup_steps)
+        return self.peak * ops.maximum(ops.minimum(rise, fall), 0.0)
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "updates": self.updates}
+
+
+def make_schedule(settings, d_model, updates):
+    """Returns the schedule that `[schedule]` describes.
+
+    Args:
+        settings: A `ScheduleSettings`.
+        d_model: Width of the model, in features.
+        updates: Length of the training, in optimizer updates.
+    """
+    if settings.kind == "linear":
+        return WarmupLinearDecay(settings.peak, settings.warmup_steps, updates)
+    scale = 1.0 if settings.scale is None else settings.scale
+    if settings.peak is not None:
+        scale = settings.peak * (d_model * settings.warmup_steps) ** 0.5
+    return WarmupInverseSqrt(d_model, settings.warmup_steps, scale)
+
+
+def _check_positive(**arguments):
+    for name, value in arguments.items():
+        if not value > 0:
+            raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")

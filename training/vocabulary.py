@@ -1,0 +1,146 @@
+"""One SentencePiece vocabulary for both languages, learned from the training split (5.1)."""
+
+import functools
+import io
+import os
+import re
+import sys
+import tempfile
+import unicodedata
+
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
+MAX_SENTENCES = 2_000_000  # of a larger corpus, so many are drawn to learn from
+
+# Every kind of white space is one space to a reader; a line of text holds no other control.
+_SPACES = "\t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_NOTHING = "\u200b\ufeff"  # zero-width space, byte order mark
+
+
+def learn_vocabulary(strings, settings):
+    """Learns a vocabulary; the same strings in the same order give the same bytes.
+
+    The text is normalised to Unicode's canonical form NFC, every white space becomes a space, and
+    spaces that follow each other become one; nothing else changes. `decode(encode(text))` is
+    therefore the text itself for any text in that form, whose characters the training data has.
+    SentencePiece's own default, `nmt_nfkc`, would turn "m²" into "m2", "½" into "1⁄2" and "…" into
+    "...", which a translation could then never contain; without any normalisation, an "é" typed as
+    "e" and an accent would be two unknown characters. The rule is compiled into the model, so that
+    Python, TensorFlow Serving and phones apply the same one.
+
+    Characters that the training data lacks become one unknown piece, which decodes to " ⁇ ".
+    SentencePiece's `byte_fallback` would spell them in bytes instead. It is off: 256 pieces that
+    are never seen in training have no meaning to learn, and would be 6 % of a vocabulary of 4,000.
+
+    Args:
+        strings: Iterable of strings (str or UTF-8 bytes) of both languages. Of more than
+            `MAX_SENTENCES` a sample is drawn, the same one every time.
+        settings: The `[vocabulary]` section; `size` is the number of pieces, special ones included,
+            `model_type` is "bpe" or "unigram", `split_digits` makes every digit a piece of its own,
+            and `character_coverage` is the share of the text's characters to cover.
+
+    Returns:
+        The serialised SentencePiece model. Ids: pad 0, unk 1, bos 2, eos 3.
+
+    Raises:
+        ValueError: If the strings hold no text, or `size` is too small or too large for them. One
+            line, with the smallest or the largest size that is possible.
+    """
+    rules, strings = _write_rules(), _Remembering(strings)
+    try:
+        return _train(strings, settings, rules)
+    except (RuntimeError, ValueError) as error:
+        if strings.error:
+            raise strings.error from None
+        raise ValueError(_explain(str(error), settings.size)) from error
+    finally:
+        os.unlink(rules)
+
+
+def _train(strings, settings, rules):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(strings),
+        model_writer=model,
+        vocab_size=settings.size,
+        model_type=settings.model_type,
+        split_digits=settings.split_digits,
+        character_coverage=settings.character_coverage,
+        normalization_rule_tsv=rules,
+        input_sentence_size=MAX_SENTENCES,
+        shuffle_input_sentence=True,  # the sample is drawn with a constant seed
+        max_sentence_length=16384,  # bytes; longer lines are ignored
+        pad_id=PAD_ID,
+        unk_id=UNK_ID,
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
+        num_threads=1,  # the number of threads changes the model: it decides the order of sums
+        minloglevel=2,  # errors only; the most important of them are raised, too
+    )
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    proto.normalizer_spec.ClearField("normalization_rule_tsv")  # where a temporary file was
+    return proto.SerializeToString(deterministic=True)
+
+
+class _Remembering:
+    """Iterates once and remembers what went wrong, which SentencePiece reports as text only."""
+
+    def __init__(self, strings):
+        self._strings = strings
+        self.error = None
+
+    def __iter__(self):
+        try:
+            yield from self._strings
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _explain(reason, size):
+    """SentencePiece's message, which names C++ conditions, in the terms of the settings."""
+    if found := re.search(r"too high .*<= (\d+)", reason):
+        return (
+            f"`size` must be at most {found[1]} for this training text, which has no more pieces "
+            f"to learn. Received: size={size}."
+        )
+    if found := re.search(r"required_chars\. \d+ vs (\d+)", reason):
+        return (
+            f"`size` must be at least {found[1]}, to hold every character of the training text; a "
+            f"lower `character_coverage` needs fewer. Received: size={size}."
+        )
+    if "sentences_.empty()" in reason or "all_chars_count" in reason:
+        return "`strings` must hold text to learn a vocabulary from. Received: no text at all."
+    return f"the vocabulary cannot be learned: {' '.join(reason.split())}"
+
+
+def _write_rules():
+    """Writes the normalisation as a file of rules, and returns its path."""
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv", delete=False, encoding="ascii") as file:
+        for spelling, composed in _rules():
+            file.write(f"{_hexadecimal(spelling)}\t{_hexadecimal(composed)}\n")
+    return file.name
+
+
+@functools.cache
+def _rules():
+    """Every spelling that the normalisation changes, with what it becomes, in a fixed order."""
+    rules = dict.fromkeys(_SPACES, " ") | dict.fromkeys(_NOTHING, "")
+    for character in map(chr, range(sys.maxunicode + 1)):
+        decomposed = unicodedata.normalize("NFD", character)
+        # Hangul would add 11,000 rules for syllables, which keyboards put together themselves.
+        if decomposed != character and not "가" <= character <= "힣":
+            composed = unicodedata.normalize("NFC", character)
+            partly = unicodedata.decomposition(character).split()  # "ệ" is "ẹ" and "^", too
+            for spelling in (decomposed, "".join(chr(int(code, 16)) for code in partly), character):
+                if spelling != composed:
+                    rules.setdefault(spelling, composed)
+    return sorted(rules.items())
+
+
+def _hexadecimal(text):
+    return " ".join(f"{ord(character):X}" for character in text)
