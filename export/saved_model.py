@@ -75,8 +75,14 @@ class _SessionTranslator:
 
     def __init__(self, path):
         self.session = tf.compat.v1.Session(graph=tf.Graph())
-        with self.session.graph.as_default():
-            meta = tf.compat.v1.saved_model.loader.load(self.session, ["serve"], str(path))
+        logger = tf.get_logger()
+        level = logger.level
+        logger.setLevel("ERROR")  # it advises to use the other loader
+        try:
+            with self.session.graph.as_default():
+                meta = tf.compat.v1.saved_model.loader.load(self.session, ["serve"], str(path))
+        finally:
+            logger.setLevel(level)
         _check_operations(meta.graph_def)
         signature = meta.signature_def[SIGNATURE]
         self.sentences = signature.inputs["sentences"].name

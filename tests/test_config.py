@@ -94,7 +94,7 @@ def test_preset_has_the_row_s_values(name):
     [*((name, 1) for name in ROWS), *((name, None) for name in WHOLE)],
 )
 def test_number_of_parameters(name, num_layers, monkeypatch):
-    """Every row with one block in each stack; whole where the row is about depth, and the biggest."""
+    """Every row with one block in each stack; in full where depth is the row, and the biggest."""
     for initializer in (keras.initializers.GlorotUniform, keras.initializers.RandomNormal):
         # Zeros instead of hundreds of millions of random numbers that nobody looks at.
         monkeypatch.setattr(
@@ -106,13 +106,13 @@ def test_number_of_parameters(name, num_layers, monkeypatch):
 
 
 def test_number_of_parameters_printed_in_table_3():
-    """The paper does not say how large the vocabulary of Table 3 was; section 5.1 has "about 37000".
+    """The vocabulary behind Table 3 is not in the paper; section 5.1 has "about 37000" tokens.
 
-    With one shared matrix, the printed millions of each row imply an interval. All rows but the last
-    share 41,004 to 41,208 (41,000 would miss only the row d_ff = 1024, with 52.498 million), and
-    37,000 lies in none of their intervals: the base model would print 63. The last row, big, implies
-    35,368 to 36,344, and would print 218 with the vocabulary of the others. So the paper does not
-    agree with itself here, and no vocabulary gives both 65 and 213.
+    With one shared matrix, the printed millions of each row imply an interval. All rows but the
+    last share 41,004 to 41,208 (41,000 would miss only the row d_ff = 1024, with 52.498 million),
+    and 37,000 lies in none of their intervals: the base model would print 63. The last row, big,
+    implies 35,368 to 36,344, and would print 218 with the vocabulary of the others. So the paper
+    does not agree with itself here: no vocabulary gives both 65 and 213.
     """
     implied = {name: vocabularies_implied_by(name) for name in TABLE_3}
     assert implied == {

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from support import B, D, T, normal, randomise, to_numpy, weights_of
 
 from keras_transformer import PositionalEmbedding
@@ -161,3 +162,24 @@ def test_more_tokens_than_learned_positions(start):
     assert layer(np.ones((1, 7 - start), "int32"), start=start).shape == (1, 7 - start, D)
     with pytest.raises(ValueError, match=r"`max_length` .*Received: max_length=7, 8 positions"):
         layer(np.ones((1, 8 - start), "int32"), start=start)
+
+
+def test_sinusoids_have_no_end_where_the_length_is_known():
+    layer = PositionalEmbedding(V, D, max_length=7)
+    tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
+    layer.build(tokens.shape)
+    expected = reference.embedding(weights_of(randomise(layer)), tokens)
+    np.testing.assert_allclose(layer(tokens), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(tf.function(layer)(tokens), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("position", ["sinusoidal", "learned"])
+def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
+    """Where the length is known only at run time, the table ends at `max_length`."""
+    layer = PositionalEmbedding(V, D, position=position, max_length=7)
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    function = tf.function(layer, input_signature=signature, jit_compile=jit_compile)
+    assert function(np.ones((B, 7), "int32")).shape == (B, 7, D)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        function(np.ones((B, 8), "int32"))

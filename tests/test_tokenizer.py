@@ -95,6 +95,12 @@ def test_real_sentences_come_back_as_they_were(data_dir):
     assert decoded == [" ".join(unicodedata.normalize("NFC", line).split()) for line in text]
 
 
+def test_pieces_have_names(tokenizer):
+    names = tokenizer.pieces(tokenizer.encode(["ein m²"])[0])
+    assert "".join(names) == "▁ein▁m²</s>"
+    assert tokenizer.pieces([0, 1, 2, 3]) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
 def test_no_words_are_only_the_end(tokenizer):
     assert tokenizer.encode(["", "   "]).to_list() == [[3], [3]]
     assert tokenizer.decode([[3], [0]]).numpy().tolist() == [b"", b""]

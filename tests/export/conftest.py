@@ -13,6 +13,7 @@ import pytest
 import sentencepiece
 
 from keras_transformer import Tokenizer, Transformer, TransformerConfig, Translator
+from keras_transformer.export import export_litert, export_saved_model
 
 WHEN = {"in": "in", "for": "seit", "after": "nach", "before": "vor"}
 UNITS = {
@@ -100,6 +101,27 @@ def sentences():
         "",
         "  in  17   weeks ",
     ]
+
+
+@pytest.fixture(scope="session")
+def serving(translator, sentences, tmp_path_factory):
+    """The folder and the report of a SavedModel."""
+    directory = tmp_path_factory.mktemp("saved_model") / "new" / "serving"
+    return directory, export_saved_model(translator, directory, sentences)
+
+
+@pytest.fixture(scope="session")
+def export(translator, sentences, tmp_path_factory):
+    """A function from a quantisation to the path and the report of a .tflite file."""
+    folder, made = tmp_path_factory.mktemp("litert"), {}
+
+    def of(quantize):
+        if quantize not in made:
+            path = folder / f"{quantize}.tflite"
+            made[quantize] = path, export_litert(translator, path, sentences, quantize=quantize)
+        return made[quantize]
+
+    return of
 
 
 @pytest.fixture

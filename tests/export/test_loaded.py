@@ -3,26 +3,22 @@ import zipfile
 
 import pytest
 
-from keras_transformer.export.litert import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
-from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.translator import translate_sorted
 
 
 @pytest.fixture(scope="module")
-def folder(translator, sentences, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("loaded")
-    export_saved_model(translator, folder / "serving", sentences)
-    export_litert(translator, folder / "model.tflite", sentences)
-    return folder
+def file(export):
+    pytest.importorskip("ai_edge_litert")
+    return export("none")[0]
 
 
-@pytest.fixture(params=["serving", "serving/1", "model.tflite"], scope="module")
-def loaded(request, folder):
-    if request.param.endswith(".tflite"):
-        pytest.importorskip("ai_edge_litert")
-        return LiteRTTranslator(folder / request.param)
-    return SavedModelTranslator(folder / request.param)
+@pytest.fixture(params=["the newest version", "a version", "a .tflite file"], scope="module")
+def loaded(request, serving):
+    if request.param == "a .tflite file":
+        return LiteRTTranslator(request.getfixturevalue("file"))
+    folder = serving[0] if request.param == "the newest version" else serving[0] / "1"
+    return SavedModelTranslator(folder)
 
 
 def same(found, expected):
@@ -49,11 +45,11 @@ def test_a_surrogate_is_an_error_that_says_so(loaded):
         loaded.translate_batch(["in 3 weeks", "\udcff"])
 
 
-def test_the_newest_version_is_taken(folder, tmp_path):
+def test_the_newest_version_is_taken(serving, tmp_path):
     for version in ("9", "10", "notes"):
         (tmp_path / version).mkdir()
     (tmp_path / "9" / "saved_model.pb").write_bytes(b"not a SavedModel")
-    for item in (folder / "serving" / "1").iterdir():
+    for item in (serving[0] / "1").iterdir():
         (tmp_path / "10" / item.name).symlink_to(item)
     assert SavedModelTranslator(tmp_path).translate_batch(["in 3 weeks"])[0].text
 
@@ -76,7 +72,7 @@ def test_a_saved_model_of_something_else_is_named(tmp_path):
         SavedModelTranslator(tmp_path)
 
 
-def test_what_is_no_tflite_file_is_named(folder, tmp_path):
+def test_what_is_no_tflite_file_is_named(tmp_path):
     with pytest.raises(ValueError, match="nowhere.tflite .*does not exist"):
         LiteRTTranslator(tmp_path / "nowhere.tflite")
     path = tmp_path / "x.tflite"
@@ -86,22 +82,22 @@ def test_what_is_no_tflite_file_is_named(folder, tmp_path):
             LiteRTTranslator(path)
 
 
-def test_a_damaged_file_is_named(folder, tmp_path):
-    content = (folder / "model.tflite").read_bytes()
+def test_a_damaged_file_is_named(file, tmp_path):
+    content = file.read_bytes()
     path = tmp_path / "x.tflite"
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match="x.tflite was not written by"):
         LiteRTTranslator(path)
-    with zipfile.ZipFile(folder / "model.tflite") as archive:
+    with zipfile.ZipFile(file) as archive:
         start = min(item.header_offset for item in archive.infolist())
     path.write_bytes(b"\0" * 1000 + content[1000:start] + content[start:])
     with pytest.raises(ValueError, match="x.tflite cannot be read by LiteRT"):
         LiteRTTranslator(path)
 
 
-def test_a_file_from_the_future_is_named(folder, tmp_path):
-    content = (folder / "model.tflite").read_bytes()
-    with zipfile.ZipFile(folder / "model.tflite") as archive:
+def test_a_file_from_the_future_is_named(file, tmp_path):
+    content = file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
         facts = archive.read("facts.json")
     path = tmp_path / "x.tflite"
     path.write_bytes(content[: content.index(b"PK\x03\x04")])
@@ -112,8 +108,8 @@ def test_a_file_from_the_future_is_named(folder, tmp_path):
         LiteRTTranslator(path)
 
 
-def test_without_litert_the_message_says_what_to_install(folder, monkeypatch):
+def test_without_litert_the_message_says_what_to_install(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     with pytest.raises(ValueError, match=r'pip install "keras-transformer-kit\[litert\]"'):
-        LiteRTTranslator(folder / "model.tflite")
+        LiteRTTranslator(file)

@@ -9,7 +9,9 @@ import pytest
 from babel import Locale, dates, numbers
 
 from keras_transformer.training.sources import cldr, parallel_data
-from keras_transformer.training.sources.phrases import MAX_CHARACTERS, Dice, PhraseBook
+from keras_transformer.training.sources.dice import Dice
+from keras_transformer.training.sources.phrases import MAX_CHARACTERS, PhraseBook
+from keras_transformer.training.sources.words import Words
 
 SPLITS = ("train", "validation", "test")
 
@@ -137,8 +139,22 @@ def test_the_seed_decides_the_phrases(book, phrases):
     assert len(other.keys() & fewer.keys()) < 200
 
 
-def test_money_is_in_currencies_of_today(book):
-    names = {numbers.get_currency_name(code, locale="en") for code in book._currencies}
+def test_words_that_would_be_ambiguous_are_left_out():
+    words = Words(Locale("en"), Locale("de"))
+    names = [pair for pool in (words.countries, words.languages) for pair in pool]
+    assert len(dict(names)) == len(set(names))
+    assert ("Georgia", "Georgien") in words.countries
+    assert ("Georgian", "Georgisch") in words.languages
+    assert not {"Unknown Region", "Pseudo-Accents", "Unknown language"} & dict(names).keys()
+    # German has one word for the purity of gold and the mass of a diamond, English two.
+    assert {"concentr-karat", "mass-carat"} <= set(words.units)
+    back = Words(Locale("de"), Locale("en"))
+    assert len({"concentr-karat", "mass-carat"} & set(back.units)) == 1
+
+
+def test_money_is_in_currencies_of_today():
+    currencies = Words(Locale("en"), Locale("de")).currencies
+    names = {numbers.get_currency_name(code, locale="en") for code in currencies}
     assert {"Euro", "US Dollar", "Japanese Yen", "Swiss Franc"} <= names
     assert not {"German Mark", "French Franc"} & names
 

@@ -9,7 +9,8 @@ import babel
 import tensorflow_datasets as tfds
 from babel import localedata
 
-from .phrases import Dice, PhraseBook
+from .dice import Dice
+from .phrases import PhraseBook
 from .tfds import TfdsData
 
 _HELD_OUT = 2000  # pairs for validation, and as many for the test

@@ -14,10 +14,12 @@ import datetime
 import functools
 import itertools
 import math
-import random
 from decimal import Decimal
 
-from babel import dates, lists, localedata, numbers, units
+from babel import dates, lists, numbers, units
+
+from .dice import Dice
+from .words import Words
 
 MAX_CHARACTERS = 80  # of either side: about 40 pieces of a vocabulary of 4,000
 
@@ -25,8 +27,6 @@ MAX_CHARACTERS = 80  # of either side: about 40 pieces of a vocabulary of 4,000
 _AS_TYPED = dict.fromkeys(map(ord, "\u00a0\u2007\u2008\u2009\u200a\u202f"), " ")
 _AS_TYPED |= dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f"))
 
-_NO_COUNTRY = {"ZZ", "XA", "XB"}  # "unknown region", and two invented to test software with
-_NO_LANGUAGE = {"root", "und"}
 _DATE_LENGTHS = ("full", "long", "medium", "short")
 _DATE_SKELETONS = ("yMMMM", "MMMMd", "yQQQQ", "yMMMEd", "MMMEd")
 _INTERVAL_DAYS = {"MMMd": (1, 60), "yMMM": (31, 2000), "yMMMd": (1, 300)}  # shortest, longest
@@ -39,38 +39,8 @@ _DENOMINATORS = (
     "mass-gram", "mass-kilogram", "volume-liter", "length-meter", "length-kilometer",
     "area-square-meter",
 )  # fmt: skip
-# Numbers of every plural class of every language; of two units with the same name, one is left.
-_PLURALS = (1, 2, 3, 5, 11, 20, 21, 100, 1000000, Decimal("0.5"), Decimal("1.5"), Decimal("2.25"))
-_IN_USE = datetime.date(2025, 1, 1)  # for currencies; a fixed day, so that phrases do not age
 _FIRST_DAY = datetime.date(1950, 1, 1)
 _DAYS = 36525
-
-
-class Dice(random.Random):
-    """Draws made of `random()` alone, which Python promises to keep the same for a given seed."""
-
-    def below(self, limit):
-        return int(self.random() * limit)
-
-    def pick(self, choices):
-        return choices[self.below(len(choices))]
-
-    def some(self, choices, count):
-        """Different choices, `count` of them or as many as there are."""
-        drawn = {}  # ordered, unlike a set
-        while len(drawn) < min(count, len(choices)):
-            drawn[self.below(len(choices))] = None
-        return [choices[index] for index in drawn]
-
-    def whole(self, digits):
-        """A number of 1 to `digits` digits, every length equally often."""
-        smallest = 10 ** self.below(digits)
-        return smallest + self.below(9 * smallest)
-
-    def decimal(self, places):
-        """A number with up to four digits before the point and `places` after it, not all 0."""
-        scale = 10**places
-        return Decimal(self.whole(4) * scale + 1 + self.below(scale - 1)).scaleb(-places)
 
 
 class PhraseBook:
@@ -82,23 +52,18 @@ class PhraseBook:
 
     def __init__(self, source, target):
         self._locales = source, target
-        meanings = {}  # of every name: target text by source text
-        countries = self._names(_countries, meanings)
-        languages = self._names(_languages, meanings)
-        weekdays = self._names(lambda locale: locale.days["stand-alone"]["wide"], meanings)
-        months = self._names(lambda locale: locale.months["stand-alone"]["wide"], meanings)
-        pools = (countries,) * 6 + (languages,) * 7 + (weekdays, months)
+        self._words = words = Words(source, target)
+        pools = (words.countries,) * 6 + (words.languages,) * 7 + (words.weekdays, words.months)
         self._pools = [pool for pool in pools if pool]
-        self._units, self._currencies = self._quantities()
-        self._denominators = [unit for unit in _DENOMINATORS if unit in self._units]
+        self._denominators = [unit for unit in _DENOMINATORS if unit in words.units]
         self._dates = [functools.partial(dates.format_date, format=name) for name in _DATE_LENGTHS]
         self._dates += [
             functools.partial(dates.format_skeleton, name)
-            for name in self._known(_DATE_SKELETONS, "datetime_skeletons")
+            for name in words.known(_DATE_SKELETONS, "datetime_skeletons")
         ]
-        self._intervals = self._known([*_INTERVAL_DAYS, "Hm"], "interval_formats")
-        self._list_styles = self._known(["standard", "or"], "list_patterns")
-        self._compact = bool(self._known(["long"], "compact_decimal_formats"))
+        self._intervals = words.known([*_INTERVAL_DAYS, "Hm"], "interval_formats")
+        self._list_styles = words.known(["standard", "or"], "list_patterns")
+        self._compact = bool(words.known(["long"], "compact_decimal_formats"))
         self._kinds = self._usable({
             self.names: 24, self.date: 11, self.interval: 6, self.time: 2, self.date_and_time: 9,
             self.number: 7, self.measure: 13, self.measures: 4, self.money: 9, self.rate: 4,
@@ -109,6 +74,16 @@ class PhraseBook:
         self._values = self._usable(
             {self.measure: 1, self.measures: 1, self.money: 1, self.rate: 1, self.number: 1}
         )
+
+    def _usable(self, weights):
+        """The kinds for which both locales have the words, each as often as its weight says."""
+        money = self._words.currencies
+        needs = {
+            self.names: self._pools, self.interval: self._intervals,
+            self.measure: self._words.units, self.measures: self._words.units,
+            self.money: money, self.rate: money and self._denominators,
+        }  # fmt: skip
+        return [kind for kind, n in weights.items() if needs.get(kind, True) for _ in range(n)]
 
     def draw(self, seed):
         """Draws phrases without end, some of them more than once.
@@ -209,17 +184,17 @@ class PhraseBook:
     def measure(self, dice):
         """A number of any unit: "12.5 kilometers"."""
         value = dice.whole(5) if dice.random() < 0.7 else dice.decimal(1 + dice.below(2))
-        return self._both(units.format_unit, value, dice.pick(self._units))
+        return self._both(units.format_unit, value, dice.pick(self._words.units))
 
     def measures(self, dice):
         """Two or three measures or amounts of money, as a list."""
-        kinds = (self.measure, self.measure, self.money if self._currencies else self.measure)
+        kinds = (self.measure, self.measure, self.money if self._words.currencies else self.measure)
         items = [dice.pick(kinds)(dice) for _ in range(2 + dice.below(2))]
         return self._list(items, "standard")
 
     def money(self, dice):
         """An amount of any currency in use: "12.50 euros", "3 yen"."""
-        currency = dice.pick(self._currencies)
+        currency = dice.pick(self._words.currencies)
         places = numbers.get_currency_precision(currency)
         value = dice.decimal(places) if places and dice.random() < 0.5 else dice.whole(7)
         return self._both(
@@ -278,56 +253,6 @@ class PhraseBook:
     def _day(self, dice):
         return _FIRST_DAY + datetime.timedelta(dice.below(_DAYS))
 
-    # What both locales know
-
-    def _usable(self, weights):
-        """The kinds for which both locales have the words, each as often as its weight says."""
-        needs = {
-            self.names: self._pools, self.interval: self._intervals, self.measure: self._units,
-            self.measures: self._units, self.money: self._currencies,
-            self.rate: self._currencies and self._denominators,
-        }  # fmt: skip
-        return [kind for kind, n in weights.items() if needs.get(kind, True) for _ in range(n)]
-
-    def _known(self, keys, attribute):
-        return [key for key in keys if all(key in getattr(one, attribute) for one in self._locales)]
-
-    def _names(self, read, meanings):
-        """Pairs of names, less those whose source text already has another target in `meanings`."""
-        source, target = (read(locale) for locale in self._locales)
-        keys = sorted(set(source) & set(target))
-        pairs = [(source[key], target[key]) for key in keys if source[key] and target[key]]
-        return [pair for pair in pairs if meanings.setdefault(*pair) == pair[1]]
-
-    def _quantities(self):
-        """Units and currencies, less those whose source text already has another target."""
-        meanings = {}
-
-        def unambiguous(render, codes):
-            kept = []
-            for code in codes:
-                texts = [self._both(render, value, code) for value in _PLURALS]
-                if any(code in text for pair in texts for text in pair):
-                    continue  # Babel knows the unit, but no word for it
-                if all(meanings.get(source, target) == target for source, target in texts):
-                    meanings.update(texts)
-                    kept.append(code)
-            return kept
-
-        in_both = sorted(
-            set.intersection(*(set(locale.unit_display_names) for locale in self._locales))
-        )
-        in_use = sorted({
-            code
-            for country in self._locales[0].territories
-            for code in numbers.get_territory_currencies(country, _IN_USE, _IN_USE)
-        })  # fmt: skip
-        named = [
-            code for code in in_use if all(code in locale.currencies for locale in self._locales)
-        ]
-        money = functools.partial(numbers.format_currency, format_type="name")
-        return unambiguous(units.format_unit, in_both), unambiguous(money, named)
-
 
 @functools.cache
 def _date_and_time_pattern(length, locale):
@@ -337,16 +262,3 @@ def _date_and_time_pattern(length, locale):
 @functools.cache
 def _list_pattern(count, style, locale):
     return lists.format_list([f"{{{index}}}" for index in range(count)], style, locale)
-
-
-def _countries(locale):
-    return {code: name for code, name in locale.territories.items() if code not in _NO_COUNTRY}
-
-
-def _languages(locale):
-    """The languages that have locale data of their own: those that readers may have heard of."""
-    return {
-        code: name
-        for code, name in locale.languages.items()
-        if code not in _NO_LANGUAGE and localedata.exists(code)
-    }
