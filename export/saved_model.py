@@ -61,7 +61,11 @@ def export_saved_model(translator, directory, sentences):
 def _verify(draft, name, translator, sentences):
     expected = translate_sorted(translator, sentences)
     for load in (_SessionTranslator, SavedModelTranslator):
-        found = translate_sorted(load(draft), sentences)
+        try:
+            found = translate_sorted(load(draft), sentences)
+        except tf.errors.OpError as error:
+            reason = error.message.partition("\n")[0]
+            raise ExportError(f"{name}: TensorFlow Serving could not run it: {reason}") from error
         parity = compare(sentences, expected, found, translator.tokenizer)
         require_identical(parity, name)
     return parity
@@ -83,7 +87,7 @@ class _SessionTranslator:
                 meta = tf.compat.v1.saved_model.loader.load(self.session, ["serve"], str(path))
         finally:
             logger.setLevel(level)
-        _check_operations(meta.graph_def)
+        check_operations(meta.graph_def)
         signature = meta.signature_def[SIGNATURE]
         self.sentences = signature.inputs["sentences"].name
         self.outputs = {name: info.name for name, info in signature.outputs.items()}
@@ -93,7 +97,7 @@ class _SessionTranslator:
         return to_translations({name: tf.constant(value) for name, value in outputs.items()})
 
 
-def _check_operations(graph):
+def check_operations(graph):
     """Raises unless every operation is one that TensorFlow Serving has."""
     functions = graph.library.function
     nodes = [*graph.node, *(node for function in functions for node in function.node_def)]

@@ -139,7 +139,7 @@ def disturb(translator):
     embedding.table.assign(before)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def python():
     """A function that runs code in a fresh Python, outside the repository; returns its output."""
 

@@ -345,16 +345,15 @@ def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
         export_litert(translator, tmp_path, ["in 17 weeks"])
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_whatever_stops_it_nothing_is_left(ready_made, translator, tmp_path, monkeypatch, error):
+def test_ctrl_c_leaves_nothing(ready_made, translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
-        raise error
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(litert, "compare", stop)
     old = tmp_path / "x.tflite"
     old.write_bytes(b"\x1c\0\0\0TFL3 an older one")
     for path in (old, tmp_path / "new" / "y.tflite"):
-        with pytest.raises(error):
+        with pytest.raises(KeyboardInterrupt):
             export_litert(translator, path, ["in 17 weeks"])
     assert listing(tmp_path) == ["x.tflite"]
     assert old.read_bytes() == b"\x1c\0\0\0TFL3 an older one"

@@ -8,12 +8,14 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import Transformer, Translator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.saved_model import check_operations, export_saved_model
 
 # What a server does: TensorFlow and TensorFlow Text, nothing of ours.
 SERVER = """
 import json, sys
 import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+foreign = [name for name in json.loads(sys.argv[3]) if op_def_registry.get(name) is None]
 import tensorflow_text
 session = tf.compat.v1.Session(graph=tf.Graph())
 with session.graph.as_default():
@@ -24,20 +26,25 @@ batch = [bytes.fromhex(sentence) for sentence in json.loads(sys.argv[2])]
 answers = session.run(outputs, {signature.inputs["sentences"].name: batch})
 assert not [name for name in sys.modules if name.startswith("keras_transformer")]
 print(json.dumps({
+    "foreign": foreign,
     "translation": [text.hex() for text in answers["translation"].tolist()],
     "score": answers["score"].tolist(),
     "truncated": answers["truncated"].tolist(),
 }))
 """
 
-# What TensorFlow alone registers, asked before anything else could register more.
-CORE = """
-import sys
-import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
-unknown = [name for name in sys.argv[1:] if op_def_registry.get(name) is None]
-print(" ".join(unknown))
-"""
+
+def graph_of(path):
+    proto = saved_model_pb2.SavedModel.FromString(pathlib.Path(path, "saved_model.pb").read_bytes())
+    return proto.meta_graphs[0].graph_def
+
+
+@pytest.fixture(scope="module")
+def operations(serving):
+    """Names of all operations in the graph and in its library of functions."""
+    graph = graph_of(serving[0] / "1")
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    return {node.op for node in nodes} - {f.signature.name for f in graph.library.function}
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +84,15 @@ def test_strings_in_strings_and_scores_out(serve):
     assert dtypes == {"translation": tf.string, "score": tf.float32, "truncated": tf.bool}
 
 
-def test_a_server_without_our_package_gives_the_same(serving, translator, sentences, python):
-    batch = json.dumps([sentence.encode().hex() for sentence in sentences])
-    answers = json.loads(python(SERVER, serving[0] / "1", batch))
+@pytest.fixture(scope="module")
+def answers(serving, operations, sentences, python):
+    batch = [sentence.encode().hex() for sentence in sentences]
+    return json.loads(
+        python(SERVER, serving[0] / "1", json.dumps(batch), json.dumps(sorted(operations)))
+    )
+
+
+def test_a_server_without_our_package_gives_the_same(answers, translator, sentences):
     ours = translator.translate_batch(sentences)
     texts = [bytes.fromhex(text).decode() for text in answers["translation"]]
     assert texts == [each.text for each in ours]
@@ -87,45 +100,34 @@ def test_a_server_without_our_package_gives_the_same(serving, translator, senten
     assert answers["score"] == pytest.approx([each.score for each in ours], abs=1e-4)
 
 
-def graph_of(path):
-    proto = saved_model_pb2.SavedModel.FromString(pathlib.Path(path, "saved_model.pb").read_bytes())
-    return proto.meta_graphs[0].graph_def
-
-
-def test_every_operation_is_tensorflows_or_one_of_sentencepieces_three(serving, python):
-    graph = graph_of(serving[0] / "1")
-    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
-    functions = {f.signature.name for f in graph.library.function}
-    names = {node.op for node in nodes} - functions
-    assert len(names) > 30
+def test_every_operation_is_tensorflows_or_one_of_sentencepieces_three(answers, operations):
+    assert len(operations) > 30
     pieces = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
-    assert pieces <= names
-    assert not [name for name in names if name.startswith("Xla")]
-    assert set(python(CORE, *sorted(names)).split()) == pieces
+    assert set(answers["foreign"]) == pieces  # what TensorFlow alone does not know
+    assert not [name for name in operations if name.startswith("Xla")]
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [],
-        ["in 17 weeks"],
-        [""],
-        ["", "in 17 weeks", "", "after 3 hours and 12 minutes"],
-        ["x" * 1_000_000, "in 17 weeks"],
-        ["in 3 weeks " * 100_000],
-        ["in 17\x00 weeks", "\x01\x02", "\n", "in\t17\tweeks\r\n", "\u2028", "\ufeff"],
-        ["in 3 weeks"] * 300,
-        ["日本語", "🙂" * 50, "e\u0301"],
-    ],
-    ids=["0", "1", "empty", "mixed", "1 MB", "1 MB of words", "control", "300", "scripts"],
-)
-def test_any_batch_gets_its_answers(serve, translator, batch):
-    answers = serve(sentences=tf.constant(batch, tf.string, [len(batch)]))
-    ours = translator.translate_batch(batch)
-    texts = [text.decode() for text in answers["translation"].numpy()]
-    assert texts == [each.text for each in ours]
-    assert answers["truncated"].numpy().tolist() == [each.truncated for each in ours]
-    assert len(texts) == len(batch)
+BATCHES = {
+    "0": [],
+    "1": ["in 17 weeks"],
+    "empty": [""],
+    "mixed": ["", "in 17 weeks", "", "after 3 hours and 12 minutes"],
+    "1 MB": ["x" * 1_000_000, "in 17 weeks"],
+    "1 MB of words": ["in 3 weeks " * 100_000],
+    "control": ["in 17\x00 weeks", "\x01\x02", "\n", "in\t17\tweeks\r\n", "\u2028", "\ufeff"],
+    "300": ["in 3 weeks"] * 300,
+    "scripts": ["日本語", "🙂" * 50, "e\u0301"],
+}
+
+
+def test_any_batch_gets_its_answers(serve, translator):
+    for name, batch in BATCHES.items():
+        answers = serve(sentences=tf.constant(batch, tf.string, [len(batch)]))
+        ours = translator.translate_batch(batch)
+        texts = [text.decode() for text in answers["translation"].numpy()]
+        assert texts == [each.text for each in ours], name
+        assert answers["truncated"].numpy().tolist() == [each.truncated for each in ours], name
+        assert len(texts) == len(batch), name
 
 
 def test_bytes_that_are_not_utf8_do_not_disturb_their_neighbours(serve):
@@ -136,15 +138,21 @@ def test_bytes_that_are_not_utf8_do_not_disturb_their_neighbours(serve):
         text.decode()  # the answers are UTF-8
 
 
-def test_versions_are_counted_up(translator, tmp_path):
+def test_versions_are_counted_up_and_mixed_precision_becomes_float32(
+    translator, sentences, tmp_path
+):
     directory = tmp_path / "serving"
     for version in ("2", "10"):
         (directory / version).mkdir(parents=True)
         (directory / version / "saved_model.pb").write_bytes(b"an older one")
-    report = export_saved_model(translator, directory, ["in 17 weeks"])
+    mixed = Transformer(translator.model.config, dtype="mixed_bfloat16")
+    mixed.set_weights(translator.model.get_weights())
+    report = export_saved_model(Translator(mixed, translator.tokenizer), directory, sentences)
     assert report["path"] == str(directory / "11")
+    assert report["agreement"] == 1.0
     assert sorted(os.listdir(directory)) == ["10", "11", "2"]
     assert (directory / "2" / "saved_model.pb").read_bytes() == b"an older one"
+    assert "DT_BFLOAT16" not in str(graph_of(report["path"]))
 
 
 def refuse(monkeypatch):
@@ -200,20 +208,41 @@ def test_an_export_that_differs_by_one_weight_is_found_out(
     assert listing(tmp_path) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt])
-def test_whatever_stops_it_nothing_is_left(translator, tmp_path, monkeypatch, error):
-    def stop(*args, **kwargs):
-        raise error
+def test_what_only_python_can_load_is_found_out(translator, tmp_path):
+    """Python finds a variable that is saved as part of a Keras model; TensorFlow Serving does not."""
+    broken = Translator(translator.model, translator.tokenizer)
+    broken.weights = []
+    broken.keras_model = translator.model
+    with pytest.raises(
+        ExportError, match="serving: TensorFlow Serving could not run it: .*variable"
+    ):
+        export_saved_model(broken, tmp_path / "serving", ["in 17 weeks"])
+    assert listing(tmp_path) == []
 
-    monkeypatch.setattr(tf.saved_model, "load", stop)
+
+def test_operations_that_a_server_lacks_are_named():
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.raw_ops.XlaSharding(input=tf.constant(1.0))
+        tf.constant(1.0) + 1.0
+    with pytest.raises(ExportError, match="does not have the operations XlaSharding"):
+        check_operations(graph.as_graph_def())
+
+
+def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
+    def stop(module, folder, **kwargs):
+        pathlib.Path(folder, "variables").mkdir()
+        pathlib.Path(folder, "variables", "half").write_bytes(b"of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tf.saved_model, "save", stop)
     version = tmp_path / "serving" / "1"
     version.mkdir(parents=True)
     (version / "saved_model.pb").write_bytes(b"an older one")
     before = listing(tmp_path)
-    with pytest.raises(error):
-        export_saved_model(translator, tmp_path / "serving", ["in 17 weeks"])
-    with pytest.raises(error):
-        export_saved_model(translator, tmp_path / "new" / "serving", ["in 17 weeks"])
+    for directory in (tmp_path / "serving", tmp_path / "new" / "serving"):
+        with pytest.raises(KeyboardInterrupt):
+            export_saved_model(translator, directory, ["in 17 weeks"])
     assert listing(tmp_path) == before
 
 
@@ -222,13 +251,3 @@ def test_a_full_disk_is_one_clear_line(translator, tmp_path, full_disk):
         export_saved_model(translator, tmp_path / "serving", ["in 17 weeks"])
     assert "\n" not in str(caught.value)
     assert listing(tmp_path) == []
-
-
-def test_a_mixed_precision_model_is_exported_in_float32(translator, sentences, tmp_path):
-    mixed = Transformer(translator.model.config, dtype="mixed_bfloat16")
-    mixed.set_weights(translator.model.get_weights())
-    report = export_saved_model(
-        Translator(mixed, translator.tokenizer), tmp_path / "serving", sentences
-    )
-    assert report["agreement"] == 1.0
-    assert "DT_BFLOAT16" not in str(graph_of(report["path"]))

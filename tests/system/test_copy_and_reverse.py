@@ -13,7 +13,7 @@ from keras_transformer.training.train import train
 CONFIG = """
 [model]
 preset = "tiny"
-num_layers = 2
+num_layers = 1
 d_model = 64
 d_ff = 128
 num_heads = 4
@@ -27,7 +27,7 @@ train_target = "train.target"
 validation_source = "validation.source"
 validation_target = "validation.target"
 max_length = 16
-batch_tokens = 1024
+batch_tokens = 512
 
 [vocabulary]
 size = 17
@@ -38,8 +38,8 @@ warmup_steps = 60
 peak = 0.004
 
 [training]
-updates = 450
-validate_every = 450
+updates = 900
+validate_every = 900
 """
 
 
