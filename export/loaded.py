@@ -40,7 +40,7 @@ class SavedModelTranslator:
         try:
             self._model = tf.saved_model.load(str(path))
         except (OSError, tf.errors.OpError) as error:
-            raise ValueError(f"{path} cannot be read as a SavedModel: {_reason(error)}") from error
+            raise ValueError(f"{path} cannot be read as a SavedModel: {reason(error)}") from error
         signature = self._model.signatures.get("serving_default")
         if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
             raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
@@ -93,7 +93,7 @@ class LiteRTTranslator:
         try:
             self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
         except (ValueError, RuntimeError) as error:
-            raise ValueError(f"{path} cannot be read by LiteRT: {_reason(error)}") from error
+            raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
         self.facts = facts
         self.tokenizer = Tokenizer(model)
         self.max_length = facts["max_length"]
@@ -190,5 +190,7 @@ def _read_members(path):
         ) from error
 
 
-def _reason(error):
-    return str(error).strip().partition("\n")[0]
+def reason(error):
+    """Returns the first line of an error that says something."""
+    message = getattr(error, "message", None) or str(error)
+    return message.removeprefix("Graph execution error:").strip().partition("\n")[0]

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.translator import to_translations, translate_sorted
 
-from .loaded import SavedModelTranslator
+from .loaded import SavedModelTranslator, reason
 from .parity import (
     ExportError,
     check_sentences,
@@ -64,8 +64,9 @@ def _verify(draft, name, translator, sentences):
         try:
             found = translate_sorted(load(draft), sentences)
         except tf.errors.OpError as error:
-            reason = error.message.partition("\n")[0]
-            raise ExportError(f"{name}: TensorFlow Serving could not run it: {reason}") from error
+            raise ExportError(
+                f"{name}: TensorFlow Serving could not run it: {reason(error)}"
+            ) from error
         parity = compare(sentences, expected, found, translator.tokenizer)
         require_identical(parity, name)
     return parity

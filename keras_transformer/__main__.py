@@ -148,7 +148,7 @@ def saved_model(run, directory, sentences):
 
     sentences = _sentences(run, sentences)
     report = export_saved_model(Translator.from_run(run), directory, sentences)
-    Run(run).update_metrics(saved_model_agreement=report["agreement"])
+    Run(run).update_metrics(saved_model_agreement=100 * report["agreement"])
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
 
 
@@ -171,7 +171,7 @@ def litert(run, file, quantize, sentences):
     sentences = _sentences(run, sentences)
     report = export_litert(Translator.from_run(run), file, sentences, quantize=quantize)
     name = "litert" if quantize == "none" else f"litert_{quantize}"
-    figures = {f"{name}_agreement": report["agreement"], f"{name}_bytes": report["bytes"]}
+    figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     Run(run).update_metrics(**figures)
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
 

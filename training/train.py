@@ -51,7 +51,8 @@ def train(settings, run_dir, *, console=None, callbacks=()):
     _claim(run, settings)
     metrics = _finished(run, settings)
     if metrics is not None:
-        _say(console, f"{run.path} is finished: all {settings.training.updates:,} updates are done.")
+        total = settings.training.updates
+        _say(console, f"{run.path} is finished: all {total:,} updates are done.")
         return metrics
     session = Session(run, settings, console)
     session.restore()

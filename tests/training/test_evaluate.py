@@ -8,8 +8,8 @@ import sacrebleu
 from keras_transformer.training import evaluate as module
 from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split, score
 
-REFERENCES = ["Der Hund läuft über die Wiese.", "In 17 Wochen, am Montag.", "Zwei Äpfel und 1,5 kg."]
-HYPOTHESES = ["Der Hund lief über die Wiese.", "In 17 Wochen, am Montag.", "zwei äpfel und 1,5 kg."]
+REFERENCES = ["Der Hund läuft über die Wiese.", "In 17 Wochen, am Montag.", "Zwei Äpfel, 1,5 kg."]
+HYPOTHESES = ["Der Hund lief über die Wiese.", "In 17 Wochen, am Montag.", "zwei äpfel, 1,5 kg."]
 
 
 def test_scores_and_signatures_are_sacrebleus():

@@ -1,0 +1,116 @@
+"""The commands of the README, one after the other, on a model that is too small to be good."""
+
+import json
+import os
+import pathlib
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from keras_transformer.__main__ import cli
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+SMALL = {
+    "data.examples": 4000,
+    "data.max_length": 24,
+    "vocabulary.size": 800,
+    "model.num_layers": 1,
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 2,
+    "model.max_length": 24,
+    "schedule.warmup_steps": 50,
+    "schedule.peak": 0.005,
+    "training.updates": 300,
+    "training.validate_sentences": 10,
+}
+
+
+def command(*arguments, data=None):
+    done = CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with `runs/demo` and its exports, made by the commands of `make demo`."""
+    folder = tmp_path_factory.mktemp("path")
+    settings = {**SMALL, "data.data_dir": json.dumps(str(folder / "data"))}
+    changes = [each for item in settings.items() for each in ("--set", "{}={}".format(*item))]
+    run = folder / "runs" / "demo"
+    command("train", "demo", "--output", run, *changes)
+    command("evaluate", run)
+    command("export", "saved-model", run, run / "serving")
+    command("export", "litert", run, run / "demo.tflite")
+    command("picture", run, "in 17 weeks", "--output", run / "attention.png")
+    return folder
+
+
+def test_the_run_holds_what_the_readme_says(folder):
+    run = folder / "runs" / "demo"
+    for name in ("config.toml", "tokenizer.model", "model.keras", "metrics.json", "attention.png"):
+        assert (run / name).stat().st_size > 0
+    assert (run / "serving" / "1" / "saved_model.pb").exists()
+    assert list((run / "checkpoints").iterdir()) and list((run / "logs").iterdir())
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["saved_model_agreement"] == 100
+    assert metrics["litert_agreement"] == 100
+    assert metrics["litert_bytes"] == (run / "demo.tflite").stat().st_size
+    for name in ("exact_match", "bleu", "chrf"):
+        assert 0 <= metrics[name] <= 100
+    assert metrics["train_seconds"] > 0 and metrics["parameters"] > 30_000
+
+
+def test_run_saved_model_and_litert_translate_alike(folder):
+    run = folder / "runs" / "demo"
+    lines = ["in 17 weeks", "", "Japan", "France, Japan, and Brazil " * 9, "March 5, 2031", "Ω≠∞"]
+    data = "\n".join(lines).encode() + b"\n\xff\xfe\nin 3 days"
+    results = [
+        command("translate", model, data=data)
+        for model in (run, run / "serving", run / "serving" / "1", run / "demo.tflite")
+    ]
+    assert len({result.stdout for result in results}) == 1
+    assert len({result.stderr for result in results}) == 1
+    output = results[0].stdout.split("\n")
+    assert len(output) == 9 and output[8] == ""
+    assert output[1] == "" and output[6] == ""
+    assert output[0] and output[2]
+    assert "line 4: longer than the model's limit" in results[0].stderr
+    assert "line 7: not UTF-8" in results[0].stderr
+
+
+def test_the_same_command_says_that_the_run_is_finished(folder):
+    run = folder / "runs" / "demo"
+    before = (run / "model.keras").read_bytes()
+    done = command("train", run / "config.toml", "--output", run)
+    assert "is finished" in done.stderr
+    assert (run / "model.keras").read_bytes() == before
+
+
+def python_blocks():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) >= 3
+    return blocks
+
+
+@pytest.mark.parametrize("number", range(len(python_blocks())))
+def test_the_python_of_the_readme_runs(folder, number, monkeypatch, capsys):
+    demo = folder / "demo.tflite"
+    if not demo.exists():
+        os.link(folder / "runs" / "demo" / "demo.tflite", demo)
+    monkeypatch.chdir(folder)
+    exec(compile(python_blocks()[number], f"README block {number}", "exec"), {})
+
+
+def test_the_commands_of_the_readme_exist():
+    text = README.read_text("utf-8")
+    for words in re.findall(r"^(?:\$ )?keras-transformer (.*)", text, re.MULTILINE):
+        parts, group = words.split(), cli
+        while hasattr(group, "commands"):
+            assert parts[0] in group.commands, words
+            group = group.commands[parts.pop(0)]
+        known = {option for parameter in group.params for option in parameter.opts}
+        for part in parts:
+            assert not part.startswith("--") or part in known, words
