@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.composite import CompositeLayer
 from keras_transformer.config import POSITIONS
 
 
@@ -38,7 +39,7 @@ def sinusoids(length, d_model):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PositionalEmbedding(keras.Layer):
+class PositionalEmbedding(CompositeLayer):
     """Token embedding scaled by `sqrt(d_model)`, plus the position, with dropout on the sum.
 
     Called with `reverse=True`, the same matrix turns hidden states into logits (section 3.4).
@@ -74,7 +75,8 @@ class PositionalEmbedding(keras.Layer):
         super().__init__(**kwargs)
         if position not in POSITIONS:
             raise ValueError(
-                f"`position` must be one of {', '.join(POSITIONS)}. Received: position={position!r}."
+                f"`position` must be one of {', '.join(POSITIONS)}. "
+                f"Received: position={position!r}."
             )
         if position == "sinusoidal" and d_model % 2:
             raise ValueError(

@@ -90,7 +90,6 @@ class Tokenizer(tf.Module):
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="strings")])
     def encode(self, strings):
         """Splits strings into pieces, each sentence closed by `eos_id`.
 
@@ -100,6 +99,12 @@ class Tokenizer(tf.Module):
         Returns:
             A `tf.RaggedTensor` of int32, [B, (S)]. No `bos_id`; the empty string gives `[eos_id]`.
         """
+        return self._encode(tf.convert_to_tensor(strings, tf.string))
+
+    # Behind a plain method: a `tf.function` does not keep its object alive, so that
+    # `Tokenizer.load(path).encode(...)` would fail.
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="strings")])
+    def _encode(self, strings):
         return self._pieces().tokenize(strings)
 
     def decode(self, tokens):

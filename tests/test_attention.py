@@ -68,12 +68,14 @@ def test_scores_are_scaled_before_they_overflow_float16():
     np.testing.assert_array_equal(out, [[[[1]]]])
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize(("dtype", "digits"), [("bfloat16", 8), ("float16", 11)])
-def test_the_softmax_is_not_taken_in_16_bits(dtype, digits):
+def test_the_softmax_is_not_taken_in_16_bits(dtype, digits, jit_compile):
     """Scores that are exact in the dtype: the weights are rounded once, at the end."""
     query = tf.ones((1, 1, 1, 1), dtype)
     key = tf.cast(normal(1, 1, 97, 1), dtype)
-    _, weights = dot_product_attention(query, key, key, allowed=np.ones((1, 1, 1, 97), bool))
+    attend = tf.function(dot_product_attention, jit_compile=jit_compile)
+    _, weights = attend(query, key, key, allowed=tf.ones((1, 1, 1, 97), "bool"))
     assert weights.dtype == dtype
     exact = reference.softmax(to_numpy(key)[0, 0, :, 0])
     half_a_unit = 2.0 ** (np.frexp(exact)[1] - digits - 1)

@@ -80,12 +80,28 @@ def test_traceback_shows_where(tmp_path):
 
 def test_the_public_names_are_those_of_the_documentation():
     assert keras_transformer.__all__ == sorted(
-        """
-        Decoder DecoderBlock Encoder EncoderBlock FeedForward MultiHeadCrossAttention
-        MultiHeadSelfAttention PRESETS PaddingMask PositionalEmbedding Run Tokenizer Transformer
-        TransformerConfig Translator causal_mask dot_product_attention greedy_decode padding_mask
-        sinusoids
-        """.split()
+        [
+            "Decoder",
+            "DecoderBlock",
+            "Encoder",
+            "EncoderBlock",
+            "FeedForward",
+            "MultiHeadCrossAttention",
+            "MultiHeadSelfAttention",
+            "PRESETS",
+            "PaddingMask",
+            "PositionalEmbedding",
+            "Run",
+            "Tokenizer",
+            "Transformer",
+            "TransformerConfig",
+            "Translator",
+            "causal_mask",
+            "dot_product_attention",
+            "greedy_decode",
+            "padding_mask",
+            "sinusoids",
+        ]
     )
     for name in keras_transformer.__all__:
         assert getattr(keras_transformer, name) is not None

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import io
+import logging
 import os
 
 import babel
@@ -115,11 +116,21 @@ def open_cldr(settings):
     )
     data_dir = getattr(settings, "data_dir", None)
     data_dir = None if data_dir is None else os.fspath(data_dir)
-    builder = CldrPhrases(config=config, data_dir=data_dir)
+    builder = _builder(config, data_dir)
     if not builder.data_path.exists():
         _build(builder)
-        builder = CldrPhrases(config=config, data_dir=data_dir)  # as it is on the disk
+        builder = _builder(config, data_dir)  # as it is on the disk
     return TfdsData(builder, config.source_language, config.target_language)
+
+
+def _builder(config, data_dir):
+    log = logging.getLogger("absl")
+    level = log.level
+    log.setLevel(logging.ERROR)  # TFDS warns of every configuration that is made on demand
+    try:
+        return CldrPhrases(config=config, data_dir=data_dir)
+    finally:
+        log.setLevel(level)
 
 
 def _build(builder):
