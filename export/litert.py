@@ -1,5 +1,6 @@
 """One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
 
+import itertools
 import json
 import pathlib
 import re
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 import keras_transformer
 from keras_transformer.decoding import greedy_decode
-from keras_transformer.translator import translate_sorted
+from keras_transformer.translator import encode, translate_sorted
 
 from .loaded import (
     FACTS,
@@ -216,6 +217,7 @@ def _facts(translator, signatures, quantize):
 
 def _pack(path, content, tokenizer, facts):
     """Writes the model and behind it, as a ZIP archive, its vocabulary and the facts."""
+    path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
         for name, member in (
@@ -238,19 +240,16 @@ def _verify(draft, name, translator, sentences, quantize, min_agreement):
 
 def _translate_by_every_signature(loaded, sentences):
     """Translates with the signatures taking turns, so that no part of the file goes unseen."""
+    ids, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
+    lengths = ids.row_lengths().numpy()
+    turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
+    chosen = [each if length <= each.source_length else None for length, each in turns]
     found = [None] * len(sentences)
-    lengths = [len(ids) for ids in loaded.tokenizer.encode(sentences).to_list()]
-    turns = len(loaded.signatures)
-    for turn, signature in enumerate(loaded.signatures):
-        limit = signature.source_length
-        if limit == loaded.max_length:
-            limit = max(lengths)  # longer ones are cut
-        numbers = [number for number in range(turn, len(sentences), turns)]
-        fits = [number for number in numbers if lengths[number] <= limit]
-        for chosen, some in ((signature, fits), (None, sorted(set(numbers) - set(fits)))):
-            results = loaded.translate_batch([sentences[number] for number in some], chosen)
-            for number, result in zip(some, results, strict=True):
-                found[number] = result
+    for signature in dict.fromkeys(chosen):
+        numbers = [number for number, each in enumerate(chosen) if each == signature]
+        results = loaded.translate_batch([sentences[number] for number in numbers], signature)
+        for number, result in zip(numbers, results, strict=True):
+            found[number] = result
     return found
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 
 import tensorflow as tf
@@ -41,7 +42,7 @@ def place_file(path, write):
     Returns:
         What `write` returned.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with _folder(path.parent):
         try:
             result = write(draft)
@@ -89,7 +90,8 @@ def place_version(directory, write):
     Returns:
         The path of the version and what `write` returned.
     """
-    draft = directory / f".export.{os.getpid()}"  # TensorFlow Serving looks at numbers only
+    # TensorFlow Serving looks at numbers only.
+    draft = directory / f".export.{secrets.token_hex(4)}"
     with _folder(directory):
         try:
             draft.mkdir()
@@ -148,7 +150,7 @@ def _list(directory):
 
 
 def _sync(path):
-    """Waits until a file is on the disk, so that no power cut leaves a name without its bytes."""
+    """Waits until a file is on the disk: no power cut shall leave a name without its bytes."""
     if path.is_file():
         with open(path, "rb+") as file:
             os.fsync(file.fileno())

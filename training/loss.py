@@ -38,16 +38,19 @@ def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
     def cross_entropy(flat):
         shifted = flat - tf.reduce_max(flat, axis=-1, keepdims=True)  # [B*T, V], no overflow
         at_label = tf.gather(shifted, labels, batch_dims=1)  # [B*T]
-        average = tf.reduce_mean(shifted, axis=-1)  # [B*T]
         exponentials = tf.exp(shifted)  # [B*T, V]
         total = tf.reduce_sum(exponentials, axis=-1)  # [B*T]
-        target = (1 - label_smoothing) * at_label + label_smoothing * average
+        target = at_label
+        if label_smoothing:  # without it, one pass over the logits less
+            average = tf.reduce_mean(shifted, axis=-1)  # [B*T]
+            target = (1 - label_smoothing) * at_label + label_smoothing * average
 
         def gradient(upstream):  # [B*T]
             probabilities = exponentials * (upstream / total)[:, None]  # [B*T, V], times upstream
-            smoothed = probabilities - (upstream * (label_smoothing / size))[:, None]
+            if label_smoothing:
+                probabilities -= (upstream * (label_smoothing / size))[:, None]
             place = tf.stack([tf.range(tf.size(labels)), labels], axis=1)  # [B*T, 2]
-            return tf.tensor_scatter_nd_sub(smoothed, place, (1 - label_smoothing) * upstream)
+            return tf.tensor_scatter_nd_sub(probabilities, place, (1 - label_smoothing) * upstream)
 
         return tf.math.log(total) - target, gradient
 

@@ -188,7 +188,7 @@ class TrainingSettings(Section):
 
     updates: Positive = 100_000
     label_smoothing: Rate = 0.1
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool = False
     seed: int = Field(1, ge=0, lt=2**31)
     validate_every: Positive = 1000

@@ -18,6 +18,7 @@ from .data import TokenizedCorpus, parallel_data, sentences
 from .evaluate import read_pairs, score, update_metrics
 from .learner import Learner
 from .loss import LabelSmoothedCrossEntropy
+from .precision import dtype_policy
 from .schedule import make_schedule
 from .settings import SettingsError, differences, load_settings, save_settings
 from .stream import endless_batches
@@ -201,8 +202,9 @@ def make_learner(settings, tokenizer):
         eos_id=tokenizer.eos_id,
     )
     options, adam = settings.training, settings.optimizer
-    transformer = Transformer(config, dtype=options.precision)
-    learner = Learner(transformer, config.pad_id, dtype=options.precision)
+    policy = dtype_policy(options.precision)
+    transformer = Transformer(config, dtype=policy)
+    learner = Learner(transformer, config.pad_id, dtype=policy)
     learner.compile(
         keras.optimizers.Adam(
             make_schedule(settings.schedule, config.d_model, options.updates),

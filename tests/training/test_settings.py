@@ -144,7 +144,7 @@ MISTAKES = {
     "wrong type": ('[training]\nupdates = "9"', r"training.updates must be .*integer. .*'9'\."),
     "not one of the choices": (
         '[training]\nprecision = "float64"',
-        r"training.precision must be 'float32', 'mixed_bfloat16' or 'mixed_float16'. "
+        r"training.precision must be 'auto', 'float32', 'mixed_bfloat16' or 'mixed_float16'. "
         "Received: 'float64'",
     ),
     "not a number": ("[optimizer]\nepsilon = nan", r"optimizer.epsilon must be a finite number"),

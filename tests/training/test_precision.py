@@ -1,0 +1,26 @@
+import pytest
+
+from keras_transformer.training.precision import dtype_policy
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_a_policy_stands_for_itself(policy):
+    assert dtype_policy(policy) == policy
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu sse avx2 avx512f avx512_bf16 amx_tile", "mixed_bfloat16"),
+        ("fp asimd i8mm bf16", "mixed_bfloat16"),
+        ("fpu sse avx2 avx512f", "float32"),
+    ],
+)
+def test_auto_is_bfloat16_where_the_processor_multiplies_it(tmp_path, flags, expected):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"model name\t: Some CPU\nflags\t\t: {flags}\n")
+    assert dtype_policy("auto", cpuinfo) == expected
+
+
+def test_auto_is_float32_where_nothing_is_known(tmp_path):
+    assert dtype_policy("auto", tmp_path / "missing") == "float32"
