@@ -135,7 +135,7 @@ class Session:
         if self.validation is None:
             self._validator()(self.update)
         with replacing(self.run.model) as temporary:
-            self.learner.transformer.save(temporary)
+            _in_float32(self.learner.transformer).save(temporary)
         figures = {
             "parameters": self.learner.transformer.count_params(),
             "updates": self.update,
@@ -187,6 +187,16 @@ class Session:
             self.validation = figures
 
         return look
+
+
+def _in_float32(model):
+    """The model with the policy float32, so that it says the same on every machine and exported.
+
+    Its weights are float32 in any case; only the arithmetic of the training was in 16 bits.
+    """
+    copy = Transformer(model.config, dtype="float32")
+    copy.set_weights(model.get_weights())
+    return copy
 
 
 def make_learner(settings, tokenizer):

@@ -8,6 +8,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from keras_transformer import Run
 from keras_transformer.__main__ import cli
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
@@ -23,6 +24,7 @@ SMALL = {
     "schedule.warmup_steps": 50,
     "schedule.peak": 0.005,
     "training.updates": 300,
+    "training.precision": '"mixed_bfloat16"',
     "training.validate_sentences": 10,
 }
 
@@ -61,6 +63,10 @@ def test_the_run_holds_what_the_readme_says(folder):
     for name in ("exact_match", "bleu", "chrf"):
         assert 0 <= metrics[name] <= 100
     assert metrics["train_seconds"] > 0 and metrics["parameters"] > 30_000
+
+
+def test_the_model_computes_in_float32_whatever_it_was_trained_in(folder):
+    assert Run(folder / "runs" / "demo").load_model().policy.name == "float32"
 
 
 def test_run_saved_model_and_litert_translate_alike(folder):
