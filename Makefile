@@ -5,8 +5,6 @@ RUN ?= runs/demo
 # Another TensorFlow: make test VENV=.venv-tf220 TENSORFLOW="tensorflow==2.20.*"
 TENSORFLOW ?= tensorflow
 
-export TF_CPP_MIN_LOG_LEVEL ?= 2
-
 COMMAND := $(VENV)/bin/keras-transformer
 READY := $(VENV)/.ready
 

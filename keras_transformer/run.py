@@ -29,7 +29,7 @@ class Run:
         Raises:
             ValueError: If the run has no model, or it cannot be read.
         """
-        import keras_transformer  # noqa: F401  (registers the layers)
+        import keras_transformer.model  # noqa: F401  (registers the layers)
 
         self._require(self.model)
         try:

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -26,6 +28,18 @@ def test_a_model_comes_back_with_its_weights(tmp_path):
     assert loaded.config == config
     for mine, theirs in zip(model.weights, loaded.weights, strict=True):
         assert (mine.numpy() == theirs.numpy()).all()
+
+
+def test_the_command_loads_a_model_though_it_imports_the_layers_late(tmp_path):
+    config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
+    Transformer(config).save(Run(tmp_path).model)
+    code = (
+        "import sys; sys.argv = ['keras-transformer'];"
+        "from keras_transformer.run import Run;"
+        f"print(Run({str(tmp_path)!r}).load_model().config.d_model)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "8\n"
 
 
 def test_metrics_are_added_and_replaced(tmp_path):
