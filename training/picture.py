@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.decoding import greedy_decode
@@ -33,8 +32,7 @@ def cross_attention(translator, sentence):
     weights = translator.model.attention_weights({"source": source, "target": inputs})
     layers = config.num_decoder_layers or config.num_layers
     stack = [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(layers)]
-    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
-    pieces = [processor.id_to_piece(each) for each in (source[0].numpy().tolist(), target)]
+    pieces = [tokenizer.pieces(each) for each in (source[0].numpy(), target)]
     return *pieces, np.stack([tf.cast(each, tf.float32).numpy() for each in stack])
 
 
