@@ -33,7 +33,9 @@ from .parity import (
 )
 from .staging import check_place_of_file, place_file, save
 
-# Share of tokens that must be those of the model in memory.
+# Share of tokens that must be those of the model in memory. Seen, for a model after 60 updates, one
+# of Multi30K at 31 BLEU and one of the CLDR phrases at 99 % exact match: float16 99.9, 99.8, 100 %;
+# int8 95.4, 94.4, 99.7 %. Where a translation takes another turn, all tokens behind it differ.
 MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9}
 
 
