@@ -242,7 +242,7 @@ def _verify(draft, name, translator, sentences, quantize, min_agreement):
 
 def _translate_by_every_signature(loaded, sentences):
     """Translates with the signatures taking turns, so that no part of the file goes unseen."""
-    ids, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
+    ids, _, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
     lengths = ids.row_lengths().numpy()
     turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
     chosen = [each if length <= each.source_length else None for length, each in turns]

@@ -107,9 +107,8 @@ class LiteRTTranslator:
             signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
         """
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        ids, truncated = encode(self.tokenizer, batch, self.max_length)
+        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
         tokens, scores = self.decode(ids.to_list(), signature)
-        empty = tf.equal(tf.strings.length(tf.strings.strip(batch)), 0)
         return to_translations(
             {
                 "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),

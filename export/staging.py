@@ -8,6 +8,8 @@ import shutil
 
 import tensorflow as tf
 
+from keras_transformer.atomic import replacing, sync
+
 from .parity import ExportError
 
 SAVED_MODEL = "saved_model.pb"
@@ -42,15 +44,8 @@ def place_file(path, write):
     Returns:
         What `write` returned.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with _folder(path.parent):
-        try:
-            result = write(draft)
-            _sync(draft)
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
-    return result
+    with _folder(path.parent), replacing(path) as draft:
+        return write(draft)
 
 
 def check_place_of_versions(directory):
@@ -97,7 +92,7 @@ def place_version(directory, write):
             draft.mkdir()
             result = write(draft)
             for file in draft.rglob("*"):
-                _sync(file)
+                sync(file)
             return _move_to_next_version(draft, directory), result
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -147,10 +142,3 @@ def _folder(path):
 
 def _list(directory):
     return sorted(directory.iterdir()) if directory.is_dir() else []
-
-
-def _sync(path):
-    """Waits until a file is on the disk: no power cut shall leave a name without its bytes."""
-    if path.is_file():
-        with open(path, "rb+") as file:
-            os.fsync(file.fileno())

@@ -161,15 +161,26 @@ def saved_model(run, directory, sentences):
     default="none",
     show_default=True,
 )
+@click.option(
+    "--min-agreement",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Tokens of a quantised file that must be those of the run.  [default: 98 for float16, "
+    "90 for int8]",
+)
 @SENTENCES
-def litert(run, file, quantize, sentences):
+def litert(run, file, quantize, min_agreement, sentences):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
     from keras_transformer.run import Run
     from keras_transformer.translator import Translator
 
     sentences = _sentences(run, sentences)
-    report = export_litert(Translator.from_run(run), file, sentences, quantize=quantize)
+    if min_agreement is not None:
+        min_agreement /= 100
+    report = export_litert(
+        Translator.from_run(run), file, sentences, quantize, min_agreement=min_agreement
+    )
     name = "litert" if quantize == "none" else f"litert_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     Run(run).update_metrics(**figures)

@@ -1,10 +1,11 @@
 """A run: the folder in which training leaves everything that belongs together."""
 
 import json
-import os
 import pathlib
 
 import keras
+
+from keras_transformer.atomic import write_text
 
 
 class Run:
@@ -55,9 +56,8 @@ class Run:
         The file is replaced whole: whoever reads it never sees half of it.
         """
         known = json.loads(self.metrics.read_text("utf-8")) if self.metrics.exists() else {}
-        draft = self.metrics.with_suffix(".tmp")
-        draft.write_text(json.dumps({**known, **figures}, indent=2) + "\n", "utf-8")
-        os.replace(draft, self.metrics)
+        text = json.dumps({**known, **figures}, indent=2, ensure_ascii=False)
+        write_text(self.metrics, text + "\n")
 
     def _require(self, file):
         if not file.is_file():

@@ -75,13 +75,9 @@ class Translator(tf.Module):
         return self._model()
 
     def encode(self, sentences):
-        """Returns token ids `[B, S]`, cut at `max_length`, and whether each was cut, `[B]`.
-
-        Args:
-            sentences: `[B]`, string.
-        """
-        ids, truncated = encode(self.tokenizer, sentences, self.max_length)
-        return ids.to_tensor(self.model.config.pad_id), truncated  # [B, S], [B]
+        """Returns token ids `[B, S]`, filled up with padding; see the function `encode`."""
+        ids, truncated, empty = encode(self.tokenizer, sentences, self.max_length)
+        return ids.to_tensor(self.model.config.pad_id), truncated, empty
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="sentences")])
     def translate(self, sentences):
@@ -94,9 +90,8 @@ class Translator(tf.Module):
             Dictionary of `translation`, string `[B]`; `score`, float32 `[B]`, the sum of the
             log-probabilities; and `truncated`, boolean `[B]`. An empty sentence stays empty.
         """
-        source, truncated = self.encode(sentences)
+        source, truncated, empty = self.encode(sentences)
         tokens, scores = greedy_decode(self.model, source, self.max_length)
-        empty = tf.equal(tf.strings.length(tf.strings.strip(sentences)), 0)
         return {
             "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),
             "score": tf.where(empty, 0.0, scores),
@@ -121,14 +116,25 @@ class Translator(tf.Module):
 
 
 def encode(tokenizer, sentences, max_length):
-    """Returns ragged token ids `[B, (S)]`, cut at `max_length`, and whether each was cut, `[B]`."""
+    """Tokenises sentences for a model.
+
+    Args:
+        tokenizer: A `Tokenizer`.
+        sentences: `[B]`, string.
+        max_length: Most tokens, the end of the sentence included.
+
+    Returns:
+        Ragged token ids `[B, (S)]`, cut at `max_length`; whether each was cut, `[B]`; and whether
+        each holds nothing to translate, `[B]`, such as spaces of any script.
+    """
     # A megabyte in an unknown script takes SentencePiece minutes: what no token can reach is cut.
     limit = BYTES_PER_TOKEN * max_length
     ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
     truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
+    empty = tf.equal(ids.row_lengths(), 1) & ~truncated
     words = ids[:, :-1][:, : max_length - 1]
     ends = tf.fill([tf.shape(sentences)[0], 1], tokenizer.eos_id)
-    return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated
+    return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
 
 
 def to_translations(outputs):

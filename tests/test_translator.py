@@ -48,9 +48,9 @@ def test_the_outputs_differ_so_that_the_tests_here_can_fail(translator):
 
 
 def test_empty_sentences_stay_empty_and_score_zero(translator):
-    result = translator.translate(tf.constant(["", "dog", " \t "]))
-    assert result["translation"].numpy()[[0, 2]].tolist() == [b"", b""]
-    assert result["score"].numpy()[[0, 2]].tolist() == [0, 0]
+    result = translator.translate(tf.constant(["", "dog", " \t ", "\u3000", "\ufeff"]))
+    assert result["translation"].numpy()[[0, 2, 3, 4]].tolist() == [b""] * 4
+    assert result["score"].numpy()[[0, 2, 3, 4]].tolist() == [0] * 4
     assert result["score"].numpy()[1] < 0
 
 
@@ -74,7 +74,7 @@ def test_batches_go_by_length(translator):
 
 def test_a_long_source_is_cut_at_the_limit_and_ends_in_eos(translator):
     long = "the big dog and a cat runs and the big cat runs"
-    ids, truncated = translator.encode(tf.constant(["dog", long]))
+    ids, truncated, _ = translator.encode(tf.constant(["dog", long]))
     whole = translator.tokenizer.encode([long]).to_tensor().numpy()[0]
     assert truncated.numpy().tolist() == [False, True]
     assert ids.shape == (2, 11)
@@ -89,7 +89,7 @@ def test_a_source_of_exactly_the_limit_is_whole(translator):
     sentence = "dog"
     while len(translator.tokenizer.encode([sentence])[0]) < 11:
         sentence += "s"
-    ids, truncated = translator.encode(tf.constant([sentence]))
+    ids, truncated, _ = translator.encode(tf.constant([sentence]))
     assert ids.shape[1] == 11 and not truncated.numpy()[0]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .atomic import replacing
+from keras_transformer.atomic import replacing
 
 STATE = "state"
 

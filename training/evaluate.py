@@ -3,7 +3,6 @@
 The one door to `sacrebleu`.
 """
 
-import json
 import time
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import sacrebleu
 from keras_transformer.run import Run
 from keras_transformer.translator import Translator
 
-from .atomic import write_text
 from .settings import load_settings
 
 
@@ -109,7 +107,7 @@ def evaluate_split(run, split="test", *, lowercase=False, tokenize="13a"):
     results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
     if split == "test":
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
-        update_metrics(folder.metrics, figures)
+        folder.update_metrics(**figures)
     return results
 
 
@@ -120,14 +118,6 @@ def read_pairs(data, split, limit=None):
     both = [(source.decode(), target.decode()) for source, target in pairs.as_numpy_iterator()]
     sources, references = zip(*both, strict=True) if both else ((), ())
     return list(sources), list(references)
-
-
-def update_metrics(path, figures):
-    """Adds figures to the JSON file at `path`, keeping those it has under other names."""
-    path = Path(path)
-    present = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    text = json.dumps({**present, **figures}, indent=2, ensure_ascii=False)
-    write_text(path, text + "\n")
 
 
 def _read_lines(path):

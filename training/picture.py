@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.atomic import replacing
 from keras_transformer.decoding import greedy_decode
-
-from .atomic import replacing
 
 CELL = 0.28  # inches per token
 
@@ -24,7 +23,7 @@ def cross_attention(translator, sentence):
         sentence included; and the weights as an array [layers, H, T, S] whose rows sum to 1: row t
         is what the decoder attended to when it chose piece t.
     """
-    source, _ = translator.encode(tf.constant([sentence]))  # [1, S]
+    source, _, _ = translator.encode(tf.constant([sentence]))  # [1, S]
     output, _ = greedy_decode(translator.model, source, translator.max_length)  # [1, L]
     tokenizer, config = translator.tokenizer, translator.model.config
     target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]

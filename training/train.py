@@ -7,15 +7,15 @@ import keras
 import rich.console
 
 from keras_transformer import Transformer
+from keras_transformer.atomic import replacing, write_bytes
 from keras_transformer.run import Run
 from keras_transformer.tokenizer import Tokenizer
 from keras_transformer.translator import Translator
 
-from .atomic import replacing, write_bytes
 from .callbacks import Interrupts, Logs, Progress, Saving, Validation, duration
 from .checkpoint import Checkpoints
 from .data import TokenizedCorpus, parallel_data, sentences
-from .evaluate import read_pairs, score, update_metrics
+from .evaluate import read_pairs, score
 from .learner import Learner
 from .loss import LabelSmoothedCrossEntropy
 from .precision import dtype_policy
@@ -143,7 +143,7 @@ class Session:
             "train_seconds": round(self.seconds, 1),
             "validation": self.validation,
         }
-        update_metrics(self.run.metrics, figures)
+        self.run.update_metrics(**figures)
         _say(self.console, f"Trained in {duration(self.seconds)}. The model is {self.run.model}.")
         return figures
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.training import atomic
+from keras_transformer import atomic
 from keras_transformer.training.checkpoint import Checkpoints
 
 

@@ -21,9 +21,9 @@ def replacing(path):
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         os.replace(temporary, path)
-        _sync(path.parent)  # the name itself must survive a power cut, too
+        sync(path.parent)  # the name itself must survive a power cut, too
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -39,7 +39,8 @@ def write_text(path, content):
     write_bytes(path, content.encode())
 
 
-def _sync(path):
+def sync(path):
+    """Waits until a file or a folder is on the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open a folder
     descriptor = os.open(path, os.O_RDONLY)
