@@ -101,7 +101,7 @@ SIZES = {
     # For the tests: as small as a model can be and still learn.
     "smoke": Task(
         "smoke",
-        vocab_size=50,
+        vocab_size=1000,
         d_model=16,
         num_layers=1,
         num_heads=2,
