@@ -13,30 +13,50 @@ from keras_transformer.training.vocabulary import learn_vocabulary
 DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
 
-def corpora(data):
-    """Returns the `[data]` sections and vocabulary sizes that can be measured, by name.
+def choose(corpus):
+    """Returns the corpus that `"auto"` stands for: Multi30K where its files are, else CLDR's."""
+    if corpus != "auto":
+        return corpus
+    return "multi30k" if _multi30k().is_dir() else "cldr"
+
+
+def settings(corpus, folder):
+    """Returns the `[data]` section of a corpus and the size of its vocabulary.
 
     Args:
-        data: Folder for what is generated.
+        corpus: `"multi30k"`, `"cldr"` or `"smoke"`, a few of the latter's phrases.
+        folder: For what is generated.
+
+    Raises:
+        FileNotFoundError: If the files of Multi30K are not there.
     """
-    multi30k = pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", DATA)) / "multi30k"
-    files = {
-        f"{split}_{side}": str(multi30k / f"{name}.{language}")
-        for split, name in (("train", "train"), ("validation", "val"))
-        for side, language in (("source", "en"), ("target", "de"))
-    }
-    return {
-        "cldr": (CldrData(data_dir=data), 4000),
-        "smoke": (CldrData(data_dir=data, examples=300), 300),
-        "multi30k": (TextData(source="text", **files), 10_000),
-    }
+    if corpus == "multi30k":
+        path = _multi30k()
+        if not path.is_dir():
+            raise FileNotFoundError(
+                f"{path} is missing: KERAS_TRANSFORMER_DATA names the folder of real data; "
+                "`--input cldr` needs none."
+            )
+        files = {
+            f"{split}_{side}": str(path / f"{name}.{language}")
+            for split, name in (("train", "train"), ("validation", "val"))
+            for side, language in (("source", "en"), ("target", "de"))
+        }
+        return TextData(source="text", **files), 10_000
+    if corpus == "cldr":
+        return CldrData(data_dir=folder), 4000
+    return CldrData(data_dir=folder, examples=300), 300
+
+
+def _multi30k():
+    return pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", DATA)) / "multi30k"
 
 
 class InputPipeline:
     """`TokenizedCorpus.batches` of a corpus, shuffled.
 
     Args:
-        settings: The `[data]` section.
+        data: The `[data]` section.
         vocabulary_size: Number of pieces.
         batch_tokens: As in `TokenizedCorpus.batches`.
 
@@ -45,14 +65,12 @@ class InputPipeline:
             which a training spends once, at its start; `target_tokens`, without padding.
     """
 
-    def __init__(self, settings, vocabulary_size, batch_tokens):
-        data = parallel_data(settings)
+    def __init__(self, data, vocabulary_size, batch_tokens):
+        pairs = parallel_data(data).pairs("train")
         vocabulary = VocabularySettings(size=vocabulary_size)
-        tokenizer = Tokenizer(learn_vocabulary(sentences(data.pairs("train")), vocabulary))
+        tokenizer = Tokenizer(learn_vocabulary(sentences(pairs), vocabulary))
         begin = time.perf_counter()
-        self._corpus = TokenizedCorpus.from_pairs(
-            data.pairs("train"), tokenizer, settings.max_length
-        )
+        self._corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, data.max_length)
         self._batch_tokens = batch_tokens
         self._epoch = 0
         self.facts = {
@@ -81,5 +99,8 @@ class InputPipeline:
 
 def make(order):
     """Generates or reads the corpus and learns its vocabulary."""
+    corpus = choose(order["corpus"])
     with tempfile.TemporaryDirectory() as folder:  # the corpus is in memory afterwards
-        return InputPipeline(*corpora(folder)[order["corpus"]], order["batch_tokens"])
+        pipeline = InputPipeline(*settings(corpus, folder), order["batch_tokens"])
+    pipeline.facts["corpus"] = corpus
+    return pipeline

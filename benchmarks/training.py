@@ -5,7 +5,7 @@
 All peers train the same model on the same batch; `task.py` says which, and `peers/` how each is
 made. Each has a process of its own, and the repeats go round: every peer runs a few steps, then
 every peer again, in turns of who begins. A precision is compared as a whole before the next one,
-because eight base models at once would need some 20 GB.
+because eight base models at once would need some 30 GB; four need about 15.
 
 Tokens are places for target tokens, padding included (64 x 32 in a step). The limit is what the
 processor could do if the step were nothing but its matrix products, at the speed of one large
@@ -64,23 +64,26 @@ def names(valid):
     return split
 
 
+# fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--size", type=click.Choice([*SIZES, "both"]), default="tiny", show_default=True)
 @click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
-              help="Processors that every peer is pinned to, and its threads.")  # fmt: skip
+              help="Processors that every peer is pinned to, and its threads.")
 @click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True,
-              help="Training steps in a repeat.")  # fmt: skip
+              help="Training steps in a repeat.")
 @click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
 @click.option("--precisions", callback=names(PRECISIONS), default=",".join(PRECISIONS),
-              show_default=True)  # fmt: skip
+              show_default=True)
 @click.option("--jit", is_flag=True, help="Compile the Keras models, ours too, with XLA.")
 @click.option("--closed-form", is_flag=True,
-              help="Smooth labels in closed form for the Keras peers, too.")  # fmt: skip
-@click.option("--input", "corpus", type=click.Choice(["cldr", "multi30k", "smoke"]),
-              help="Measure the input pipeline on this corpus as well.")  # fmt: skip
+              help="Smooth labels in closed form for the Keras peers, too.")
+@click.option("--input", "corpus", type=click.Choice(["auto", "cldr", "multi30k", "smoke"]),
+              is_flag=False, flag_value="auto",
+              help="Measure the input pipeline, too; without a name on Multi30K or else CLDR.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all figures.")  # fmt: skip
+              help="File for all figures.")
+# fmt: on
 def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpus, output):
     """Compare training steps."""
     try:
@@ -197,9 +200,8 @@ def measure_input(report, corpus, cores, repeats):
         runs = [worker.run(1) for _ in range(repeats)]
     speed = spread([run["places"] / run["seconds"] for run in runs])
     report["input"] = {
-        "corpus": corpus,
         **{name: worker.facts[name] for name in
-           ("pairs", "target_tokens", "padding", "tokenize_seconds")},
+           ("corpus", "pairs", "target_tokens", "padding", "tokenize_seconds")},
         "tokens_per_second": speed,
         "share_of_training_step": [
             {

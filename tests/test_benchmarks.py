@@ -50,15 +50,28 @@ def test_our_own_peer_is_measured(tmp_path):
     assert "ours" in done.stdout
 
 
-def test_the_input_pipeline_is_measured(monkeypatch):
+def test_the_input_pipeline_is_measured():
     from input_pipeline import make
 
     pipeline = make({"corpus": "smoke", "batch_tokens": 256})
     places = pipeline.run(2)["places"]
     assert places == 2 * pipeline.run(1)["places"]  # an epoch has the same places in every order
     facts = pipeline.facts
-    assert set(facts) == {"pairs", "target_tokens", "padding", "tokenize_seconds"}
+    assert set(facts) == {"corpus", "pairs", "target_tokens", "padding", "tokenize_seconds"}
     assert 0 < facts["padding"] < 1 and facts["target_tokens"] < places / 2
+
+
+def test_multi30k_is_measured_where_it_is(tmp_path, monkeypatch):
+    from input_pipeline import choose, settings
+
+    monkeypatch.setenv("KERAS_TRANSFORMER_DATA", str(tmp_path))
+    assert choose("auto") == "cldr" and choose("smoke") == "smoke"
+    with pytest.raises(FileNotFoundError, match=r"multi30k is missing: KERAS_TRANSFORMER_DATA "):
+        settings("multi30k", tmp_path)
+    (tmp_path / "multi30k").mkdir()
+    assert choose("auto") == "multi30k"
+    data, vocabulary_size = settings("multi30k", tmp_path)
+    assert data.train_source == str(tmp_path / "multi30k" / "train.en") and vocabulary_size > 0
 
 
 def test_operations_are_those_of_the_graph():
