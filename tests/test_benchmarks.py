@@ -46,7 +46,6 @@ def test_our_own_peer_is_measured(tmp_path):
     assert len(row["tokens_per_second"]["all"]) == 2
     assert len(row["losses"]) == 4 + 2 and row["losses"][-1] < row["losses"][0]
     (limit,) = report["limits"]
-    assert limit["tokens_per_second"] > row["tokens_per_second"]["median"]
     assert "ours" in done.stdout
 
 

@@ -183,10 +183,12 @@ class ScheduleSettings(Section):
 class TrainingSettings(Section):
     """`[training]`: length, loss, arithmetic, and how often to look and to save.
 
-    Everything called `_every` is in optimizer updates.
+    Everything called `_every` is in optimizer updates. `accumulate` is how many batches make an
+    update: the update of all their sentences in one batch, with the memory of one.
     """
 
     updates: Positive = 100_000
+    accumulate: Positive = 1
     label_smoothing: Rate = 0.1
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool = False

@@ -1,6 +1,7 @@
 """From a configuration to a trained model, in one call that can be repeated until it is done."""
 
 import json
+import math
 import time
 
 import keras
@@ -104,7 +105,11 @@ class Session:
         if start == total:  # stopped between the last checkpoint and `finish`
             return
         batches = endless_batches(
-            self.corpus, self.settings.data.batch_tokens, seed=options.seed, skip=start
+            self.corpus,
+            self.settings.data.batch_tokens,
+            seed=options.seed,
+            skip=start,
+            accumulate=options.accumulate,
         )
         progress = Progress(start, total, self.console, options.progress_seconds)
         self.logs = Logs(start, total, self.run.logs, options.log_every)
@@ -214,7 +219,7 @@ def make_learner(settings, tokenizer):
     options, adam = settings.training, settings.optimizer
     policy = dtype_policy(options.precision)
     transformer = Transformer(config, dtype=policy)
-    learner = Learner(transformer, config.pad_id, dtype=policy)
+    learner = Learner(transformer, config.pad_id, options.accumulate, dtype=policy)
     learner.compile(
         keras.optimizers.Adam(
             make_schedule(settings.schedule, config.d_model, options.updates),
@@ -265,7 +270,8 @@ def _tokenizer(run, settings, data, console):
 
 def _introduction(session):
     corpus = session.corpus
-    steps = corpus.steps(session.settings.data.batch_tokens)
+    settings = session.settings
+    steps = math.ceil(corpus.steps(settings.data.batch_tokens) / settings.training.accumulate)
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
     return (
         f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"

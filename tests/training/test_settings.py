@@ -121,7 +121,7 @@ def test_differences_name_the_keys(tmp_path):
 def test_every_shipped_configuration_loads(monkeypatch):
     monkeypatch.setenv("KERAS_TRANSFORMER_DATA", "/data")
     names = sorted(path.stem for path in CONFIGS.glob("*.toml"))
-    assert {"demo", "multi30k", "wmt14_en_de_base"} <= set(names)
+    assert {"demo", "multi30k", "wmt14_en_de_base", "wmt14_en_fr_big"} <= set(names)
     for name in names:
         assert load_settings(name).model.config().d_model > 0
 
@@ -130,7 +130,7 @@ MISTAKES = {
     "unknown key": (
         "[training]\nupdate = 3",
         r"config.toml: training.update is no setting; did you mean updates\? "
-        "Valid keys: updates, label_smoothing, precision",
+        "Valid keys: updates, accumulate, label_smoothing",
     ),
     "unknown key of one kind of data": (
         "[data]\ntrain_source = 'a'",

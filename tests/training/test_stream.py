@@ -53,3 +53,11 @@ def test_the_shape_of_a_batch_is_open_so_that_one_graph_serves_all(corpus):
     inputs, labels = endless_batches(corpus, BATCH_TOKENS).element_spec
     assert labels == tf.TensorSpec([None, None], tf.int32)
     assert inputs == {"source": labels, "target": labels}
+
+
+def test_updates_of_several_batches_are_the_same_batches(corpus):
+    whole = take(corpus, 12)
+    for skip in (0, 1, 2):
+        updates = endless_batches(corpus, BATCH_TOKENS, seed=5, skip=skip, accumulate=3)
+        found = [labels.numpy().tolist() for update in updates.take(2) for _, labels in update]
+        assert found == whole[3 * skip : 3 * skip + 6]
