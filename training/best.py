@@ -45,6 +45,15 @@ class Best:
         self.update, self.figures = state["update"], state["figures"]
         self.waited = state["waited"]
 
+    def forget(self):
+        """Takes it that there was no best validation; what was waited counts on."""
+        self.update, self.figures = None, None
+
+    def reason(self):
+        """Says why the training stops, without a dot."""
+        since = "" if self.update is None else f" since update {self.update:,}"
+        return f"{self.by} has not improved{since}, {self.waited} validations in a row"
+
     def _improved(self, value):
         if not math.isfinite(value):
             return False

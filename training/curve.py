@@ -39,6 +39,10 @@ def _draw(axes, history, title, scale, curves):
             marker = "o" if label == "validation" else None
             axes.plot(updates, values, label=label, marker=marker, markersize=3)
     axes.set_yscale(scale)
+    if scale == "log":  # plain numbers instead of 2 x 10^1, between the powers of ten if few
+        axes.yaxis.set_major_formatter("{x:g}")
+        low, high = axes.get_ylim()
+        axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")
     axes.set_title(title, loc="left")
     axes.grid(alpha=0.3)
     if len(curves) > 1:

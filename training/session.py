@@ -64,6 +64,8 @@ class Session:
         self.update, self.seconds = state["update"], state["seconds"]
         self.validation = state["validation"]
         self.best.restore(state["best"])
+        if self.best.update is not None and not self.checkpoints.path(self.best.update).exists():
+            self.best.forget()  # it gave way to a better one that is damaged by now
         self.history.restore(self.update)
         total = self.settings.training.updates
         say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
@@ -130,14 +132,9 @@ class Session:
 
     def _explain_stop(self, total):
         """Says why `fit` ended before the last update, if it did."""
-        best = self.best
-        if best.exhausted and self.update < total:
-            say(
-                self.console,
-                f"Stopped early after update {self.update:,} of {total:,}: {best.by} did not "
-                f"improve in {best.patience} validations; the best was after update "
-                f"{best.update:,}.",
-            )
+        if self.best.exhausted and self.update < total:
+            text = f"Stopped early after update {self.update:,} of {total:,}"
+            say(self.console, f"{text}: {self.best.reason()}.")
         elif self.update < total:
             say(
                 self.console,

@@ -28,8 +28,20 @@ def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
     assert (looked.update, looked.exhausted) == (best, stop is not None)
     if stop is not None:
         assert update == stop
+        since = "" if best is None else f" since update {best}"
+        assert looked.reason() == f"{by} has not improved{since}, 3 validations in a row"
     if best is not None:
         assert looked.figures == {by: values[best - 1], "loss": -best}
+
+
+def test_a_best_validation_can_be_forgotten_without_new_patience():
+    best = Best("bleu", patience=2)
+    for update, value in enumerate([5.0, 4.0]):
+        best.see(update, {"bleu": value})
+    best.forget()
+    assert (best.update, best.figures, best.waited) == (None, None, 1)
+    best.see(2, {"bleu": 1.0})
+    assert (best.update, best.waited) == (2, 0)
 
 
 def test_without_a_measure_nothing_is_best_and_nothing_stops():

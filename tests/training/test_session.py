@@ -156,6 +156,7 @@ def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, f
     row = rows[update - 1]
     assert figures["validation"]["perplexity"] == float(row["validation/perplexity"])
     assert f"that of update {update}." in shown
+    # A thousandth of the average is from the updates before.
     assert_equal(model_weights(tmp_path), trained(kept[update]), rtol=0, atol=2e-3)
     assert perplexity(tmp_path) == pytest.approx(float(row["validation/perplexity"]), rel=1e-4)
 
@@ -179,8 +180,8 @@ def test_training_stops_when_nothing_improves(stopped_early, patient):
     folder, figures, shown = stopped_early
     assert (figures["updates"], figures["stopped_early"]) == (6, True)
     assert (figures["best_update"], figures["model_update"]) == (2, 6)
-    message = "Stopped early after update 6 of 50: bleu did not improve in 2 validations; the best "
-    assert message + "was after update 2." in shown
+    message = "Stopped early after update 6 of 50: bleu has not improved since update 2, 2 "
+    assert message + "validations in a row." in shown
     assert list(archives(folder)) == [2, 5, 6]
     before = Run(folder).model.read_bytes()
     again, shown = run_quietly(patient, folder)
@@ -206,6 +207,15 @@ def test_a_process_killed_before_the_model_was_written_only_writes_it(
     assert figures == stopped_early[1]
     assert "validation" not in shown
     assert table(folder) == table(stopped_early[0])
+
+
+def test_a_best_checkpoint_that_is_gone_is_not_asked_for(stopped_early, patient, tmp_path):
+    """As after damage: the one that pushed it out cannot be read, and it is no longer there."""
+    folder = shutil.copytree(stopped_early[0], tmp_path / "run")
+    for name in ("model.keras", "metrics.json", "checkpoints/update-00000002.npz"):
+        (folder / name).unlink()
+    figures, _ = run_quietly(patient, folder)
+    assert figures == {**stopped_early[1], "best_update": None}
 
 
 KILLED = """
