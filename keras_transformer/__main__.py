@@ -66,6 +66,20 @@ def train(config, run, overrides):
 
 @cli.command()
 @click.argument("run", type=FOLDER)
+@click.option("--last", default=5, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
+def average(run, last, output):
+    """Average the weights of the last N checkpoints of RUN into a new run.
+
+    The new run is used like any other: evaluate it, translate with it, export it.
+    """
+    from keras_transformer.training.averaging import average_checkpoints
+
+    click.echo(average_checkpoints(run, last, output))
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
 @click.option("--source", type=EXISTING_FILE, help="Sentences to translate, one per line.")
 @click.option("--reference", type=EXISTING_FILE, help="Their translations, line by line.")
 @click.option("--split", default="test", show_default=True, help="Of the run's own data.")

@@ -22,6 +22,8 @@ class Run:
         self.model = self.path / "model.keras"
         self.checkpoints = self.path / "checkpoints"
         self.logs = self.path / "logs"  # TensorBoard
+        self.history = self.path / "history.csv"  # losses, rates and scores over the updates
+        self.curve = self.path / "curve.png"  # the same as a picture
         self.metrics = self.path / "metrics.json"
 
     def load_model(self):

@@ -34,7 +34,7 @@ def test_help_needs_no_tensorflow(tmp_path):
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,
     )
-    for name in ("train", "evaluate", "translate", "export", "picture"):
+    for name in ("train", "average", "evaluate", "translate", "export", "picture"):
         assert f"\n  {name} ".encode() in done.stdout
 
 

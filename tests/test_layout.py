@@ -13,7 +13,7 @@ DOORS = {
     "tensorflow_datasets": {"training/sources/cldr.py", "training/sources/tfds.py"},
     "sacrebleu": {"training/evaluate.py"},
     "sentencepiece": {"training/vocabulary.py", "keras_transformer/tokenizer.py"},
-    "matplotlib": {"training/picture.py"},
+    "matplotlib": {"training/figure.py"},
     "ai_edge_litert": {"export/loaded.py"},
 }
 

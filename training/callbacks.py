@@ -96,10 +96,12 @@ class Logs(UpdateCallback):
         total: See `UpdateCallback`.
         directory: Folder of the logs.
         every: Updates between two points.
+        history: The `History` that gets the same points.
     """
 
-    def __init__(self, start, total, directory, every):
+    def __init__(self, start, total, directory, every, history):
         super().__init__(start, total)
+        self.history = history
         self._writer = tf.summary.create_file_writer(str(directory))
         self.every = every
         self._mark = None
@@ -119,6 +121,7 @@ class Logs(UpdateCallback):
 
     def write(self, update, scalars, prefix="train"):
         """Writes one point of each curve."""
+        self.history.add(update, {f"{prefix}/{name}": value for name, value in scalars.items()})
         with self._writer.as_default(step=update):
             for name, value in scalars.items():
                 tf.summary.scalar(f"{prefix}/{name}", value)
@@ -189,27 +192,39 @@ class Saving(UpdateCallback):
         total: See `UpdateCallback`.
         every: Updates between two checkpoints.
         save: Function of the number of the update.
+        last_good: Function that says which checkpoint to go back to, for the message below.
+        wanted: Function of the number of the update: whether it must be saved in any case.
 
     Raises:
         ValueError: From `fit`, if the loss is no longer a number; nothing is saved then.
     """
 
-    def __init__(self, start, total, every, save):
+    def __init__(self, start, total, every, save, last_good, wanted=lambda update: False):
         super().__init__(start, total)
         self.every = every
         self.save = save
-        self.saved = start
+        self.last_good = last_good
+        self.wanted = wanted
 
     def on_update(self, update, logs):
         if not math.isfinite(logs["loss"]):
-            raise ValueError(
-                f"the loss is {logs['loss']} at update {update}. The last good checkpoint is that "
-                f"of update {self.saved}; a lower learning rate or clipping "
-                "(schedule.peak, schedule.scale, optimizer.clip_norm) may help."
-            )
-        if update % self.every == 0 or update == self.total or self.model.stop_training:
+            raise diverged(f"the loss is {logs['loss']} at update {update}", self.last_good())
+        regular = update % self.every == 0 or update == self.total
+        if regular or self.model.stop_training or self.wanted(update):
             self.save(update)
-            self.saved = update
+
+
+def diverged(what, last_good):
+    """Returns the error of a training that can no longer be saved.
+
+    Args:
+        what: What happened at which update.
+        last_good: Which checkpoint to go back to, both without a dot at the end.
+    """
+    return ValueError(
+        f"{what}. {last_good}; a lower learning rate or clipping "
+        "(schedule.peak, schedule.scale, optimizer.clip_norm) may help."
+    )
 
 
 def duration(seconds):

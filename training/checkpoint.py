@@ -26,36 +26,51 @@ class Checkpoints:
     def __init__(self, directory, keep=3):
         self.directory = Path(directory)
         self.keep = keep
+        self._last = None  # the checkpoint that was written or loaded last
 
-    def save(self, update, variables, state):
+    def save(self, update, variables, state, best=None):
         """Writes the checkpoint of an update and removes those that are too old.
 
         Args:
             update: Number of updates done.
             variables: Keras variables.
             state: Dictionary of plain values.
+            best: Update whose checkpoint stays, however old it is.
 
         Returns:
             The path of the checkpoint.
+
+        Raises:
+            OSError: If it cannot be written, for example because the disk is full; those before it
+                are left as they were. The message names the one to go on from.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.path(update)
         arrays = {_key(*item): item[1].value.numpy() for item in enumerate(variables)}
         arrays[STATE] = np.array(json.dumps(state))
-        path = self.directory / f"update-{update:08d}.npz"
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, **arrays)
-        for old in self.paths()[: -self.keep]:
-            old.unlink()
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary, open(temporary, "wb") as file:
+                np.savez(file, **arrays)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OSError(f"{path} cannot be written: {reason}. {self.last_good()}.") from error
+        self._last = path
+        self._prune(update, best)
         return path
+
+    def path(self, update):
+        """Returns where the checkpoint of an update is, or would be."""
+        return self.directory / f"update-{update:08d}.npz"
 
     def paths(self):
         """Returns the checkpoints, oldest first."""
-        updates = {
-            int(name[1]): path
-            for path in self.directory.glob("update-*.npz")
-            if (name := re.fullmatch(r"update-(\d{8,})", path.stem))
-        }
-        return [updates[update] for update in sorted(updates)]
+        return [path for _, path in sorted(self._updates().items())]
+
+    def last_good(self):
+        """Says which checkpoint the training can go on from, as a sentence without its dot."""
+        if self._last is None or not self._last.exists():
+            return "There is no checkpoint to go back to yet"
+        return f"The last good checkpoint is {self._last}"
 
     def restore(self, variables, damaged=lambda path, reason: None):
         """Loads the newest checkpoint that is whole.
@@ -76,10 +91,41 @@ class Checkpoints:
             except Exception as error:  # a damaged zip archive raises nearly anything
                 damaged(path, str(error) or type(error).__name__)
                 continue
-            state = json.loads(str(arrays.pop(STATE)))
-            _assign(path, arrays, variables)
-            return state
+            return self._fill(path, arrays, variables)
         return None
+
+    def load(self, path, variables):
+        """Loads one checkpoint; see `restore`.
+
+        Raises:
+            ValueError: If it is damaged or missing, or belongs to another model.
+        """
+        try:
+            arrays = read(path)
+        except Exception as error:  # a damaged zip archive raises nearly anything
+            reason = str(error) or type(error).__name__
+            raise ValueError(f"{path} is damaged or missing ({reason}).") from error
+        return self._fill(path, arrays, variables)
+
+    def _fill(self, path, arrays, variables):
+        state = json.loads(str(arrays.pop(STATE)))
+        _assign(path, arrays, variables)
+        self._last = path
+        return state
+
+    def _updates(self):
+        return {
+            int(name[1]): path
+            for path in self.directory.glob("update-*.npz")
+            if (name := re.fullmatch(r"update-(\d{8,})", path.stem))
+        }
+
+    def _prune(self, newest, best):
+        """Removes old checkpoints; damaged ones later than `newest` take nobody's place."""
+        earlier = {update: path for update, path in self._updates().items() if update <= newest}
+        for update in sorted(earlier)[: -self.keep]:
+            if update != best:
+                earlier[update].unlink()
 
 
 def read(path):

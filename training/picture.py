@@ -1,12 +1,11 @@
 """A picture of what the decoder looked at: cross-attention between two sentences."""
 
-from pathlib import Path
-
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.atomic import replacing
 from keras_transformer.decoding import greedy_decode
+
+from .figure import new_figure, save_png
 
 CELL = 0.28  # inches per token
 
@@ -50,27 +49,16 @@ def draw_attention(translator, sentence, path, layers=False):
     """
     if not sentence.strip():
         raise ValueError(f"`sentence` must not be empty. Received: {sentence!r}.")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError(
-            "`matplotlib` must be installed to draw a picture: "
-            "pip install 'keras-transformer-kit[plot]'."
-        ) from None
     source, target, weights = cross_attention(translator, sentence)
     panels = weights if layers else weights.mean(axis=(0, 1))[None, None]  # [rows, columns, T, S]
     rows, columns = panels.shape[:2]
-    size = (columns * (CELL * len(source) + 1.5), rows * (CELL * len(target) + 1.5))
-    figure = Figure(size, layout="constrained")
+    width, height = CELL * len(source) + 1.5, CELL * len(target) + 1.5
+    figure = new_figure(columns * width, rows * height)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row, column in np.ndindex(rows, columns):
         title = f"layer {row + 1}, head {column + 1}" if layers else ""
         _draw(axes[row, column], panels[row, column], source, target, title)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        FigureCanvasAgg(figure).print_png(temporary)
+    save_png(figure, path)
 
 
 def _draw(axes, weights, source, target, title):

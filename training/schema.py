@@ -149,12 +149,16 @@ class VocabularySettings(Section):
 
 
 class OptimizerSettings(Section):
-    """`[optimizer]`: Adam with the paper's constants (section 5.3)."""
+    """`[optimizer]`: Adam with the paper's constants (section 5.3).
+
+    With `ema_momentum`, validation and the final model use a moving average of the weights.
+    """
 
     beta_1: Rate = 0.9
     beta_2: Rate = 0.98
     epsilon: float = Field(1e-9, gt=0)
     clip_norm: float | None = Field(None, gt=0)
+    ema_momentum: float | None = Field(None, gt=0, lt=1)
 
 
 class ScheduleSettings(Section):
@@ -184,7 +188,9 @@ class TrainingSettings(Section):
     """`[training]`: length, loss, arithmetic, and how often to look and to save.
 
     Everything called `_every` is in optimizer updates. `accumulate` is how many batches make an
-    update: the update of all their sentences in one batch, with the memory of one.
+    update: the update of all their sentences in one batch, with the memory of one. `best_by` keeps
+    the checkpoint of the best validation; after `patience` validations that were no better, the
+    training stops. The paper's `final_model` is the last.
     """
 
     updates: Positive = 100_000
@@ -197,8 +203,20 @@ class TrainingSettings(Section):
     validate_sentences: int = Field(200, ge=0)
     checkpoint_every: Positive = 1000
     keep_checkpoints: Positive = 3
+    best_by: Literal["perplexity", "bleu"] | None = None
+    patience: Positive | None = None
+    final_model: Literal["last", "best"] = "last"
     log_every: Positive = 50
     progress_seconds: float = Field(10.0, gt=0)
+
+    @model_validator(mode="after")
+    def _best_is_defined(self):
+        if self.best_by is None and (self.patience is not None or self.final_model == "best"):
+            key = "patience" if self.patience is not None else 'final_model = "best"'
+            raise ValueError(f'`{key}` needs `best_by`, which is "perplexity" or "bleu".')
+        if self.best_by == "bleu" and not self.validate_sentences:
+            raise ValueError('`best_by = "bleu"` needs `validate_sentences` to translate.')
+        return self
 
 
 def _data_kind(value):

@@ -1,36 +1,23 @@
 """From a configuration to a trained model, in one call that can be repeated until it is done."""
 
 import json
-import math
-import time
 
-import keras
 import rich.console
 
-from keras_transformer import Transformer
-from keras_transformer.atomic import replacing, write_bytes
+from keras_transformer.atomic import replacing
 from keras_transformer.run import Run
-from keras_transformer.tokenizer import Tokenizer
-from keras_transformer.translator import Translator
 
-from .callbacks import Interrupts, Logs, Progress, Saving, Validation, duration
 from .checkpoint import Checkpoints
-from .data import TokenizedCorpus, parallel_data, sentences
-from .evaluate import read_pairs, score
-from .learner import Learner
-from .loss import LabelSmoothedCrossEntropy
-from .precision import dtype_policy
-from .schedule import make_schedule
+from .session import Session, say
 from .settings import SettingsError, differences, load_settings, save_settings
-from .stream import endless_batches
-from .vocabulary import learn_vocabulary
 
 
 def train(settings, run_dir, *, console=None, callbacks=()):
     """Trains a model, or goes on where an earlier call stopped.
 
     What belongs to the run is kept in its folder: the settings, the vocabulary, checkpoints,
-    TensorBoard logs and at the end the model and `metrics.json`. A call that is interrupted, by
+    TensorBoard logs, the learning curves as a table and as a picture (which needs matplotlib), and
+    at the end the model and `metrics.json`. A call that is interrupted, by
     Ctrl-C or by a power cut, is repeated; on a CPU with the same number of threads it ends with the
     very weights that an uninterrupted call would have given.
 
@@ -42,10 +29,15 @@ def train(settings, run_dir, *, console=None, callbacks=()):
 
     Returns:
         The content of `metrics.json`: `parameters`, `updates`, `tokens_seen` (real target tokens),
-        `train_seconds` (of all calls together) and `validation`.
+        `train_seconds` (of all calls together), `stopped_early`, `model_update` (the update that
+        `model.keras` is from), `validation` (of that model) and `best_update` (`None` without
+        `best_by`).
 
     Raises:
         SettingsError: If the folder holds a run with other settings.
+        ValueError: If the loss or a weight is no longer a finite number.
+        OSError: If something cannot be written, for example because the disk is full. Both name the
+            checkpoint from which the same call goes on.
         KeyboardInterrupt: After Ctrl-C, when the update is finished and saved.
     """
     run = Run(run_dir)
@@ -53,186 +45,18 @@ def train(settings, run_dir, *, console=None, callbacks=()):
     _claim(run, settings)
     metrics = _finished(run, settings)
     if metrics is not None:
-        total = settings.training.updates
-        _say(console, f"{run.path} is finished: all {total:,} updates are done.")
+        updates, total = metrics["updates"], settings.training.updates
+        done = (
+            f"all {total:,} updates are done"
+            if updates == total
+            else (f"it stopped early after update {updates:,} of {total:,}")
+        )
+        say(console, f"{run.path} is finished: {done}.")
         return metrics
     session = Session(run, settings, console)
     session.restore()
     session.fit(callbacks)
     return session.finish()
-
-
-class Session:
-    """One call of `train`: everything that is made for it, and how far the training is."""
-
-    def __init__(self, run, settings, console):
-        self.run = run
-        self.settings = settings
-        self.console = console
-        self.data = parallel_data(settings.data)
-        self.tokenizer = _tokenizer(run, settings, self.data, console)
-        self.corpus = self._tokenized("train")
-        self.learner = make_learner(settings, self.tokenizer)
-        self.checkpoints = Checkpoints(run.checkpoints, settings.training.keep_checkpoints)
-        self.update, self.seconds = 0, 0.0
-        self.logs = None
-        self.validation = None
-        _say(console, _introduction(self))
-
-    def restore(self):
-        """Goes back to the newest checkpoint that is whole, if there is one."""
-
-        def damaged(path, reason):
-            _say(self.console, f"{path} is damaged ({reason}) and left out.")
-
-        state = self.checkpoints.restore(self._variables(), damaged)
-        if state is None:
-            return
-        if state["corpus"] != self._corpus_size():
-            raise ValueError(
-                f"the training data of {self.run.path} has changed since the training began: "
-                f"{state['corpus']} then, {self._corpus_size()} now (pairs, source and target "
-                "tokens). Restore it or choose another folder."
-            )
-        self.update, self.seconds = state["update"], state["seconds"]
-        total = self.settings.training.updates
-        _say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
-
-    def fit(self, callbacks=()):
-        """Trains until the last update, or until Ctrl-C."""
-        options = self.settings.training
-        start, total = self.update, options.updates
-        if start == total:  # stopped between the last checkpoint and `finish`
-            return
-        batches = endless_batches(
-            self.corpus,
-            self.settings.data.batch_tokens,
-            seed=options.seed,
-            skip=start,
-            accumulate=options.accumulate,
-        )
-        progress = Progress(start, total, self.console, options.progress_seconds)
-        self.logs = Logs(start, total, self.run.logs, options.log_every)
-        validation = Validation(start, total, options.validate_every, self._validator())
-        interrupts = Interrupts(start, total)
-        saving = Saving(start, total, options.checkpoint_every, self._saver())
-        try:
-            with interrupts:
-                self.learner.fit(
-                    batches,
-                    steps_per_epoch=total - start,
-                    shuffle=False,
-                    verbose=0,
-                    callbacks=[progress, self.logs, validation, *callbacks, interrupts, saving],
-                )
-        finally:
-            progress.close()
-        if self.update < total:
-            _say(
-                self.console,
-                f"Stopped after update {self.update:,} of {total:,}; everything is saved. "
-                "The same command continues from here.",
-            )
-            raise KeyboardInterrupt
-
-    def finish(self):
-        """Writes the model and the figures of the training; returns the figures."""
-        if self.validation is None:
-            self._validator()(self.update)
-        with replacing(self.run.model) as temporary:
-            _in_float32(self.learner.transformer).save(temporary)
-        figures = {
-            "parameters": self.learner.transformer.count_params(),
-            "updates": self.update,
-            "tokens_seen": int(self.learner.tokens_seen.numpy()),
-            "train_seconds": round(self.seconds, 1),
-            "validation": self.validation,
-        }
-        self.run.update_metrics(**figures)
-        _say(self.console, f"Trained in {duration(self.seconds)}. The model is {self.run.model}.")
-        return figures
-
-    def _tokenized(self, split):
-        pairs = self.data.pairs(split)
-        return TokenizedCorpus.from_pairs(pairs, self.tokenizer, self.settings.data.max_length)
-
-    def _corpus_size(self):
-        return [self.corpus.size, self.corpus.source_tokens, self.corpus.target_tokens]
-
-    def _variables(self):
-        """All that training changes: weights, tokens seen, state of the dropout, optimizer."""
-        return [*self.learner.variables, *self.learner.optimizer.variables]
-
-    def _saver(self):
-        """A function that saves a checkpoint; the clock of this call starts here."""
-        begin, earlier = time.monotonic(), self.seconds
-
-        def save(update):
-            self.update, self.seconds = update, earlier + time.monotonic() - begin
-            state = {"update": update, "seconds": self.seconds, "corpus": self._corpus_size()}
-            self.checkpoints.save(update, self._variables(), state)
-
-        return save
-
-    def _validator(self):
-        """A function that measures the model on the validation split."""
-        batches = self._tokenized("validation").batches(self.settings.data.batch_tokens).cache()
-        limit = self.settings.training.validate_sentences
-        sources, references = read_pairs(self.data, "validation", limit)
-        translator = Translator(self.learner.transformer, self.tokenizer)
-
-        def look(update):
-            figures = self.learner.evaluate(batches, verbose=0, return_dict=True)
-            if sources:
-                scores = score(translator(sources), references)
-                figures |= {name: scores[name] for name in ("bleu", "exact_match")}
-            _say(self.console, f"validation after update {update:,}: {_listed(figures)}")
-            if self.logs is not None:
-                self.logs.write(update, figures, prefix="validation")
-            self.validation = figures
-
-        return look
-
-
-def _in_float32(model):
-    """The model with the policy float32, so that it says the same on every machine and exported.
-
-    Its weights are float32 in any case; only the arithmetic of the training was in 16 bits.
-    """
-    copy = Transformer(model.config, dtype="float32")
-    copy.set_weights(model.get_weights())
-    return copy
-
-
-def make_learner(settings, tokenizer):
-    """Returns the model to train, compiled, with the optimizer's variables made.
-
-    The same settings and vocabulary give the same weights every time.
-    """
-    keras.utils.set_random_seed(settings.training.seed)
-    config = settings.model.config(
-        vocab_size=tokenizer.vocab_size,
-        pad_id=tokenizer.pad_id,
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-    )
-    options, adam = settings.training, settings.optimizer
-    policy = dtype_policy(options.precision)
-    transformer = Transformer(config, dtype=policy)
-    learner = Learner(transformer, config.pad_id, options.accumulate, dtype=policy)
-    learner.compile(
-        keras.optimizers.Adam(
-            make_schedule(settings.schedule, config.d_model, options.updates),
-            beta_1=adam.beta_1,
-            beta_2=adam.beta_2,
-            epsilon=adam.epsilon,
-            global_clipnorm=adam.clip_norm,
-        ),
-        LabelSmoothedCrossEntropy(options.label_smoothing, config.pad_id),
-        jit_compile=options.jit_compile,
-    )
-    learner.optimizer.build(learner.trainable_variables)
-    return learner
 
 
 def _claim(run, settings):
@@ -256,32 +80,9 @@ def _finished(run, settings):
     if not (run.model.exists() and run.metrics.exists()):
         return None
     metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
-    return metrics if metrics.get("updates") == settings.training.updates else None
-
-
-def _tokenizer(run, settings, data, console):
-    """The run's vocabulary, learned from the training split if the run has none yet."""
-    if not run.tokenizer.exists():
-        _say(console, f"Learning a vocabulary of {settings.vocabulary.size:,} pieces.")
-        model = learn_vocabulary(sentences(data.pairs("train")), settings.vocabulary)
-        write_bytes(run.tokenizer, model)
-    return Tokenizer.load(run.tokenizer)
-
-
-def _introduction(session):
-    corpus = session.corpus
-    settings = session.settings
-    steps = math.ceil(corpus.steps(settings.data.batch_tokens) / settings.training.accumulate)
-    left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
-    return (
-        f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"
-        f"{left_out}; {steps:,} updates see all of them once."
-    )
-
-
-def _listed(figures):
-    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
-
-
-def _say(console, text):
-    console.print(text, soft_wrap=True, highlight=False, markup=False)
+    if "averaged" in metrics:
+        raise SettingsError(
+            f"{run.path} is the average of {metrics['averaged_run']}, which is what to train."
+        )
+    complete = metrics.get("updates") == settings.training.updates
+    return metrics if complete or metrics.get("stopped_early") else None

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from keras_transformer.training import callbacks
 from keras_transformer.training.callbacks import Interrupts, Logs, Progress, Saving, Validation
+from keras_transformer.training.history import History
 
 
 class Clock:
@@ -38,6 +39,10 @@ class Model:
         self.optimizer = keras.optimizers.SGD(0.25)
         self.mean_loss = keras.metrics.Mean()
         self.stop_training = False
+
+
+def no_checkpoint():
+    return "There is nothing to go back to"
 
 
 def attached(callback):
@@ -86,35 +91,40 @@ def read_scalars(folder):
 
 
 def test_logs_are_tensorboards(tmp_path, clock):
-    logs = attached(Logs(start=10, total=15, directory=tmp_path, every=2))
+    history = History(tmp_path / "history.csv")
+    logs = attached(Logs(10, 15, directory=tmp_path / "logs", every=2, history=history))
     for batch in range(5):
         clock.now += 0.5
         logs.model.mean_loss.update_state(batch)
         mean = float(logs.model.mean_loss.result())
         logs.on_train_batch_end(batch, {"loss": mean, "tokens": 100 * batch})
     logs.write(15, {"bleu": 33.0}, prefix="validation")
-    points = read_scalars(tmp_path)
+    points = read_scalars(tmp_path / "logs")
     # Each point is the mean since the last one; the last update always has one.
     assert points["train/loss"] == [(12, 0.5), (14, 2.5), (15, 4.0)]
     assert points["train/tokens_per_second"] == [(14, 200.0), (15, 200.0)]
     assert points["train/learning_rate"] == [(12, 0.25), (14, 0.25), (15, 0.25)]
     assert points["validation/bleu"] == [(15, 33.0)]
+    for name in ("train/loss", "train/learning_rate", "train/tokens", "validation/bleu"):
+        assert list(zip(*history.curve(name), strict=True)) == points[name]
 
 
 def test_validation_and_saving_come_at_their_updates_and_at_the_end():
     looked, saved = [], []
     validation = attached(Validation(4, 11, 3, lambda update: looked.append(update) or {}))
-    saving = attached(Saving(4, 11, 5, saved.append))
+    saving = attached(
+        Saving(4, 11, 5, saved.append, no_checkpoint, wanted=lambda update: update == 7)
+    )
     for batch in range(7):
         for callback in (validation, saving):
             callback.on_train_batch_end(batch, {"loss": 1.0})
     assert looked == [6, 9, 11]
-    assert saved == [5, 10, 11]
+    assert saved == [5, 7, 10, 11]
 
 
 def test_what_stops_training_is_saved():
     saved = []
-    saving = attached(Saving(0, 11, 5, saved.append))
+    saving = attached(Saving(0, 11, 5, saved.append, no_checkpoint))
     saving.model.stop_training = True
     saving.on_train_batch_end(1, {"loss": 1.0})
     assert saved == [2]
@@ -123,10 +133,10 @@ def test_what_stops_training_is_saved():
 @pytest.mark.parametrize("loss", [np.nan, np.inf])
 def test_a_loss_that_is_no_number_is_never_saved(loss):
     saved = []
-    saving = attached(Saving(0, 9, 2, saved.append))
+    saving = attached(Saving(0, 9, 2, saved.append, lambda: "Go back to x.npz"))
     saving.on_train_batch_end(0, {"loss": 1.0})
     saving.on_train_batch_end(1, {"loss": 1.0})
-    with pytest.raises(ValueError, match=f"the loss is {loss} at update 4. .* of update 2; "):
+    with pytest.raises(ValueError, match=f"the loss is {loss} at update 4. Go back to x.npz; "):
         saving.on_train_batch_end(3, {"loss": loss})
     assert saved == [2]
 

@@ -95,10 +95,66 @@ def test_a_full_disk_leaves_the_previous_one_usable(tmp_path, variables, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    message = "update-00000002.npz cannot be written: No space left .* is .*update-00000001.npz.$"
+    with pytest.raises(OSError, match=message):
         checkpoints.save(2, make_variables(2), {"update": 2})
     assert [path.name for path in tmp_path.iterdir()] == ["update-00000001.npz"]
     assert checkpoints.restore(make_variables(3)) == {"update": 1}
+
+
+def test_the_first_checkpoint_on_a_full_disk_has_none_before_it(tmp_path, variables, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OSError, match="There is no checkpoint to go back to yet.$"):
+        Checkpoints(tmp_path).save(2, variables, {})
+
+
+def test_a_file_that_may_not_grow_leaves_the_previous_checkpoint(tmp_path):
+    """The operating system's own error, in the middle of the file."""
+    resource = pytest.importorskip("resource")
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, make_variables(1), {"update": 1})
+    large = keras.Variable(np.ones(50_000, "float32"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(OSError, match="update-00000002.npz cannot be written: File too large"):
+            checkpoints.save(2, [large], {"update": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["update-00000001.npz"]
+
+
+def test_the_best_one_stays_however_old_it_is(tmp_path, variables):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    for update, best in ((1, 1), (2, 2), (3, 2), (4, 2), (5, 2), (6, 6)):
+        checkpoints.save(update, variables, {"update": update}, best=best)
+        if update == 5:
+            assert checkpoints.paths() == [checkpoints.path(number) for number in (2, 4, 5)]
+    assert checkpoints.paths() == [checkpoints.path(number) for number in (5, 6)]
+
+
+def test_a_later_one_that_is_damaged_pushes_out_none_that_is_whole(tmp_path, variables):
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints.save(4, variables, {"update": 4})
+    checkpoints.path(8).write_bytes(b"half")
+    checkpoints.save(6, variables, {"update": 6})
+    assert checkpoints.restore(variables) == {"update": 6}
+    assert checkpoints.last_good() == f"The last good checkpoint is {checkpoints.path(6)}"
+
+
+def test_one_checkpoint_is_loaded_or_named_as_damaged(tmp_path, variables):
+    checkpoints = Checkpoints(tmp_path)
+    for update in (1, 2):
+        checkpoints.save(update, make_variables(update), {"update": update})
+    assert checkpoints.load(checkpoints.path(1), variables) == {"update": 1}
+    assert same(variables, make_variables(1))
+    checkpoints.path(1).write_bytes(b"half")
+    for update in (1, 3):
+        with pytest.raises(ValueError, match=f"{update}.npz is damaged or missing"):
+            checkpoints.load(checkpoints.path(update), variables)
 
 
 def test_what_a_killed_process_left_is_never_read(tmp_path, variables):

@@ -185,6 +185,22 @@ MISTAKES = {
         '[schedule]\nkind = "linear"\npeak = 1e-3\nwarmup_steps = 9\n[training]\nupdates = 9',
         r"`schedule.warmup_steps` must be below `training.updates`",
     ),
+    "patience for what": (
+        "[training]\npatience = 3",
+        r'\[training\] `patience` needs `best_by`, which is "perplexity" or "bleu"',
+    ),
+    "the best of what": (
+        '[training]\nfinal_model = "best"',
+        r'\[training\] `final_model = "best"` needs `best_by`',
+    ),
+    "BLEU of nothing": (
+        '[training]\nbest_by = "bleu"\nvalidate_sentences = 0',
+        r'\[training\] `best_by = "bleu"` needs `validate_sentences`',
+    ),
+    "an average that never moves": (
+        "[optimizer]\nema_momentum = 1",
+        r"optimizer.ema_momentum must be .*less than 1. Received: 1",
+    ),
     "syntax": ("[training]\nupdates = = 3", r"config.toml, line 2, column \d+: not valid TOML: "),
     "the same key twice": (
         "[training]\nseed = 1\nseed = 2",

@@ -1,0 +1,131 @@
+"""The average of a run's last checkpoints is a run like any other."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_train import CONFIG, run_quietly, write_pairs
+
+from keras_transformer.__main__ import cli
+from keras_transformer.run import Run
+from keras_transformer.training.averaging import average_checkpoints
+from keras_transformer.training.settings import SettingsError, load_settings
+from keras_transformer.training.train import train
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A run with the checkpoints of updates 3, 4 and 5."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_pairs(folder, "train", 40, seed=1)
+    write_pairs(folder, "validation", 7, seed=2)
+    (folder / "config.toml").write_text(CONFIG)
+    overrides = ["updates=5", "checkpoint_every=1", "keep_checkpoints=3", "validate_every=5"]
+    overrides = [f"training.{each}" for each in overrides]
+    run_quietly(load_settings(folder / "config.toml", overrides), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    return shutil.copytree(original, tmp_path / "run")
+
+
+def mean_of_archives(folder, updates):
+    """By path, in float64, straight from the files."""
+    files = [np.load(folder / "checkpoints" / f"update-{update:08d}.npz") for update in updates]
+    return {
+        key.split("/", 1)[1]: np.mean([file[key].astype("float64") for file in files], axis=0)
+        for key in files[0].files
+        if key != "state" and not any(word in key for word in ("/adam", "learner/", "seed_"))
+    }
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_the_weights_are_the_mean_of_the_archives(folder, last):
+    before = Run(folder).model.read_bytes()
+    output = average_checkpoints(folder, last)
+    assert output == folder.with_name(f"run-average-{last}")
+    expected = mean_of_archives(folder, [3, 4, 5][-last:])
+    model = Run(output).load_model()
+    assert {weight.path for weight in model.weights} == set(expected)
+    for weight in model.weights:
+        mean = expected[weight.path].astype("float32")
+        np.testing.assert_array_equal(weight.numpy(), mean, err_msg=weight.path)
+    metrics = json.loads(Run(output).metrics.read_text())
+    assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (3, 4, 5)][-last:]
+    assert metrics["averaged_run"] == str(folder)
+    assert metrics["parameters"] == model.count_params()
+    assert Run(folder).model.read_bytes() == before
+    assert {path.name for path in folder.parent.iterdir()} == {"run", output.name}
+
+
+def command(*arguments, data=None):
+    done = CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_new_run_is_used_like_any_other(folder, tmp_path):
+    new = tmp_path / "new" / "average"
+    assert command("average", folder, "--last", 2, "--output", new) == f"{new}\n"
+    lines = tmp_path / "lines.txt"
+    lines.write_text("12\n345\n")
+    assert command("translate", new, data="12\n345\n").count("\n") == 2
+    scores = json.loads(command("evaluate", new, "--source", lines, "--reference", lines))
+    assert scores["sentences"] == 2
+    report = command("export", "saved-model", new, tmp_path / "served", "--sentences", lines)
+    assert json.loads(report)["agreement"] == 1
+    assert json.loads(Run(new).metrics.read_text())["saved_model_agreement"] == 100
+
+
+def test_a_run_that_is_not_finished_can_be_averaged_and_an_average_is_not_trained(folder):
+    for name in ("model.keras", "metrics.json"):
+        (folder / name).unlink()
+    output = average_checkpoints(folder, 2)
+    with pytest.raises(SettingsError, match=f"{output} is the average of {folder}, which is what"):
+        train(load_settings(folder / "config.toml"), output)
+
+
+def test_the_checkpoint_that_is_only_the_best_is_not_among_the_last(folder):
+    checkpoints = folder / "checkpoints"
+    shutil.copyfile(checkpoints / "update-00000003.npz", checkpoints / "update-00000001.npz")
+    with pytest.raises(ValueError, match="run has 3 of the 4 checkpoints to average; a training k"):
+        average_checkpoints(folder, 4)
+
+
+def refused(folder, *arguments):
+    done = CliRunner().invoke(cli, ["average", str(folder), *map(str, arguments)])
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    lines = done.stderr.strip().split("\n")
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_mistakes_are_one_line_and_leave_nothing_behind(folder, tmp_path):
+    known = sorted(tmp_path.rglob("*"))
+    line = refused(folder)
+    assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 3" in line
+    assert f"{folder} exists already: remove it, or name another" in refused(
+        folder, "--last", 2, "--output", folder
+    )
+    assert "nowhere is not a finished run" in refused(tmp_path / "nowhere")
+    damaged = folder / "checkpoints" / "update-00000004.npz"
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1000])
+    line = refused(folder, "--last", 3)
+    assert f"{damaged} is damaged (" in line and "nothing was averaged" in line
+    damaged.write_bytes(content)
+    assert sorted(tmp_path.rglob("*")) == known
+    with pytest.raises(ValueError, match="`last` must be positive. Received: last=0."):
+        average_checkpoints(folder, 0)
+
+
+def test_another_models_checkpoints_are_refused(folder):
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("d_ff = 24", "d_ff = 23"))
+    with pytest.raises(ValueError, match="update-00000004.npz belongs to another model: .*inner/k"):
+        average_checkpoints(folder, 2)

@@ -1,0 +1,103 @@
+"""The table of a training grows from row to row, whatever happens to the process."""
+
+import csv
+import errno
+import os
+
+import pytest
+
+from keras_transformer.training.history import COLUMNS, History
+
+
+@pytest.fixture
+def history(tmp_path):
+    history = History(tmp_path / "run" / "history.csv")
+    history.restore(0)
+    return history
+
+
+def table(history):
+    with open(history.path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(history, updates):
+    for update in updates:
+        history.add(update, {"train/loss": 1 / 3 + update, "train/speed": 9})
+        if update % 2 == 0:
+            history.add(update, {"validation/bleu": 10 * update})
+
+
+def test_a_row_holds_what_was_measured_at_an_update(history):
+    fill(history, [1, 2, 5])
+    assert [row["update"] for row in table(history)] == ["1", "2"]  # row 5 may still get more
+    history.flush()
+    history.flush()
+    rows = table(history)
+    assert list(rows[0]) == ["update", *COLUMNS]
+    assert [row["update"] for row in rows] == ["1", "2", "5"]
+    assert [float(row["train/loss"]) for row in rows] == [1 / 3 + update for update in (1, 2, 5)]
+    assert [row["validation/bleu"] for row in rows] == ["", "20.0", ""]
+    assert history.curve("validation/bleu") == ([2], [20.0])
+
+
+def test_rows_behind_the_checkpoint_are_dropped(history):
+    fill(history, range(1, 8))
+    again = History(history.path)
+    again.restore(4)
+    assert [row["update"] for row in table(again)] == ["1", "2", "3", "4"]
+    assert again.rows == history.rows[:4]
+    fill(again, range(5, 9))
+    again.flush()
+    assert [row["update"] for row in table(again)] == [str(update) for update in range(1, 9)]
+
+
+def test_every_length_a_power_cut_can_leave_is_read(history):
+    fill(history, range(1, 5))
+    history.flush()
+    content = history.path.read_bytes()
+    for length in range(len(content) + 1):
+        history.path.write_bytes(content[:length])
+        again = History(history.path)
+        again.restore(99)
+        complete = max(content[:length].count(b"\n") - 1, 0)
+        assert again.rows == history.rows[:complete]
+        assert len(table(again)) == complete
+
+
+@pytest.mark.parametrize("line", ["5,x,,,,,,,", "5,1.0", "4,1.0,,,,,,,", "\x00\x00", ""])
+def test_what_stands_behind_a_damaged_row_is_dropped(history, line):
+    fill(history, range(1, 5))
+    history.flush()
+    good = "6,1.0" + "," * (len(COLUMNS) - 1)
+    with open(history.path, "a") as file:
+        file.write(f"{line}\n{good}\n")
+    again = History(history.path)
+    again.restore(99)
+    assert again.rows == history.rows
+    assert len(table(again)) == 4
+
+
+def test_another_table_is_replaced(history):
+    history.path.write_text("step,loss\n1,2\n")
+    history.restore(9)
+    assert table(history) == []
+
+
+def test_updates_must_grow(history):
+    fill(history, [1, 3])
+    with pytest.raises(ValueError, match="`update` must grow.* Received: update=2 after 3."):
+        history.add(2, {})
+    history.flush()
+    with pytest.raises(ValueError, match="`update` must grow.* Received: update=3 after 3."):
+        history.add(3, {})
+
+
+def test_a_full_disk_is_one_line(history, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    fill(history, [1])
+    monkeypatch.setattr("builtins.open", full)
+    with pytest.raises(OSError, match="history.csv cannot be written: No space left on device.$"):
+        history.flush()

@@ -1,0 +1,248 @@
+"""One call of `train`: from the newest checkpoint to the trained model."""
+
+import math
+import time
+
+import numpy as np
+
+from keras_transformer import Transformer
+from keras_transformer.atomic import replacing, write_bytes
+from keras_transformer.tokenizer import Tokenizer
+
+from .best import Best
+from .callbacks import Interrupts, Logs, Progress, Saving, Validation, diverged, duration
+from .checkpoint import Checkpoints
+from .curve import draw_curve
+from .data import TokenizedCorpus, parallel_data, sentences
+from .factory import make_learner
+from .figure import MatplotlibMissing
+from .history import History
+from .moving_average import averaged_weights
+from .stream import endless_batches
+from .validator import Validator
+from .vocabulary import learn_vocabulary
+
+
+class Session:
+    """One call of `train`: everything that is made for it, and how far the training is."""
+
+    def __init__(self, run, settings, console):
+        self.run = run
+        self.settings = settings
+        self.console = console
+        self.data = parallel_data(settings.data)
+        self.tokenizer = _tokenizer(run, settings, self.data, console)
+        pairs = self.data.pairs("train")
+        self.corpus = TokenizedCorpus.from_pairs(pairs, self.tokenizer, settings.data.max_length)
+        self.learner = make_learner(settings, self.tokenizer)
+        self.validator = Validator(self.learner, self.tokenizer, self.data, settings)
+        options = settings.training
+        self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
+        self.best = Best(options.best_by, options.patience)
+        self.history = History(run.history)
+        self.update, self.seconds = 0, 0.0
+        self.logs = None
+        self.validation = None  # figures of the last one
+        self.draws = True
+        say(console, _introduction(self))
+
+    def restore(self):
+        """Goes back to the newest checkpoint that is whole, if there is one."""
+
+        def damaged(path, reason):
+            say(self.console, f"{path} is damaged ({reason}) and left out.")
+
+        state = self.checkpoints.restore(self._variables(), damaged)
+        if state is None:
+            self.history.restore(0)
+            return
+        if state["corpus"] != self._corpus_size():
+            raise ValueError(
+                f"the training data of {self.run.path} has changed since the training began: "
+                f"{state['corpus']} then, {self._corpus_size()} now (pairs, source and target "
+                "tokens). Restore it or choose another folder."
+            )
+        self.update, self.seconds = state["update"], state["seconds"]
+        self.validation = state["validation"]
+        self.best.restore(state["best"])
+        if self.best.update is not None and not self.checkpoints.path(self.best.update).exists():
+            self.best.forget()  # it gave way to a better one that is damaged by now
+        self.history.restore(self.update)
+        total = self.settings.training.updates
+        say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
+
+    def fit(self, callbacks=()):
+        """Trains until the last update, until nothing improves any more, or until Ctrl-C."""
+        options = self.settings.training
+        start, total = self.update, options.updates
+        if start == total or self.best.exhausted:  # stopped before `finish` was done
+            return
+        batches = endless_batches(
+            self.corpus,
+            self.settings.data.batch_tokens,
+            seed=options.seed,
+            skip=start,
+            accumulate=options.accumulate,
+        )
+        progress = Progress(start, total, self.console, options.progress_seconds)
+        self.logs = Logs(start, total, self.run.logs, options.log_every, self.history)
+        validation = Validation(start, total, options.validate_every, self._validate)
+        interrupts = Interrupts(start, total)
+        saving = Saving(
+            start,
+            total,
+            options.checkpoint_every,
+            self._saver(),
+            last_good=self.checkpoints.last_good,
+            wanted=lambda update: update == self.best.update,
+        )
+        try:
+            with interrupts:
+                self.learner.fit(
+                    batches,
+                    steps_per_epoch=total - start,
+                    shuffle=False,
+                    verbose=0,
+                    callbacks=[progress, self.logs, validation, *callbacks, interrupts, saving],
+                )
+        finally:
+            progress.close()
+        self._explain_stop(total)
+
+    def finish(self):
+        """Writes the model and the figures of the training; returns the figures."""
+        options = self.settings.training
+        tokens_seen = int(self.learner.tokens_seen.numpy())
+        update, validation = self.update, self.validation
+        if options.final_model == "best" and self.best.update is not None:
+            update, validation = self.best.update, self.best.figures
+            self.checkpoints.load(self.checkpoints.path(update), self._variables())
+        with averaged_weights(self.learner), replacing(self.run.model) as temporary:
+            _in_float32(self.learner.transformer).save(temporary)
+        figures = {
+            "parameters": self.learner.transformer.count_params(),
+            "updates": self.update,
+            "stopped_early": self.best.exhausted,
+            "tokens_seen": tokens_seen,
+            "train_seconds": round(self.seconds, 1),
+            "model_update": update,
+            "best_update": self.best.update,
+            "validation": validation,
+        }
+        self._draw()
+        self.run.update_metrics(**figures)
+        text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
+        say(self.console, f"{text}, that of update {update:,}.")
+        return figures
+
+    def _explain_stop(self, total):
+        """Says why `fit` ended before the last update, if it did."""
+        if self.best.exhausted and self.update < total:
+            text = f"Stopped early after update {self.update:,} of {total:,}"
+            say(self.console, f"{text}: {self.best.reason()}.")
+        elif self.update < total:
+            say(
+                self.console,
+                f"Stopped after update {self.update:,} of {total:,}; everything is saved. "
+                "The same command continues from here.",
+            )
+            raise KeyboardInterrupt
+
+    def _corpus_size(self):
+        return [self.corpus.size, self.corpus.source_tokens, self.corpus.target_tokens]
+
+    def _variables(self):
+        """All that training changes: weights, tokens seen, state of the dropout, optimizer."""
+        return [*self.learner.variables, *self.learner.optimizer.variables]
+
+    def _saver(self):
+        """A function that saves a checkpoint; the clock of this call starts here."""
+        begin, earlier = time.monotonic(), self.seconds
+
+        def save(update):
+            variables = self._variables()
+            self._refuse_infinite(variables, update)
+            self.history.flush()
+            seconds = earlier + time.monotonic() - begin
+            state = {
+                "update": update,
+                "seconds": seconds,
+                "corpus": self._corpus_size(),
+                "validation": self.validation,
+                "best": self.best.state(),
+            }
+            self.checkpoints.save(update, variables, state, best=self.best.update)
+            self.update, self.seconds = update, seconds
+
+        return save
+
+    def _refuse_infinite(self, variables, update):
+        """The loss of an update is from before it: its gradient may have broken the weights."""
+        for variable in variables:
+            values = variable.value.numpy()
+            if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+                what = f"{variable.path} is no longer finite after update {update}"
+                raise diverged(what, self.checkpoints.last_good())
+
+    def _validate(self, update):
+        """Measures the model; tells the logs, the history and whoever waits for the best one."""
+        figures = self.validator()
+        say(self.console, f"validation after update {update:,}: {_listed(figures)}")
+        self.logs.write(update, figures, prefix="validation")
+        self._draw()
+        self.validation = figures
+        self.best.see(update, figures)
+        if self.best.exhausted:
+            self.learner.stop_training = True
+
+    def _draw(self):
+        """Draws the learning curve; a picture that cannot be drawn stops no training."""
+        if not self.draws:
+            return
+        try:
+            draw_curve(self.history, self.run.curve)
+        except MatplotlibMissing as error:
+            self.draws = False
+            say(self.console, f"There will be no {self.run.curve}: {error}")
+        except OSError as error:
+            reason = error.strerror or error
+            say(self.console, f"{self.run.curve} cannot be written: {reason}.")
+
+
+def _in_float32(model):
+    """The model with the policy float32, so that it says the same on every machine and exported.
+
+    Its weights are float32 in any case; only the arithmetic of the training was in 16 bits.
+    """
+    copy = Transformer(model.config, dtype="float32")
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def _tokenizer(run, settings, data, console):
+    """The run's vocabulary, learned from the training split if the run has none yet."""
+    if not run.tokenizer.exists():
+        say(console, f"Learning a vocabulary of {settings.vocabulary.size:,} pieces.")
+        model = learn_vocabulary(sentences(data.pairs("train")), settings.vocabulary)
+        write_bytes(run.tokenizer, model)
+    return Tokenizer.load(run.tokenizer)
+
+
+def _introduction(session):
+    corpus = session.corpus
+    settings = session.settings
+    steps = math.ceil(corpus.steps(settings.data.batch_tokens) / settings.training.accumulate)
+    left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
+    return (
+        f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"
+        f"{left_out}; {steps:,} updates see all of them once."
+    )
+
+
+def _listed(figures):
+    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+
+
+def say(console, text):
+    """Prints a line of plain text that is not wrapped."""
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
