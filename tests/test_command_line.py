@@ -96,6 +96,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Transformer",
             "TransformerConfig",
             "Translator",
+            "beam_decode",
             "causal_mask",
             "dot_product_attention",
             "greedy_decode",
