@@ -81,8 +81,8 @@ def beam_decode(
         "Google's Neural Machine Translation System", without coverage.
     """
     config = model.config
-    _check(beam_size, n_best, length_penalty, normalization)
-    cache_length = _check_lengths(config.max_length, min_length, max_length, cache_length)
+    check_beam(beam_size, n_best, length_penalty, normalization)
+    cache_length = check_lengths(config.max_length, min_length, max_length, cache_length)
     source = tf.convert_to_tensor(source, tf.int32)
     batch = tf.shape(source)[0]
     limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
@@ -218,7 +218,8 @@ def _ranked(state, scores, pad_id):
     return tf.where(tf.expand_dims(scores, 2) > NONE, tokens, pad_id), scores
 
 
-def _check(beam_size, n_best, length_penalty, normalization):
+def check_beam(beam_size, n_best, length_penalty, normalization):
+    """Raises unless `beam_decode` takes these. The values of tensors cannot be checked here."""
     if beam_size < 1:
         raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}.")
     if not 1 <= n_best <= beam_size:
@@ -237,7 +238,7 @@ def _check(beam_size, n_best, length_penalty, normalization):
         )
 
 
-def _check_lengths(longest, min_length, max_length, cache_length):
+def check_lengths(longest, min_length, max_length=None, cache_length=None):
     """Returns the length of the cache. The values of tensors cannot be checked here."""
     lengths = {"cache_length": cache_length, "max_length": max_length, "min_length": min_length}
     lengths = {name: each for name, each in lengths.items() if isinstance(each, numbers.Integral)}
