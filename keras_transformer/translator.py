@@ -6,7 +6,7 @@ import functools
 import tensorflow as tf
 
 from keras_transformer.decoding import beam_decode, greedy_decode
-from keras_transformer.decoding.beam import check_beam, check_lengths
+from keras_transformer.decoding.beam import check_beam, check_lengths, exists
 from keras_transformer.run import Run
 
 COLUMNS = ("translation", "score", "truncated")
@@ -196,7 +196,7 @@ class BeamTranslator:
         for row in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
             found = {}
             for text, score in zip(*row[:2], strict=True):
-                if score > -float("inf"):  # else there are fewer
+                if exists(score):  # else there are fewer
                     text = text.decode("utf-8", "replace")
                     found.setdefault(text, Translation(text, float(score), bool(row[2])))
             results.append(list(found.values()))

@@ -10,6 +10,8 @@ import tensorflow as tf
 from support import randomise, sentences, small_config, weights_of
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
+from keras_transformer.export.loaded import load_interpreter
+from keras_transformer.export.staging import save
 
 PAD, BOS, EOS = 0, 2, 3
 LIMIT = 9
@@ -159,7 +161,7 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_pe
         count = len(expected)
         assert count == (121 if min_length == 1 else 9 + 27 + 81)
         assert_ranked((tokens[b, :count], scores[b, :count]), expected)
-        assert np.all(tokens[b, count:] == PAD) and np.all(scores[b, count:] == -np.inf)
+        assert np.all(tokens[b, count:] == PAD) and np.all(scores[b, count:] == -1e9)
 
 
 @pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
@@ -238,6 +240,42 @@ def test_compiled_is_eager(jit_compile):
         tokens, scores = search(tf.constant(source))
         np.testing.assert_array_equal(tokens, expected)
         np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_litert_needs_builtin_operators_only_and_finds_the_same(tmp_path):
+    """Penalty and limit as inputs; at first one hypothesis exists, and some sentences are cut."""
+    model, source = talkative(), sources()
+
+    def search(source, length_penalty, max_length):
+        tokens, scores = beam_decode(
+            model,
+            source,
+            n_best=4,
+            length_penalty=length_penalty,
+            max_length=max_length,
+            cache_length=LIMIT,
+        )
+        return {"tokens": tokens, "scores": scores}
+
+    function = tf.function(search, autograph=False).get_concrete_function(
+        tf.TensorSpec(source.shape, tf.int32, name="source"),
+        tf.TensorSpec([], tf.float32, name="length_penalty"),
+        tf.TensorSpec([], tf.int32, name="max_length"),
+    )
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    save(module, tmp_path / "model", {"beam": function})
+    converter = tf.lite.TFLiteConverter.from_saved_model(
+        str(tmp_path / "model"), signature_keys=["beam"]
+    )
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    run = load_interpreter()(model_content=converter.convert()).get_signature_runner("beam")
+    for length_penalty, limit in [(0.6, LIMIT), (2.0, 5), (0.0, 1)]:
+        options = {"length_penalty": np.float32(length_penalty), "max_length": np.int32(limit)}
+        found = run(source=source, **options)
+        tokens, scores = decode(model, source, n_best=4, **options)
+        np.testing.assert_array_equal(found["tokens"][:, :, :limit], tokens[:, :, :limit])
+        np.testing.assert_allclose(found["scores"], scores, **SCORES)
 
 
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)

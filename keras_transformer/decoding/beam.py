@@ -6,7 +6,9 @@ import typing
 import tensorflow as tf
 
 NORMALIZATIONS = ("gnmt", "average", "none")
-NONE = -float("inf")  # the score of a hypothesis that does not exist
+# The score of a hypothesis that does not exist. Finite, because LiteRT takes the smallest number
+# there is for minus infinity: divided by a penalty it was above it and counted as a score.
+NONE = -1e9
 
 
 class _State(typing.NamedTuple):
@@ -72,7 +74,7 @@ def beam_decode(
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without
         `eos_id` where the limit came first), and scores `[B, n_best]`, float32; distinct, the best
-        first. Where there are fewer than `n_best`, rows of padding with a score of minus infinity.
+        first. Where there are fewer than `n_best`, rows of padding with a score of -1e9.
 
     Raises:
         ValueError: If a number is out of range or `normalization` is unknown.
@@ -94,7 +96,8 @@ def beam_decode(
     places = tf.range(beam_size)  # [N]
 
     def normalize(scores, length):
-        return scores / _penalty(tf.cast(length, tf.float32), length_penalty, normalization)
+        penalty = _penalty(tf.cast(length, tf.float32), length_penalty, normalization)
+        return tf.where(exists(scores), scores / penalty, NONE)
 
     def running(state):
         return tf.reduce_any(tf.logical_not(state.done))
@@ -125,7 +128,7 @@ def beam_decode(
         ended_tokens = tf.concat(
             [state.ended_tokens, tf.where(here, config.eos_id, state.tokens)], 1
         )  # [B, M + N, L]
-        ended_count = state.ended_count + tf.reduce_sum(tf.cast(ends > NONE, tf.int32), 1)  # [B]
+        ended_count = state.ended_count + tf.reduce_sum(tf.cast(exists(ends), tf.int32), 1)  # [B]
 
         over = tf.logical_or(length >= limit, ended_count >= beam_size)  # [B]
         if early_stopping:  # a score can only fall and the penalty only grow, up to the limit
@@ -162,6 +165,11 @@ def beam_decode(
     )
     (state,) = tf.while_loop(running, step, (state,))
     return _ranked(state, normalize(state.scores, tf.expand_dims(limit, 1)), config.pad_id)
+
+
+def exists(scores):
+    """Returns which scores are those of a hypothesis."""
+    return scores > NONE / 2
 
 
 def _continue(logits, scores, config):
@@ -208,14 +216,14 @@ def _ranked(state, scores, pad_id):
     """The best that have ended, and behind them the best that the limit cut, by their `scores`."""
     n_best = state.ended_scores.shape[1]
     places = tf.expand_dims(tf.range(n_best), 0)  # [1, M]
-    ended = tf.cast(state.ended_scores > NONE, tf.int32)  # [B, M]
+    ended = tf.cast(exists(state.ended_scores), tf.int32)  # [B, M]
     ended = tf.reduce_sum(ended, 1, keepdims=True)  # [B, 1]
     rows = tf.where(places < ended, places, places - ended + n_best)  # [B, M]
     scores = tf.concat([state.ended_scores, scores], 1)  # [B, M + N]
     scores = tf.gather(scores, rows, batch_dims=1)  # [B, M]
     tokens = tf.concat([state.ended_tokens, state.tokens], 1)  # [B, M + N, L]
     tokens = tf.gather(tokens, rows, batch_dims=1)  # [B, M, L]
-    return tf.where(tf.expand_dims(scores, 2) > NONE, tokens, pad_id), scores
+    return tf.where(exists(tf.expand_dims(scores, 2)), tokens, pad_id), scores
 
 
 def check_beam(beam_size, n_best, length_penalty, normalization):
