@@ -110,45 +110,38 @@ def beam_decode(
         logits, cache = model.step(
             state.last, state.cache, state.index, memory_heads, memory_allowed, allowed
         )  # [B, N, V]
-        done = tf.expand_dims(state.done, 1)  # [B, 1]
         scores, parents, tokens, ends = _continue(logits, state.scores, config)  # [B, N] each
+        done = tf.expand_dims(state.done, 1)  # [B, 1]
+        scores = tf.where(done, state.scores, scores)
         parents = tf.where(done, places, parents)
         tokens = tf.where(done, config.pad_id, tokens)
-        scores = tf.where(done, state.scores, scores)
+        said = tf.gather(state.tokens, parents, batch_dims=1)  # [B, N, L]
 
         length = state.index + 1
         may_end = tf.logical_and(length >= shortest, tf.logical_not(done))
-        ends = tf.where(may_end, ends, NONE)  # [B, N]
-        rivals = tf.expand_dims(tf.concat([scores, ends], 1), 1)  # [B, 1, 2 * N]
-        better = tf.reduce_sum(tf.cast(rivals > tf.expand_dims(ends, 2), tf.int32), 2)  # [B, N]
-        ends = tf.where(better < beam_size, ends, NONE)
-        ended_scores, chosen = tf.math.top_k(
-            tf.concat([state.ended_scores, normalize(ends, length)], 1), n_best
-        )  # [B, M]
-        ended_tokens = tf.concat(
-            [state.ended_tokens, tf.where(here, config.eos_id, state.tokens)], 1
-        )  # [B, M + N, L]
-        ended_count = state.ended_count + tf.reduce_sum(tf.cast(exists(ends), tf.int32), 1)  # [B]
-
+        ends = _among_the_best(tf.where(may_end, ends, NONE), scores)  # [B, N]
+        ended_tokens, ended_scores = _best_of_both(
+            (state.ended_tokens, tf.where(here, config.eos_id, state.tokens)),
+            (state.ended_scores, normalize(ends, length)),
+        )  # [B, M, L], [B, M]
+        ended_count = state.ended_count + _count(exists(ends))  # [B]
         over = tf.logical_or(length >= limit, ended_count >= beam_size)  # [B]
         if early_stopping:  # a score can only fall and the penalty only grow, up to the limit
             attainable = normalize(scores[:, 0], limit)  # [B]
             over = tf.logical_or(over, ended_scores[:, -1] >= attainable)
-        said = tf.gather(state.tokens, parents, batch_dims=1)  # [B, N, L]
-        return (
-            _State(
-                index=length,
-                last=tokens,
-                tokens=tf.where(here, tf.expand_dims(tokens, 2), said),
-                scores=scores,
-                ancestors=tf.gather(ancestors, parents, batch_dims=1),
-                cache=cache,
-                ended_tokens=tf.gather(ended_tokens, chosen, batch_dims=1),
-                ended_scores=ended_scores,
-                ended_count=ended_count,
-                done=tf.logical_or(state.done, over),
-            ),
+        state = _State(
+            index=length,
+            last=tokens,
+            tokens=tf.where(here, tf.expand_dims(tokens, 2), said),
+            scores=scores,
+            ancestors=tf.gather(ancestors, parents, batch_dims=1),
+            cache=cache,
+            ended_tokens=ended_tokens,
+            ended_scores=ended_scores,
+            ended_count=ended_count,
+            done=tf.logical_or(state.done, over),
         )
+        return (state,)
 
     state = _State(
         index=tf.constant(0),
@@ -205,6 +198,23 @@ def _continue(logits, scores, config):
     return scores, chosen // count, tokens, tf.squeeze(ends, 2)
 
 
+def _among_the_best(ends, scores):
+    """`ends` where at most N - 1 of all `ends` and `scores` `[B, N]` are better, elsewhere none."""
+    rivals = tf.expand_dims(tf.concat([scores, ends], 1), 1)  # [B, 1, 2 * N]
+    better = _count(rivals > tf.expand_dims(ends, 2))  # [B, N]
+    return tf.where(better < ends.shape[1], ends, NONE)
+
+
+def _best_of_both(tokens, scores):
+    """The best M of two groups: pairs of tokens `[B, M, L]`, `[B, N, L]`, and of their scores."""
+    best, chosen = tf.math.top_k(tf.concat(scores, 1), scores[0].shape[1])  # [B, M]
+    return tf.gather(tf.concat(tokens, 1), chosen, batch_dims=1), best
+
+
+def _count(which):
+    return tf.reduce_sum(tf.cast(which, tf.int32), axis=-1)
+
+
 def _penalty(length, length_penalty, normalization):
     """What a sum of log-probabilities is divided by."""
     if normalization == "gnmt":
@@ -216,8 +226,7 @@ def _ranked(state, scores, pad_id):
     """The best that have ended, and behind them the best that the limit cut, by their `scores`."""
     n_best = state.ended_scores.shape[1]
     places = tf.expand_dims(tf.range(n_best), 0)  # [1, M]
-    ended = tf.cast(exists(state.ended_scores), tf.int32)  # [B, M]
-    ended = tf.reduce_sum(ended, 1, keepdims=True)  # [B, 1]
+    ended = tf.expand_dims(_count(exists(state.ended_scores)), 1)  # [B, 1]
     rows = tf.where(places < ended, places, places - ended + n_best)  # [B, M]
     scores = tf.concat([state.ended_scores, scores], 1)  # [B, M + N]
     scores = tf.gather(scores, rows, batch_dims=1)  # [B, M]
