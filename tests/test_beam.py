@@ -315,7 +315,10 @@ def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
         model.output_layer.kernel.assign(changed)
         greedy, _ = greedy_decode(model, sources(), LIMIT)
         assert np.any(greedy == BOS), "the model would say it"
-        tokens, _ = decode(model, sources(), beam_size=4, n_best=4)
+        tokens, scores = decode(model, sources(), beam_size=4, n_best=4)
+        for b, row in enumerate(sources()):  # and they take nobody else's place
+            expected = beam_of(logits_of(model), row, 4, scoring())
+            assert_ranked((tokens[b], scores[b]), expected[:4])
     finally:
         model.output_layer.kernel.assign(kernel)
     for row in tokens.reshape(-1, LIMIT):
