@@ -431,7 +431,7 @@ def test_max_length_is_the_config_s_by_default():
 
 def test_another_end_and_a_beginning_that_is_the_end_or_padding():
     """The same weights: the tokens that begin, end and fill up a sentence are the config's."""
-    for bos_id, eos_id, pad_id in [(9, 8, 0), (3, 3, 0), (0, 3, 0)]:
+    for bos_id, eos_id, pad_id in [(11, 17, 0), (3, 3, 0), (0, 3, 0)]:
         config = {"position": "learned", "attention_bias": True, "norm": "pre", "tie": "none"}
         config |= {"bos_id": bos_id, "eos_id": eos_id, "pad_id": pad_id}
         model = Transformer(small_config(**config))
