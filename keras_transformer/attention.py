@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.composite import CompositeLayer
+from keras_transformer.dropout import Dropout
 from keras_transformer.masks import causal_mask
 
 # Added nowhere, put in place of a forbidden score: far below any real one, and finite.
@@ -23,7 +24,7 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
         value: `[B, H, S, K]`; the last axis may have another size than that of `key`.
         allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
             key. A query that may attend to nothing gets zeros.
-        dropout: Function applied to the weights, for example a `keras.layers.Dropout`.
+        dropout: Function applied to the weights, for example a `Dropout`.
 
     Returns:
         The attended values `[B, H, T, K]` and the weights `[B, H, T, S]` they were made with.
@@ -67,7 +68,7 @@ class MultiHeadAttention(CompositeLayer):
         self.d_v = d_v
         self.dropout_rate = dropout
         self.use_bias = use_bias
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
         d_model = query_shape[-1]

@@ -1,10 +1,10 @@
 """What encoder and decoder blocks share: their arguments and the residual connection (Fig. 1)."""
 
-import keras
-
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.config import NORMS
+from keras_transformer.dropout import Dropout
 from keras_transformer.feed_forward import FeedForward
+from keras_transformer.layer_norm import LayerNormalization
 
 
 class Block(CompositeLayer):
@@ -92,11 +92,11 @@ class Block(CompositeLayer):
 
     def _make_norm(self, name):
         epsilon = self.arguments["layer_norm_epsilon"]
-        return keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name=name)
+        return LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name=name)
 
     def _make_dropout(self):
         rate = self.arguments["dropout"]
-        return keras.layers.Dropout(rate, dtype=self.dtype_policy, name="dropout")
+        return Dropout(rate, dtype=self.dtype_policy, name="dropout")
 
     def get_config(self):
         """Returns the constructor's arguments."""

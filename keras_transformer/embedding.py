@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.config import POSITIONS
+from keras_transformer.dropout import Dropout
 
 
 @functools.lru_cache(maxsize=16)
@@ -88,7 +89,7 @@ class PositionalEmbedding(CompositeLayer):
         self.position = position
         self.max_length = max_length
         self.dropout_rate = dropout
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape=None):  # noqa: D102
         # Variance 1 / d_model: after the scaling embeddings have variance 1, and so have logits.

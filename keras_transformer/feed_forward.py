@@ -3,6 +3,7 @@
 import keras
 
 from keras_transformer.composite import CompositeLayer
+from keras_transformer.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -37,7 +38,7 @@ class FeedForward(CompositeLayer):
         self.d_ff = d_ff
         self.activation = keras.activations.get(activation)
         self.dropout_rate = dropout
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, x_shape):  # noqa: D102
         policy = self.dtype_policy

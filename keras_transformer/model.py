@@ -57,6 +57,23 @@ class Transformer(keras.Model):
         self.output_layer = layers["output"]
         self.logits = layers["logits"]
 
+    def hidden_states(self, inputs, training=None):
+        """Returns what the output weights turn into logits, `[B, T, D]`.
+
+        Args:
+            inputs: As for a call of the model.
+            training: Whether dropout is active.
+        """
+        roles = ("source_mask", "source_embedding", "target_embedding", "encoder", "decoder")
+        return _hidden({role: getattr(self, role) for role in roles}, inputs, training)
+
+    @property
+    def output_matrix(self):
+        """The output weights, `[V, D]`: the table of the target embedding if they are tied."""
+        if isinstance(self.output_layer, PositionalEmbedding):
+            return ops.convert_to_tensor(self.output_layer.table)
+        return ops.transpose(self.output_layer.kernel)
+
     def encode(self, source):
         """Runs the encoder without dropout.
 
@@ -195,12 +212,16 @@ def _make_layers(config, policy):
 
 def _connect(layers, inputs):
     """Figure 1: from token ids to logits."""
+    return _project(layers["output"], layers["logits"], _hidden(layers, inputs))  # [B, T, V]
+
+
+def _hidden(layers, inputs, training=None):
+    """Figure 1 up to the output weights."""
     allowed = layers["source_mask"](inputs["source"])  # [B, 1, S]
-    source = layers["source_embedding"](inputs["source"])  # [B, S, D]
-    target = layers["target_embedding"](inputs["target"])  # [B, T, D]
-    memory = layers["encoder"](source, allowed)  # [B, S, D]
-    hidden = layers["decoder"](target, memory, memory_allowed=allowed)  # [B, T, D]
-    return _project(layers["output"], layers["logits"], hidden)  # [B, T, V]
+    source = layers["source_embedding"](inputs["source"], training=training)  # [B, S, D]
+    target = layers["target_embedding"](inputs["target"], training=training)  # [B, T, D]
+    memory = layers["encoder"](source, allowed, training=training)  # [B, S, D]
+    return layers["decoder"](target, memory, memory_allowed=allowed, training=training)  # [B, T, D]
 
 
 def _project(output, logits, hidden):

@@ -154,7 +154,7 @@ def test_sentences_of_nothing_but_padding_stay_finite(policy, small_model, norm)
     model = small_model(norm=norm)
     assert model.encoder.compute_dtype == model.decoder.compute_dtype == policy.compute_dtype
     inputs = batch()
-    whole = to_numpy(model(inputs))
+    whole = to_numpy(model(inputs, training=True))
     inputs["source"][1:] = 0
     inputs["target"][2] = 0
     with tf.GradientTape() as tape:

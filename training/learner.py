@@ -3,21 +3,25 @@
 import keras
 import tensorflow as tf
 
-from .loss import global_sum
+from .loss import LabelSmoothedCrossEntropy, global_sum
 from .metrics import Perplexity, TokenAccuracy
+from .projection import projected_cross_entropy
 
 
 class Learner(keras.Model):
     """Wraps a `Transformer` for training; the model that is kept afterwards is `transformer`.
 
     `compile` and `fit` are Keras'. What is added: losses are averaged over tokens, not over
-    batches; the tokens seen are counted; perplexity and accuracy, which need another pass over the
-    logits, are computed in `evaluate` alone. Under a `tf.distribute` strategy create it in the
-    strategy's scope.
+    batches; the logits of a training batch are never in memory as a whole; an update can take
+    several batches; the tokens seen are counted; perplexity and accuracy, which need another pass
+    over the logits, are computed in `evaluate` alone. Under a `tf.distribute` strategy create it
+    in the strategy's scope.
 
     Args:
-        transformer: Any model from `{"source": [B, S], "target": [B, T]}` to logits [B, T, V].
+        transformer: A `Transformer`, or a model that has its `hidden_states` and `output_matrix`.
         pad_id: Label of positions that do not count.
+        accumulate: Batches of an update. Above 1, `fit` takes tuples of so many pairs (inputs,
+            labels), each of any shape; the update is that of all their sentences in one batch.
         dtype: Dtype policy; under `"mixed_float16"` `compile` scales the loss.
         name: Name of the model.
 
@@ -26,12 +30,16 @@ class Learner(keras.Model):
 
     Returns:
         The transformer's logits, [B, T, V].
+
+    Raises:
+        TypeError: From `compile`, if the loss is not a `LabelSmoothedCrossEntropy`.
     """
 
-    def __init__(self, transformer, pad_id=0, dtype=None, name="learner"):
+    def __init__(self, transformer, pad_id=0, accumulate=1, dtype=None, name="learner"):
         super().__init__(dtype=dtype, name=name)
         self.transformer = transformer
         self.pad_id = pad_id
+        self.accumulate = accumulate
         # Real target tokens over the whole training. A weight, so that checkpoints carry it.
         self.tokens_seen = self.add_weight(
             shape=(),
@@ -44,6 +52,16 @@ class Learner(keras.Model):
         self.mean_loss = keras.metrics.Mean(name="loss")
         self.perplexity = Perplexity(pad_id)
         self.token_accuracy = TokenAccuracy(pad_id)
+        # Traced once for all batches of an update and all their widths.
+        self._gradients = tf.function(self._loss_and_gradients, reduce_retracing=True)
+
+    def compile(self, optimizer, loss, **options):
+        """As in Keras, for a `LabelSmoothedCrossEntropy`."""
+        if not isinstance(loss, LabelSmoothedCrossEntropy):
+            raise TypeError(
+                f"`loss` must be a LabelSmoothedCrossEntropy. Received: {type(loss).__name__}."
+            )
+        super().compile(optimizer, loss, **options)
 
     @property
     def metrics(self):
@@ -55,32 +73,57 @@ class Learner(keras.Model):
 
     def train_step(self, data):
         """One update. Logs the loss since `mean_loss` was reset and the tokens seen so far."""
-        inputs, labels = data
-        with tf.GradientTape() as tape:
-            logits = self(inputs, training=True)  # [B, T, V]
-            loss = self.compute_loss(x=inputs, y=labels, y_pred=logits)
-            scaled_loss = self.optimizer.scale_loss(loss)  # float16 needs it
-        weights = self.trainable_weights
-        gradients = tape.gradient(scaled_loss, weights)
-        self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
-        tokens = self._track_loss(loss, labels)
+        batches = (data,) if self.accumulate == 1 else data
+        real = tf.add_n([_count(labels, self.pad_id) for _, labels in batches])
+        tokens = global_sum(real)
+        loss, gradients = 0.0, None
+        for inputs, labels in batches:
+            part, of_part = self._gradients(inputs, labels, tokens)
+            loss += part
+            gradients = (
+                of_part if gradients is None else tf.nest.map_structure(tf.add, gradients, of_part)
+            )
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
+        self._track_loss(loss, real, tokens)
         self.tokens_seen.assign_add(tf.cast(tokens, "int64"))
         return {"loss": self.mean_loss.result(), "tokens": self.tokens_seen.value}
+
+    def _loss_and_gradients(self, inputs, labels, tokens):
+        """Returns a batch's summed loss over `tokens`, and its gradients, scaled for float16."""
+        labels = tf.reshape(labels, [-1])  # [B*T]
+        with tf.GradientTape() as tape:
+            hidden = self.transformer.hidden_states(inputs, training=True)  # [B, T, D]
+            hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B*T, D]
+            loss = projected_cross_entropy(
+                hidden,
+                tf.cast(self.transformer.output_matrix, hidden.dtype),
+                labels,
+                tf.math.divide_no_nan(_real(labels, self.pad_id), tokens),
+                self.loss.label_smoothing,
+            )
+            scaled = self.optimizer.scale_loss(loss)
+        return loss, tape.gradient(scaled, self.trainable_weights)
 
     def test_step(self, data):
         """Adds one batch to the loss, the perplexity and the accuracy."""
         inputs, labels = data
         logits = self(inputs, training=False)  # [B, T, V]
-        self._track_loss(self.compute_loss(x=inputs, y=labels, y_pred=logits), labels)
+        real = _count(labels, self.pad_id)
+        loss = self.compute_loss(x=inputs, y=labels, y_pred=logits)
+        self._track_loss(loss, real, global_sum(real))
         self.perplexity.update_state(labels, logits)
         self.token_accuracy.update_state(labels, logits)
         return self.get_metrics_result()
 
-    def _track_loss(self, loss, labels):
-        """Adds a batch to the mean loss per token; returns its tokens, over all replicas."""
-        real = tf.reduce_sum(tf.cast(tf.not_equal(labels, self.pad_id), tf.float32))
-        tokens = global_sum(real)
-        # `loss` is this replica's sum over the global number of tokens.
+    def _track_loss(self, loss, real, tokens):
+        """Adds this replica's sum over the `tokens` of all replicas, `real` of them its own."""
         own_mean = tf.math.divide_no_nan(loss * tokens, real)
         self.mean_loss.update_state(own_mean, sample_weight=real)
-        return tokens
+
+
+def _real(labels, pad_id):
+    return tf.cast(tf.not_equal(labels, pad_id), tf.float32)
+
+
+def _count(labels, pad_id):
+    return tf.reduce_sum(_real(labels, pad_id))

@@ -68,8 +68,9 @@ def test_one_update_is_that_of_plain_keras(tiny_model):
     """What `fit` does to the learner's Transformer it does to a Transformer compiled by itself."""
     inputs, labels = batch(LENGTHS)
     wrapped, plain = tiny_model(), tiny_model()
-    make_learner(wrapped).fit(datasets((inputs, labels)), verbose=0, shuffle=False)
-    plain.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(0.1))
+    sgd = keras.optimizers.SGD  # Adam's first update is the sign of the gradient, even of 1e-9
+    make_learner(wrapped, sgd(0.5)).fit(datasets((inputs, labels)), verbose=0, shuffle=False)
+    plain.compile(sgd(0.5), LabelSmoothedCrossEntropy(0.1))
     plain.fit(datasets((inputs, labels)), verbose=0, shuffle=False)
     for ours, theirs in zip(wrapped.weights, plain.weights, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)
@@ -107,6 +108,33 @@ def test_half_precision_learns(tiny_model, policy):
     last = learner.evaluate(batches.take(1), verbose=0, return_dict=True)["loss"]
     assert last < 0.5 * first
     assert all(weight.dtype == "float32" for weight in learner.trainable_weights)
+
+
+def test_four_batches_of_two_are_one_of_eight(tiny_model):
+    """Accumulation over batches of unequal widths gives the update of all sentences at once."""
+    lengths = [(7, 5), (2, 3), (4, 1), (6, 6), (3, 2), (1, 7), (5, 4), (2, 2)]
+    inputs, labels = batch(lengths, width=8)
+    parts = []
+    for first, width in zip(range(0, 8, 2), (5, 8, 7, 4), strict=True):
+        rows = slice(first, first + 2)
+        part = {"source": inputs["source"][rows], "target": inputs["target"][rows, :width]}
+        parts.append((part, labels[rows, :width]))
+        assert not labels[rows, width:].any()
+    whole, cut = tiny_model(), tiny_model()
+    histories = []
+    for model, data in ((whole, (inputs, labels)), (cut, tuple(parts))):
+        learner = Learner(model, accumulate=1 if model is whole else 4)
+        learner.compile(keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(0.1))
+        histories.append(learner.fit(datasets(data, data), verbose=0, shuffle=False).history)
+    for ours, theirs in zip(cut.weights, whole.weights, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
+    assert histories[1]["tokens"] == histories[0]["tokens"] == [2 * 30]
+    np.testing.assert_allclose(histories[1]["loss"], histories[0]["loss"], rtol=1e-5)
+
+
+def test_another_loss_is_refused(tiny_model):
+    with pytest.raises(TypeError, match="must be a LabelSmoothedCrossEntropy. Received: MeanSq"):
+        Learner(tiny_model()).compile("sgd", keras.losses.MeanSquaredError())
 
 
 def test_a_jitted_update_equals_an_interpreted_one(tiny_model):

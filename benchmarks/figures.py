@@ -1,0 +1,71 @@
+"""Medians and quartiles, and what is made of the figures of several peers."""
+
+import statistics
+
+
+class BenchmarkError(Exception):
+    """A benchmark that cannot be trusted or cannot run; the message is one line."""
+
+
+def spread(values):
+    """Returns the median and the quartiles of a list, and the list itself."""
+    lower, median, upper = (
+        statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    )
+    return {"median": median, "lower": lower, "upper": upper, "all": list(values)}
+
+
+def check_parameters(parameters, tolerance=0.01):
+    """Compares the peers' numbers of parameters with the first one's.
+
+    Args:
+        parameters: Dictionary from a peer to its number of parameters.
+        tolerance: Largest relative difference.
+
+    Raises:
+        BenchmarkError: If a peer is not the same model.
+    """
+    first, *others = parameters
+    for other in others:
+        if abs(parameters[other] / parameters[first] - 1) > tolerance:
+            raise BenchmarkError(
+                f"{other} has {parameters[other]:,} parameters and {first} "
+                f"{parameters[first]:,}: they differ by more than {tolerance:.0%}, so they are "
+                "not the same model. Mend the peer before you compare it."
+            )
+
+
+def check_learning(peer, losses):
+    """Looks at the losses of the first steps on one batch.
+
+    Raises:
+        BenchmarkError: If the last one is not below the first one.
+    """
+    if not losses[-1] < losses[0]:
+        listed = ", ".join(f"{loss:.3f}" for loss in losses)
+        raise BenchmarkError(
+            f"{peer} does not learn: its loss on one repeated batch goes {listed}. Mend the peer, "
+            "or lower its learning rate, before you measure it."
+        )
+
+
+def ratio_to_fastest(speeds, own="ours"):
+    """Compares our own speed with the fastest peer's, repeat by repeat.
+
+    The two figures of a repeat are measured seconds apart, so what disturbs the machine for
+    longer than that disturbs both and cancels out.
+
+    Args:
+        speeds: Dictionary from a peer to its speed in every repeat.
+        own: Which peer is compared with the others.
+
+    Returns:
+        The name of the peer with the highest median, and the `spread` of the ratios; `None` if
+        there is nothing to compare.
+    """
+    others = {peer: values for peer, values in speeds.items() if peer != own}
+    if own not in speeds or not others:
+        return None
+    fastest = max(others, key=lambda peer: statistics.median(others[peer]))
+    pairs = zip(speeds[own], others[fastest], strict=True)
+    return {"fastest_peer": fastest, "ratio": spread([mine / other for mine, other in pairs])}

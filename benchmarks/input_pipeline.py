@@ -1,0 +1,106 @@
+"""How fast batches are made, and how much of them is padding."""
+
+import os
+import pathlib
+import tempfile
+import time
+
+from keras_transformer.tokenizer import Tokenizer
+from keras_transformer.training.data import TokenizedCorpus, parallel_data, sentences
+from keras_transformer.training.schema import CldrData, TextData, VocabularySettings
+from keras_transformer.training.vocabulary import learn_vocabulary
+
+DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
+
+
+def choose(corpus):
+    """Returns the corpus that `"auto"` stands for: Multi30K where its files are, else CLDR's."""
+    if corpus != "auto":
+        return corpus
+    return "multi30k" if _multi30k().is_dir() else "cldr"
+
+
+def settings(corpus, folder):
+    """Returns the `[data]` section of a corpus and the size of its vocabulary.
+
+    Args:
+        corpus: `"multi30k"`, `"cldr"` or `"smoke"`, a few of the latter's phrases.
+        folder: For what is generated.
+
+    Raises:
+        FileNotFoundError: If the files of Multi30K are not there.
+    """
+    if corpus == "multi30k":
+        path = _multi30k()
+        if not path.is_dir():
+            raise FileNotFoundError(
+                f"{path} is missing: KERAS_TRANSFORMER_DATA names the folder of real data; "
+                "`--input cldr` needs none."
+            )
+        files = {
+            f"{split}_{side}": str(path / f"{name}.{language}")
+            for split, name in (("train", "train"), ("validation", "val"))
+            for side, language in (("source", "en"), ("target", "de"))
+        }
+        return TextData(source="text", **files), 10_000
+    if corpus == "cldr":
+        return CldrData(data_dir=folder), 4000
+    return CldrData(data_dir=folder, examples=300), 300
+
+
+def _multi30k():
+    return pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", DATA)) / "multi30k"
+
+
+class InputPipeline:
+    """`TokenizedCorpus.batches` of a corpus, shuffled.
+
+    Args:
+        data: The `[data]` section.
+        vocabulary_size: Number of pieces.
+        batch_tokens: As in `TokenizedCorpus.batches`.
+
+    Attributes:
+        facts: `pairs`; `padding`, the share of all places that hold no token; `tokenize_seconds`,
+            which a training spends once, at its start; `target_tokens`, without padding.
+    """
+
+    def __init__(self, data, vocabulary_size, batch_tokens):
+        pairs = parallel_data(data).pairs("train")
+        vocabulary = VocabularySettings(size=vocabulary_size)
+        tokenizer = Tokenizer(learn_vocabulary(sentences(pairs), vocabulary))
+        begin = time.perf_counter()
+        self._corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, data.max_length)
+        self._batch_tokens = batch_tokens
+        self._epoch = 0
+        self.facts = {
+            "pairs": self._corpus.size,
+            "target_tokens": self._corpus.target_tokens,
+            "padding": self._corpus.padding(batch_tokens),
+            "tokenize_seconds": time.perf_counter() - begin,
+        }
+
+    def run(self, steps):
+        """Makes all batches of `steps` epochs; returns the `places` for target tokens in them.
+
+        Whole epochs, each from a fresh iterator: what was fetched ahead while nobody measured does
+        not count as made for nothing.
+        """
+        places = 0
+        for _ in range(steps):
+            batches = self._corpus.batches(
+                self._batch_tokens, shuffle=True, seed=1, epoch=self._epoch
+            )
+            self._epoch += 1
+            for _, labels in batches:
+                places += labels.shape[0] * labels.shape[1]
+        return {"places": places}
+
+
+def make(order):
+    """Generates or reads the corpus and learns its vocabulary."""
+    corpus = choose(order["corpus"])
+    with tempfile.TemporaryDirectory() as folder:  # the corpus is in memory afterwards
+        pipeline = InputPipeline(*settings(corpus, folder), order["batch_tokens"])
+    pipeline.facts["corpus"] = corpus
+    return pipeline

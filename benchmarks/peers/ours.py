@@ -1,0 +1,34 @@
+"""keras_transformer: its `Transformer`, `Learner` and `LabelSmoothedCrossEntropy`."""
+
+import keras
+from keras_training import KerasTraining, adam
+from task import BOS_ID, EOS_ID, PAD_ID, Task
+
+from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.training.learner import Learner
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+
+
+def make(order):
+    """Builds and compiles it.
+
+    Attention dropout and attention biases, which the paper does not have and our defaults leave
+    out, are switched on: the peers' layers have both.
+    """
+    task = Task(**order["task"])
+    keras.utils.set_random_seed(1)
+    config = TransformerConfig(
+        vocab_size=task.vocab_size, num_layers=task.num_layers, d_model=task.d_model,
+        d_ff=task.d_ff, num_heads=task.num_heads, dropout=task.dropout,
+        attention_dropout=task.dropout, attention_bias=True, max_length=task.length,
+        pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID,
+    )  # fmt: skip
+    policy = order["precision"]
+    learner = Learner(Transformer(config, dtype=policy), PAD_ID, dtype=policy)
+    learner.compile(
+        adam(task),
+        LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID),
+        jit_compile=task.jit_compile,
+    )
+    learner.optimizer.build(learner.trainable_variables)
+    return KerasTraining(learner, task)

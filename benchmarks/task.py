@@ -1,0 +1,121 @@
+"""What every peer of a benchmark has to train: one model, one batch, and what a step costs."""
+
+import dataclasses
+
+PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One encoder-decoder Transformer, post-norm, with one matrix for both embeddings and logits.
+
+    Every peer drops out embeddings, attention weights and the output of each sublayer, has biases
+    in its attentions, masks the padding of the source and the future of the target, and averages
+    the smoothed cross-entropy over the real labels. Padding behind a target needs no mask.
+
+    Args:
+        size: Name of the size.
+        vocab_size, d_model, num_layers, num_heads, d_ff: As in the paper; `num_layers` blocks in
+            the encoder and as many in the decoder.
+        rows: Sentences in a batch.
+        length: Tokens to which every source and target is padded.
+        dropout, label_smoothing: Rates.
+        learning_rate: Adam's, constant.
+        jit_compile: Whether Keras compiles its models with XLA.
+        closed_form_loss: Whether the Keras peers smooth labels in closed form instead of with
+            Keras' one-hot targets.
+    """
+
+    size: str
+    vocab_size: int
+    d_model: int
+    num_layers: int
+    num_heads: int
+    d_ff: int
+    rows: int = 64
+    length: int = 32
+    dropout: float = 0.1
+    label_smoothing: float = 0.1
+    learning_rate: float = 3e-4
+    jit_compile: bool = False
+    closed_form_loss: bool = False
+
+    @property
+    def places(self):
+        """Places for target tokens in a batch, padding included: every peer computes them all."""
+        return self.rows * self.length
+
+    @property
+    def training_flops(self):
+        """Floating-point operations in the matrix products of one training step, per target token.
+
+        Forward, counting a multiplication and an addition as two, per token:
+
+            encoder block    4 D^2           projections of the self-attention
+                           + 2 S D           its scores and weighted values
+                           + 2 D F           feed-forward
+            decoder block    4 D^2 + 2 T D   self-attention
+                           + 4 D^2 + 2 S D   cross-attention
+                           + 2 D F           feed-forward
+            logits           D V
+
+        multiplications each, with S = T = `length`, so that there is a source token for every
+        target token. The backward pass has two products, for the weights and for the inputs, where
+        the forward pass has one: three times the forward cost in all. Look-ups, softmax, layer
+        normalisation and the optimizer are not counted.
+        """
+        d_model, length = self.d_model, self.length
+        attention = 4 * d_model**2 + 2 * length * d_model
+        feed_forward = 2 * d_model * self.d_ff
+        block_pair = 3 * attention + 2 * feed_forward
+        forward = self.num_layers * block_pair + d_model * self.vocab_size
+        return 3 * 2 * forward
+
+    def batch(self):
+        """Returns `source`, `target` and `labels`, each int32 `[rows, length]`, always the same.
+
+        Every sentence fills at least three quarters of its row. `target` is `labels` one to the
+        right behind the id that begins sentences.
+        """
+        import numpy as np  # here, so that whoever only starts workers stays small
+
+        random = np.random.default_rng(1)
+
+        def sentences():
+            ids = random.integers(4, self.vocab_size, (self.rows, self.length), "int32")
+            lengths = random.integers(self.length - self.length // 4, self.length + 1, self.rows)
+            place = np.arange(self.length)
+            ids[place[None, :] >= lengths[:, None]] = PAD_ID
+            ids[np.arange(self.rows), lengths - 1] = EOS_ID
+            return ids
+
+        source, labels = sentences(), sentences()
+        words = np.where(labels == EOS_ID, PAD_ID, labels)
+        target = np.concatenate([np.full((self.rows, 1), BOS_ID, "int32"), words[:, :-1]], axis=1)
+        return source, target, labels
+
+
+SIZES = {
+    "tiny": Task("tiny", vocab_size=10_000, d_model=128, num_layers=4, num_heads=4, d_ff=256),
+    "base": Task(
+        "base",
+        vocab_size=32_000,
+        d_model=512,
+        num_layers=6,
+        num_heads=8,
+        d_ff=2048,
+        learning_rate=1e-4,  # post-norm without warm-up, which must learn from its first steps
+    ),
+    # For the tests: as small as a model can be and still learn.
+    "smoke": Task(
+        "smoke",
+        vocab_size=1000,
+        d_model=16,
+        num_layers=1,
+        num_heads=2,
+        d_ff=32,
+        rows=4,
+        length=8,
+        learning_rate=3e-3,
+    ),
+}

@@ -1,0 +1,298 @@
+"""Target tokens per second of a training step: keras_transformer beside three other libraries.
+
+    python benchmarks/training.py --size both --cores 1 --json figures.json
+
+All peers train the same model on the same batch; `task.py` says which, and `peers/` how each is
+made. Each has a process of its own, and the repeats go round: every peer runs a few steps, then
+every peer again, in turns of who begins. A precision is compared as a whole before the next one,
+because eight base models at once would need some 30 GB; four need about 15.
+
+Tokens are places for target tokens, padding included (64 x 32 in a step). The limit is what the
+processor could do if the step were nothing but its matrix products, at the speed of one large
+product measured in the same turns.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import importlib.metadata
+import importlib.util
+import json
+import pathlib
+import platform
+
+import click
+import rich.console
+import rich.table
+from figures import BenchmarkError, check_learning, check_parameters, ratio_to_fastest, spread
+from task import SIZES
+from workers import Worker, processors, task_order
+
+PRECISIONS = ("float32", "mixed_bfloat16")
+WARM_UP = 4  # single steps: the first one traces, and the losses show whether a peer learns
+PRODUCTS = 10  # matrix products in a repeat: the limit
+MEBI = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """Where an implementation is, which package it needs, and how to get it."""
+
+    module: str
+    package: str
+    install: str
+
+
+PEERS = {
+    "ours": Peer("peers.ours", "keras_transformer", "pip install -e ."),
+    "kerashub": Peer("peers.kerashub", "keras_hub", "pip install keras-hub"),
+    "tutorial": Peer("peers.tutorial", "keras", "pip install keras"),
+    "torch": Peer("peers.pytorch", "torch", "pip install torch"),
+}
+
+
+def names(valid):
+    """A click callback that splits an option at its commas and checks every part."""
+
+    def split(context, parameter, value):
+        chosen = [name.strip() for name in value.split(",")]
+        unknown = [name for name in chosen if name not in valid]
+        if unknown:
+            raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(valid)}.")
+        return list(dict.fromkeys(chosen))
+
+    return split
+
+
+# fmt: off
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--size", type=click.Choice([*SIZES, "both"]), default="tiny", show_default=True)
+@click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
+              help="Processors that every peer is pinned to, and its threads.")
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--steps", type=click.IntRange(1), default=5, show_default=True,
+              help="Training steps in a repeat.")
+@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
+@click.option("--precisions", callback=names(PRECISIONS), default=",".join(PRECISIONS),
+              show_default=True)
+@click.option("--jit", is_flag=True, help="Compile the Keras models, ours too, with XLA.")
+@click.option("--closed-form", is_flag=True,
+              help="Smooth labels in closed form for the Keras peers, too.")
+@click.option("--input", "corpus", type=click.Choice(["auto", "cldr", "multi30k", "smoke"]),
+              is_flag=False, flag_value="auto",
+              help="Measure the input pipeline, too; without a name on Multi30K or else CLDR.")
+@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
+              help="File for all figures.")
+# fmt: on
+def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpus, output):
+    """Compare training steps."""
+    try:
+        installed, skipped = look_for(peers)
+        report = {
+            "machine": describe_machine(cores),
+            "settings": {
+                "cores": cores, "repeats": repeats, "steps": steps, "jit_compile": jit,
+                "closed_form_loss": closed_form, "versions": versions(),
+            },
+            "skipped": skipped, "training": [], "ratios": [], "limits": [], "input": None,
+        }  # fmt: skip
+        for name in ("tiny", "base") if size == "both" else (size,):
+            task = dataclasses.replace(SIZES[name], jit_compile=jit, closed_form_loss=closed_form)
+            for precision in precisions:
+                compare(report, task, precision, installed, cores, repeats, steps)
+        if corpus:
+            measure_input(report, corpus, cores, repeats)
+    except BenchmarkError as error:
+        raise click.ClickException(str(error)) from error
+    if output:
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    show(report)
+
+
+def look_for(peers):
+    """Returns the peers whose package is there, and a list of lines about the others."""
+    installed, skipped = [], []
+    for name in peers:
+        if importlib.util.find_spec(PEERS[name].package) is None:
+            skipped.append(
+                f"{name} is left out: {PEERS[name].package} is missing, "
+                f"`{PEERS[name].install}` installs it."
+            )
+        else:
+            installed.append(name)
+    for line in skipped:
+        print(line)
+    return installed, skipped
+
+
+def compare(report, task, precision, peers, cores, repeats, steps):
+    """Measures all peers at one size and precision, and adds the figures to the report."""
+    order = task_order(task, precision, cores)
+    with contextlib.ExitStack() as stack:
+
+        def start(name, module):
+            print(f"{task.size}, {precision}: starting {name}", flush=True)
+            return stack.enter_context(Worker(name, module, order, cores))
+
+        limit = start("limit", "limit")
+        limit.run(PRODUCTS)
+        workers, losses = {}, {}
+        for name in peers:
+            workers[name] = start(name, PEERS[name].module)
+            losses[name] = [workers[name].run(1)["loss"] for _ in range(WARM_UP)]
+            check_learning(name, losses[name])
+        check_parameters({name: worker.facts["parameters"] for name, worker in workers.items()})
+        runs, limits = interleave(workers, limit, repeats, steps)
+    flops = spread([PRODUCTS * limit.facts["flops"] / run["seconds"] for run in limits])
+    report["limits"].append(
+        {
+            "size": task.size, "precision": precision, "flops_per_second": flops,
+            "training_flops_per_token": task.training_flops,
+            "tokens_per_second": flops["median"] / task.training_flops,
+        }
+    )  # fmt: skip
+    speeds = {
+        name: [steps * task.places / run["seconds"] for run in runs[name]] for name in workers
+    }
+    for name, worker in workers.items():
+        peak = runs[name][-1]["peak_bytes"]
+        speed = spread(speeds[name])
+        report["training"].append(
+            {
+                "size": task.size, "precision": precision, "peer": name,
+                "parameters": worker.facts["parameters"],
+                "tokens_per_second": speed,
+                "share_of_limit": speed["median"] * task.training_flops / flops["median"],
+                "peak_bytes": peak,
+                # What the libraries take by themselves is no matter of the batch.
+                "bytes_per_token": (peak - worker.facts["start_bytes"]) / task.places,
+                "losses": [*losses[name], *(run["loss"] for run in runs[name])],
+            }
+        )  # fmt: skip
+    ratio = ratio_to_fastest(speeds)
+    if ratio:
+        report["ratios"].append({"size": task.size, "precision": precision, **ratio})
+
+
+def interleave(workers, limit, repeats, steps):
+    """Runs everything `repeats` times in turn; each repeat begins with another peer.
+
+    Returns:
+        The answers of each peer, by name, and those of the limit.
+    """
+    runs, limits = collections.defaultdict(list), []
+    ring = collections.deque(workers)
+    for repeat in range(repeats):
+        print(f"  repeat {repeat + 1} of {repeats}", flush=True)
+        limits.append(limit.run(PRODUCTS))
+        for name in ring:
+            runs[name].append(workers[name].run(steps))
+        ring.rotate(-1)
+    return runs, limits
+
+
+def measure_input(report, corpus, cores, repeats):
+    """Measures the input pipeline alone, and compares it with each training step of ours."""
+    print(f"input: starting {corpus}", flush=True)
+    order = {"corpus": corpus, "batch_tokens": SIZES["tiny"].places}
+    with Worker("input", "input_pipeline", order, cores) as worker:
+        worker.run(1)
+        runs = [worker.run(1) for _ in range(repeats)]
+    speed = spread([run["places"] / run["seconds"] for run in runs])
+    report["input"] = {
+        **{name: worker.facts[name] for name in
+           ("corpus", "pairs", "target_tokens", "padding", "tokenize_seconds")},
+        "tokens_per_second": speed,
+        "share_of_training_step": [
+            {
+                "size": row["size"], "precision": row["precision"],
+                "share": row["tokens_per_second"]["median"] / speed["median"],
+            }
+            for row in report["training"] if row["peer"] == "ours"
+        ],
+    }  # fmt: skip
+
+
+def describe_machine(cores):
+    """Returns what the figures depend on."""
+    return {
+        "processor": processor_name(),
+        "pinned_to": processors(cores),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def processor_name():
+    """Returns the model name that Linux gives, or what Python knows."""
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return found[0] if found else platform.processor()
+
+
+def versions():
+    """Returns the versions of the libraries that are there."""
+    found = {}
+    for package in ("tensorflow", "keras", "keras-hub", "torch"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def show(report):
+    """Prints the report as tables."""
+    console = rich.console.Console()
+    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
+    table = rich.table.Table("size", "precision", "peer")
+    for title in ("tokens/s", "quartiles", "of limit", "peak MiB", "KiB/token", "memory", "params"):
+        table.add_column(title, justify="right")
+    own = {
+        (row["size"], row["precision"]): row["bytes_per_token"]
+        for row in report["training"] if row["peer"] == "ours"
+    }  # fmt: skip
+    for row in report["training"]:
+        speed, mine = row["tokens_per_second"], own.get((row["size"], row["precision"]))
+        table.add_row(
+            row["size"], row["precision"], row["peer"], f"{speed['median']:,.0f}",
+            f"{speed['lower']:,.0f} to {speed['upper']:,.0f}", f"{row['share_of_limit']:.0%}",
+            f"{row['peak_bytes'] / MEBI:,.0f}", f"{row['bytes_per_token'] / 1024:,.0f}",
+            f"{row['bytes_per_token'] / mine:.2f}" if mine else "", f"{row['parameters']:,}",
+        )  # fmt: skip
+    console.print(table)
+    print("KiB/token: peak memory beyond that of the loaded libraries; memory: relative to ours.")
+    for each in report["limits"]:
+        print(
+            f"limit, {each['size']}, {each['precision']}: "
+            f"{each['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s at "
+            f"{each['training_flops_per_token'] / 1e6:,.1f} MFLOP/token are "
+            f"{each['tokens_per_second']:,.0f} tokens/s"
+        )
+    for each in report["ratios"]:
+        ratio = each["ratio"]
+        print(
+            f"ours / {each['fastest_peer']}, the fastest peer, {each['size']}, "
+            f"{each['precision']}: {ratio['median']:.2f} "
+            f"({ratio['lower']:.2f} to {ratio['upper']:.2f})"
+        )
+    if report["input"]:
+        show_input(report["input"])
+
+
+def show_input(figures):
+    """Prints what was measured of the input pipeline."""
+    speed = figures["tokens_per_second"]
+    print(
+        f"input, {figures['corpus']}: {speed['median']:,.0f} tokens/s "
+        f"({speed['lower']:,.0f} to {speed['upper']:,.0f}), {figures['padding']:.1%} padding, "
+        f"{figures['pairs']:,} pairs tokenised in {figures['tokenize_seconds']:.1f} s"
+    )
+    for each in figures["share_of_training_step"]:
+        print(
+            f"  {each['share']:.2%} of the time of a training step, "
+            f"{each['size']}, {each['precision']}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The loss without logits equals the loss of the logits, to the last chunk."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.training import projection
+from keras_transformer.training.projection import projected_cross_entropy
+
+N, D, V = 23, 5, 13
+
+
+def reference(hidden, table, labels, weights, smoothing):
+    """The smoothed cross-entropy and its gradients, one position at a time, in float64."""
+    loss, by_hidden, by_table = 0.0, np.zeros_like(hidden), np.zeros_like(table)
+    for n in range(len(hidden)):
+        z = np.array([hidden[n] @ row for row in table])
+        p = np.exp(z - z.max())
+        p /= p.sum()
+        target = np.full(len(table), smoothing / len(table))
+        target[labels[n]] += 1 - smoothing
+        loss -= weights[n] * (target @ np.log(p))
+        by_z = weights[n] * (p - target)
+        for v in range(len(table)):
+            by_hidden[n] += by_z[v] * table[v]
+            by_table[v] += by_z[v] * hidden[n]
+    return loss, by_hidden, by_table
+
+
+def example(scale=1.0, seed=0):
+    random = np.random.default_rng(seed)
+    weights = random.uniform(0, 1, N) * (random.uniform(0, 1, N) > 0.3)
+    return (
+        scale * random.normal(size=(N, D)),
+        random.normal(size=(V, D)),
+        random.integers(0, V, N),
+        weights,
+    )
+
+
+def measure(hidden, table, labels, weights, smoothing, dtype="float32", **options):
+    hidden, table = tf.constant(hidden, dtype), tf.constant(table, dtype)
+
+    def loss_and_gradients(hidden, table):
+        with tf.GradientTape() as tape:
+            tape.watch([hidden, table])
+            loss = projected_cross_entropy(
+                hidden, table, tf.constant(labels), tf.constant(weights, "float32"), smoothing
+            )
+            tripled = 3 * loss
+        return loss, *tape.gradient(tripled, [hidden, table])
+
+    return tf.function(loss_and_gradients, **options)(hidden, table)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("rows", [1, 4, 6, 22, 23, 100])  # of a chunk; 23 is all
+def test_loss_and_gradients_are_those_of_the_formula(monkeypatch, rows, smoothing):
+    monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
+    loss, by_hidden, by_table = measure(*example(), smoothing)
+    expected, expected_by_hidden, expected_by_table = reference(*example(), smoothing)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    np.testing.assert_allclose(by_hidden, 3 * expected_by_hidden, atol=1e-5)
+    np.testing.assert_allclose(by_table, 3 * expected_by_table, atol=1e-5)
+
+
+def test_xla_and_an_unknown_number_of_positions(monkeypatch):
+    monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
+    expected = reference(*example(), 0.1)
+    signature = [tf.TensorSpec([None, D]), tf.TensorSpec([V, D])]
+    for options in ({"jit_compile": True}, {"input_signature": signature}):
+        loss, by_hidden, by_table = measure(*example(), 0.1, **options)
+        np.testing.assert_allclose(loss, expected[0], rtol=1e-6)
+        np.testing.assert_allclose(by_hidden, 3 * expected[1], atol=1e-5)
+        np.testing.assert_allclose(by_table, 3 * expected[2], atol=1e-5)
+
+
+def test_large_logits_overflow_nothing():
+    """Logits of some hundreds, where most probabilities are zero in float32."""
+    loss, by_hidden, by_table = measure(*example(scale=200), 0.1)
+    assert np.isfinite(loss)
+    hidden, table, labels, weights = example(scale=200)
+    z = hidden @ table.T
+    normalizer = z.max(1) + np.log(np.exp(z - z.max(1, keepdims=True)).sum(1))
+    target = 0.9 * z[np.arange(N), labels] + 0.1 * z.mean(1)
+    np.testing.assert_allclose(loss, weights @ (normalizer - target), rtol=1e-5)
+    assert np.isfinite(by_hidden).all() and np.isfinite(by_table).all()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.03), ("float16", 0.004)])
+def test_half_precision_is_as_near_as_its_rounding(dtype, tolerance):
+    loss, by_hidden, by_table = measure(*example(), 0.1, dtype)
+    expected = reference(*example(), 0.1)
+    assert loss.dtype == "float32" and by_hidden.dtype == by_table.dtype == dtype
+    np.testing.assert_allclose(loss, expected[0], rtol=tolerance)
+    np.testing.assert_allclose(tf.cast(by_hidden, "float32"), 3 * expected[1], atol=6 * tolerance)
+    np.testing.assert_allclose(tf.cast(by_table, "float32"), 3 * expected[2], atol=6 * tolerance)
+
+
+def test_no_tensor_holds_all_logits(monkeypatch):
+    """Whatever the graph makes, forward and backward, is smaller than [N, V]."""
+    monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
+    hidden, table, labels, weights = example()
+
+    @tf.function
+    def gradients(hidden, table):
+        with tf.GradientTape() as tape:
+            tape.watch([hidden, table])
+            loss = projected_cross_entropy(
+                hidden, table, tf.constant(labels), tf.constant(weights, "float32"), 0.1
+            )
+        return tape.gradient(loss, [hidden, table])
+
+    graph = gradients.get_concrete_function(
+        tf.TensorSpec([N, D]), tf.TensorSpec([V, D])
+    ).graph.as_graph_def(add_shapes=True)
+    functions = [function.node_def for function in graph.library.function]
+    shapes = [
+        [dimension.size for dimension in shape.dim]
+        for node in itertools.chain(graph.node, *functions)
+        for shape in node.attr["_output_shapes"].list.shape
+    ]
+    assert [6, V] in shapes  # the chunk's; so the search finds what it looks for
+    assert max(np.prod(shape) for shape in shapes if shape and min(shape) > 0) < N * V
