@@ -31,7 +31,7 @@ _MODULES = {
     "encoder": ("Encoder", "EncoderBlock"),
     "decoder": ("Decoder", "DecoderBlock"),
     "model": ("Transformer",),
-    "decoding": ("greedy_decode",),
+    "decoding": ("beam_decode", "greedy_decode"),
     "tokenizer": ("Tokenizer",),
     "translator": ("Translator",),
     "run": ("Run",),

@@ -64,6 +64,20 @@ def train(config, run, overrides):
     train_run(load_settings(config, overrides), run)
 
 
+BEAM = click.option(
+    "--beam",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Search with N hypotheses at a time; the paper's N is 4. Default: greedy search.",
+)
+LENGTH_PENALTY = click.option(
+    "--length-penalty",
+    type=click.FloatRange(0),
+    metavar="A",
+    help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
+)
+
+
 @cli.command()
 @click.argument("run", type=FOLDER)
 @click.option("--last", default=5, show_default=True, type=click.IntRange(1), metavar="N")
@@ -83,7 +97,9 @@ def average(run, last, output):
 @click.option("--source", type=EXISTING_FILE, help="Sentences to translate, one per line.")
 @click.option("--reference", type=EXISTING_FILE, help="Their translations, line by line.")
 @click.option("--split", default="test", show_default=True, help="Of the run's own data.")
-def evaluate(run, source, reference, split):
+@BEAM
+@LENGTH_PENALTY
+def evaluate(run, source, reference, split, beam, length_penalty):
     """Translate and compare: sacreBLEU and chrF with signatures, as JSON on stdout.
 
     Without files, a split of the data that RUN was trained on; the figures of the test split are
@@ -93,24 +109,37 @@ def evaluate(run, source, reference, split):
 
     if bool(source) != bool(reference):
         raise click.UsageError("--source and --reference go together.")
-    results = evaluate_files(run, source, reference) if source else evaluate_split(run, split)
+    search = _search(beam, length_penalty)
+    if source:
+        results = evaluate_files(run, source, reference, **search)
+    else:
+        results = evaluate_split(run, split, **search)
     click.echo(json.dumps(results, indent=2, ensure_ascii=False))
 
 
 @cli.command()
 @click.argument("model", type=FOLDER)
 @click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
-def translate(model, batch_size):
+@BEAM
+@LENGTH_PENALTY
+def translate(model, batch_size, beam, length_penalty):
     """Translate stdin to stdout: one line out per line in, in order.
 
     MODEL is a run, a SavedModel or a .tflite file.
     """
     from keras_transformer.streaming import translate_stream
+    from keras_transformer.translator import BeamTranslator, Translator
 
+    search = _search(beam, length_penalty)
+    translator = _open_model(model)
+    if search:
+        if not isinstance(translator, Translator):
+            raise click.UsageError(f"--beam needs a run; the search of {model} is part of it.")
+        translator = BeamTranslator(translator, **search)
     source = sys.stdin.buffer
     window = 1 if source.isatty() else 2048
     translate_stream(
-        _open_model(model),
+        translator,
         source,
         sys.stdout.buffer,
         lambda line: click.echo(f"Warning: {line}", err=True),
@@ -199,6 +228,14 @@ def litert(run, file, quantize, min_agreement, sentences):
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     Run(run).update_metrics(**figures)
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+
+
+def _search(beam, length_penalty):
+    """The options of a search with a beam; none for greedy search."""
+    if beam is None and length_penalty is not None:
+        raise click.UsageError("--length-penalty needs --beam.")
+    options = {"beam_size": beam, "length_penalty": length_penalty}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _sentences(run, file, count=200):

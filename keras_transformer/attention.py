@@ -195,26 +195,34 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         output, weights = self.attend(self.project_query(x), key, value, allowed, training)
         return (output, weights) if return_weights else output
 
-    def step(self, x, cache, index):
+    def step(self, x, cache, index, allowed=None):
         """Attends from one position to itself and the positions before it.
 
         Args:
-            x: The position, `[B, 1, D]`.
-            cache: Key and value heads of `L` positions, each `[B, H, L, K]`.
+            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; greedy search
+                has one.
+            cache: Key and value heads of `L` positions, each `[B, H, L, N * K]`.
             index: Number of the position, counting from 0; scalar integer below `L`.
+            allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
+                hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1.
 
         Returns:
-            The output `[B, 1, D]` and the cache with this position written at `index`.
+            The output `[B, N, D]` and the cache with this position written at `index`.
         """
-        positions = ops.arange(cache[0].shape[2], dtype="int32")  # [L]
+        heads, length, width = self.num_heads, cache[0].shape[2], x.shape[1]
+        positions = ops.arange(length, dtype="int32")  # [L]
         here = ops.reshape(ops.equal(positions, index), (1, 1, -1, 1))  # [1, 1, L, 1]
         # A select, not a slice update: TensorFlow's core has no kernel for the latter on the CPU.
         cache = tuple(
-            ops.where(here, new, old)
+            ops.where(here, ops.reshape(new, (-1, heads, 1, old.shape[3])), old)
             for new, old in zip(self.project_memory(x), cache, strict=True)
-        )
-        past = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
-        output, _ = self.attend(self.project_query(x), *cache, past, training=False)
+        )  # [B, H, L, N * K] twice
+        key, value = (
+            ops.reshape(each, (-1, heads, length * width, each.shape[3] // width)) for each in cache
+        )  # [B, H, L * N, K] twice
+        if allowed is None:
+            allowed = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
+        output, _ = self.attend(self.project_query(x), key, value, allowed, training=False)
         return output, cache
 
     def get_config(self):  # noqa: D102

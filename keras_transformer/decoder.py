@@ -85,23 +85,25 @@ class DecoderBlock(Block):
         x = self._sublayers(x, attend, attend_to_memory, training)
         return (x, weights) if return_weights else x
 
-    def step(self, x, cache, index, memory_heads, memory_allowed=None):
+    def step(self, x, cache, index, memory_heads, memory_allowed=None, allowed=None):
         """The block at one position, with what earlier positions left in the cache.
 
         Args:
-            x: The position, `[B, 1, D]`.
-            cache: Key and value heads of the self-attention, each `[B, H, L, K]`.
+            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
+            cache: Key and value heads of the self-attention, each `[B, H, L, N * K]`.
             index: Number of the position, counting from 0; scalar integer below `L`.
-            memory_heads: Key and value heads of the memory, each `[B, H, S, K]`.
+            memory_heads: Key and value heads of the memory, each `[B, H, S, K]`: hypotheses share
+                the memory of their sentence.
             memory_allowed: Boolean `[B, 1, S]`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
 
         Returns:
-            `[B, 1, D]` and the cache with this position in it.
+            `[B, N, D]` and the cache with this position in it.
         """
         caches = []
 
         def attend(x):
-            x, new = self.self_attention.step(x, cache, index)
+            x, new = self.self_attention.step(x, cache, index, allowed)
             caches.append(new)
             return x
 
@@ -169,17 +171,22 @@ class Decoder(Stack):
         x = self._end(x)
         return (x, weights) if return_weights else x
 
-    def empty_cache(self, memory_heads, length):
+    def empty_cache(self, memory_heads, length, width=1):
         """Returns a cache for `length` positions: key and value heads of every block, zeros.
 
         Args:
             memory_heads: What `project_memory` returned; gives batch, heads and head sizes.
             length: Number of positions L, a Python integer.
+            width: Number of hypotheses of a sentence N, a Python integer.
+
+        Returns:
+            For every block two tensors `[B, H, L, N * K]`.
         """
         return tuple(
             tuple(
                 ops.zeros(
-                    (ops.shape(heads)[0], heads.shape[1], length, heads.shape[3]), heads.dtype
+                    (ops.shape(heads)[0], heads.shape[1], length, width * heads.shape[3]),
+                    heads.dtype,
                 )
                 for heads in of_block
             )
@@ -190,21 +197,22 @@ class Decoder(Stack):
         """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
         return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
 
-    def step(self, x, cache, index, memory_heads, memory_allowed=None):
+    def step(self, x, cache, index, memory_heads, memory_allowed=None, allowed=None):
         """The stack at one position.
 
         Args:
-            x: The position, embedded, `[B, 1, D]`.
+            x: The position in each of the N hypotheses of a sentence, embedded, `[B, N, D]`.
             cache: What `empty_cache` or the previous step returned.
             index: Number of the position, counting from 0; scalar integer.
             memory_heads: What `project_memory` returned.
             memory_allowed: Boolean `[B, 1, S]`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
 
         Returns:
-            `[B, 1, D]` and the cache with this position in it.
+            `[B, N, D]` and the cache with this position in it.
         """
         caches = []
         for block, of_block, heads in zip(self.blocks, cache, memory_heads, strict=True):
-            x, of_block = block.step(x, of_block, index, heads, memory_allowed)
+            x, of_block = block.step(x, of_block, index, heads, memory_allowed, allowed)
             caches.append(of_block)
         return self._end(x), tuple(caches)

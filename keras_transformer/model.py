@@ -87,28 +87,41 @@ class Transformer(keras.Model):
         x = self.source_embedding(source, training=False)
         return self.encoder(x, allowed, training=False), allowed
 
-    def start(self, memory, length):
-        """Returns an empty cache of `length` positions, and the memory's key and value heads."""
-        memory_heads = self.decoder.project_memory(memory)
-        return self.decoder.empty_cache(memory_heads, length), memory_heads
+    def start(self, memory, length, width=1):
+        """Returns an empty cache, and the memory's key and value heads.
 
-    def step(self, tokens, cache, index, memory_heads, memory_allowed):
+        Args:
+            memory: From `encode`.
+            length: Positions of the cache L, a Python integer.
+            width: Hypotheses of each sentence N, a Python integer.
+        """
+        memory_heads = self.decoder.project_memory(memory)
+        return self.decoder.empty_cache(memory_heads, length, width), memory_heads
+
+    def step(self, tokens, cache, index, memory_heads, memory_allowed, allowed=None):
         """Runs the decoder at one position, without dropout.
 
         Args:
-            tokens: The token at this position, `[B]`, integer; `bos_id` at position 0.
+            tokens: The token at this position, `[B]`, or in each of N hypotheses, `[B, N]`;
+                integer; `bos_id` at position 0.
             cache: From `start` or the previous step.
             index: Number of the position, counting from 0; scalar integer.
             memory_heads: From `start`.
             memory_allowed: From `encode`.
+            allowed: Boolean `[B, N, L * N]`, for hypotheses: which may attend to position `l` of
+                hypothesis `m`, found at `l * N + m`.
 
         Returns:
-            Logits `[B, V]` of the next token, and the cache with this position in it.
+            Logits of the next token, `[B, V]` or `[B, N, V]`, and the cache with this position in
+            it.
         """
-        tokens = ops.expand_dims(tokens, axis=1)  # [B, T=1]
-        x = self.target_embedding(tokens, start=index, training=False)  # [B, 1, D]
-        x, cache = self.decoder.step(x, cache, index, memory_heads, memory_allowed)
-        return ops.squeeze(_project(self.output_layer, self.logits, x), axis=1), cache
+        width = tokens.shape[1] if len(tokens.shape) == 2 else 1
+        x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
+        x = self.target_embedding(x, start=index, training=False)  # [B * N, 1, D]
+        x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
+        x, cache = self.decoder.step(x, cache, index, memory_heads, memory_allowed, allowed)
+        logits = _project(self.output_layer, self.logits, x)  # [B, N, V]
+        return (logits if len(tokens.shape) == 2 else ops.squeeze(logits, axis=1)), cache
 
     def attention_weights(self, inputs):
         """Returns the attention weights of every layer and head, without dropout.

@@ -292,3 +292,48 @@ def greedy(logits_of, source, max_length, bos_id, eos_id, pad_id):
     for b in range(batch):
         tokens[b, : len(said[b]) - 1] = said[b][1:]
     return tokens, scores
+
+
+def log_probabilities(logits):
+    """Float64 log-softmax over the last axis."""
+    logits = np.asarray(logits, "float64")
+    logits = logits - logits.max(-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def normalized(total, length, normalization, length_penalty):
+    """Score of a hypothesis of `length` tokens whose log-probabilities have the sum `total`."""
+    if normalization == "gnmt":  # Wu et al. (2016), Eq. 14
+        return total / ((5 + length) ** length_penalty / (5 + 1) ** length_penalty)
+    return total / length if normalization == "average" else total
+
+
+def beam(logits_of, source, beam_size, score, min_length, max_length, bos_id, eos_id, pad_id):
+    """Beam search for one sentence, without a cache and without stopping early.
+
+    `logits_of(source, target)` gives [B, T, V]; `score(total, length)` normalises. Returns all
+    hypotheses as pairs of score and tokens: the ended ones first, the best of each kind first.
+    """
+    running, ended = [(0.0, [bos_id])], []
+    for length in range(1, max_length + 1):
+        prefixes = np.array([said for _, said in running], "int32")
+        sources = np.repeat(source[None], len(running), axis=0)
+        rows = log_probabilities(logits_of(sources, prefixes))[:, -1]
+        forbidden = {bos_id, pad_id} - {eos_id} | ({eos_id} if length < min_length else set())
+        candidates = [
+            (total + row[token], [*said, token])
+            for (total, said), row in zip(running, rows, strict=True)
+            for token in range(len(row))
+            if token not in forbidden
+        ]
+        candidates.sort(reverse=True)
+        ended += [
+            (score(total, length), said[1:])
+            for total, said in candidates[:beam_size]
+            if said[-1] == eos_id
+        ]
+        running = [each for each in candidates if each[1][-1] != eos_id][:beam_size]
+        if len(ended) >= beam_size:
+            return sorted(ended, reverse=True)
+    cut = [(score(total, max_length), said[1:]) for total, said in running]
+    return sorted(ended, reverse=True) + sorted(cut, reverse=True)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 
 import keras_transformer
@@ -73,6 +74,44 @@ def test_source_and_reference_go_together(tmp_path):
     assert "--source and --reference" in error_line("evaluate", tmp_path, "--source", file)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "translate"])
+def test_a_length_penalty_needs_a_beam(command, tmp_path):
+    line = error_line(command, tmp_path, "--length-penalty", "1")
+    assert "--length-penalty needs --beam." in line
+
+
+def test_a_beam_needs_a_run(monkeypatch):
+    """The search of an exported model was chosen when it was exported."""
+    monkeypatch.setattr("keras_transformer.__main__._open_model", lambda path: object())
+    line = error_line("translate", "demo.tflite", "--beam", "4")
+    assert "--beam needs a run; the search of demo.tflite is part of it." in line
+
+
+def test_a_beam_and_its_penalty_reach_the_search(monkeypatch):
+    class Recorder(keras_transformer.Translator):
+        max_length = 9
+
+        def __init__(self):
+            self.searches = []
+
+        def search(self, *static):
+            def search(sentences, length_penalty, min_length, extra_length):
+                self.searches.append((*static, length_penalty, min_length, extra_length))
+                return {
+                    "translation": tf.constant([[b"ja"]]),
+                    "score": tf.constant([[-1.0]]),
+                    "truncated": tf.constant([False]),
+                }
+
+            return search
+
+    recorder = Recorder()
+    monkeypatch.setattr("keras_transformer.__main__._open_model", lambda path: recorder)
+    for options in ([], ["--length-penalty", "1.5"]):
+        assert run("translate", "run", "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
+    assert recorder.searches == [(3, 1, "gnmt", 0.6, 1, 50), (3, 1, "gnmt", 1.5, 1, 50)]
+
+
 def test_traceback_shows_where(tmp_path):
     with pytest.raises(ValueError, match="is not a finished run"):
         CliRunner().invoke(cli, ["--traceback", "evaluate", str(tmp_path)], catch_exceptions=False)
@@ -96,6 +135,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Transformer",
             "TransformerConfig",
             "Translator",
+            "beam_decode",
             "causal_mask",
             "dot_product_attention",
             "greedy_decode",

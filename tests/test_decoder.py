@@ -146,6 +146,36 @@ def test_one_step_at_a_time_is_the_whole_sentence(norm):
         np.testing.assert_allclose(to_numpy(out)[:, 0], expected[:, t], **LAYER)
 
 
+def test_hypotheses_attend_to_where_their_ancestors_are():
+    """Three hypotheses change places at each step: the cache stays, the mask follows them."""
+    decoder, weights = built(Decoder(num_layers=2, **BLOCK))
+    _, memory, _, memory_allowed = arguments()
+    width, length = 3, T + 4
+    x = normal(B, width, T, D)  # the whole sentence of each hypothesis
+    rng = np.random.default_rng(4)
+    places = np.array([rng.permutation(width) for _ in range(B * T)]).reshape(B, T, width)
+    seen = np.broadcast_to(memory_allowed, (B, T, S))
+    expected = [
+        reference.decoder(weights, x[:, n], memory, unmasked()[0], seen, 2, H) for n in range(width)
+    ]
+    heads = decoder.project_memory(memory)
+    cache = decoder.empty_cache(heads, length, width)
+    allowed = np.zeros((B, width, length, width), bool)  # place now, position, place then
+    for t in range(T):
+        now = places[:, t]  # [B, N]: where in the cache each hypothesis is
+        allowed[:] = False
+        step = np.zeros((B, width, D), "float32")
+        for b, n in np.ndindex(B, width):
+            step[b, now[b, n]] = x[b, n, t]
+            allowed[b, now[b, n], np.arange(t + 1), places[b, : t + 1, n]] = True
+        flat = tf.constant(allowed.reshape(B, width, length * width))
+        out, cache = decoder.step(
+            tf.constant(step), cache, tf.constant(t), heads, memory_allowed, flat
+        )
+        for b, n in np.ndindex(B, width):
+            np.testing.assert_allclose(to_numpy(out)[b, now[b, n]], expected[n][b, t], **LAYER)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_rows_with_nothing_to_attend_to_stay_finite(policy, norm):
     decoder = Decoder(num_layers=2, **BLOCK, norm=norm)

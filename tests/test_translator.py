@@ -6,8 +6,15 @@ import sentencepiece
 import tensorflow as tf
 from support import randomise
 
-from keras_transformer import Tokenizer, Transformer, TransformerConfig, Translator, greedy_decode
-from keras_transformer.translator import translate_sorted
+from keras_transformer import (
+    Tokenizer,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.translator import BeamTranslator, translate_sorted
 
 SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
 
@@ -120,3 +127,98 @@ def test_one_graph_serves_every_batch(translator):
     for count in (1, 4, 7):
         translator.translate(tf.constant(SENTENCES[:count]))
     assert translator.translate.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("extra_length", [0, 2, 50, None])
+def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
+    """At most so much longer than the source, its end counted as the output's is."""
+    tokenizer, model = translator.tokenizer, translator.model
+    options = {"beam_size": 3, "length_penalty": 1.0}
+    ours = translator(SENTENCES, **options, extra_length=extra_length)
+    for sentence, translation in zip(SENTENCES, ours, strict=True):
+        if not sentence.strip():
+            assert translation == ""
+            continue
+        source = tokenizer.encode([sentence]).to_tensor()[:, :11]
+        limit = 11 if extra_length is None else min(source.shape[1] + extra_length, 11)
+        tokens, _ = beam_decode(model, source, **options, max_length=limit)
+        assert translation == tokenizer.decode(tokens[:, 0])[0].numpy().decode()
+
+
+def test_a_beam_without_more_is_the_paper_s(translator):
+    paper = BeamTranslator(translator)
+    assert (paper.beam_size, paper.length_penalty, paper.extra_length) == (4, 0.6, 50)
+    assert paper.normalization == "gnmt"
+    expected = [result.text for result in translate_sorted(paper, SENTENCES)]
+    assert translator(SENTENCES, beam_size=4, length_penalty=0.6) == expected
+    assert expected != translator(SENTENCES), "the beam must find something else"
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_beam_keeps_the_order_whatever_the_batches(translator, batch_size):
+    expected = translator(SENTENCES, beam_size=4)
+    assert translator(SENTENCES, batch_size=batch_size, beam_size=4) == expected
+    assert translator([], beam_size=4) == []
+
+
+def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
+    best = translator.n_best(SENTENCES, 3, min_length=2)
+    assert [each[0].text for each in best] == translator(SENTENCES, beam_size=4, min_length=2)
+    for sentence, found in zip(SENTENCES, best, strict=True):
+        if not sentence.strip():
+            assert [(result.text, result.score) for result in found] == [("", 0.0)]
+            continue
+        source = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+        tokens, scores = beam_decode(translator.model, source, 4, 3, min_length=2)
+        texts = [text.decode() for text in translator.tokenizer.decode(tokens[0]).numpy()]
+        first = [texts.index(text) for text in dict.fromkeys(texts)]
+        assert [result.text for result in found] == [texts[number] for number in first]
+        np.testing.assert_allclose([r.score for r in found], scores.numpy()[0, first], atol=1e-4)
+    assert len(translator.n_best(["dog"], 6)[0]) > 4, "the beam is as wide as n at least"
+
+
+def test_one_graph_serves_every_length_and_penalty(translator):
+    for count, length_penalty, min_length, extra_length in [(1, 0.6, 1, 5), (4, 2, 3, None)]:
+        options = {"length_penalty": length_penalty, "min_length": min_length}
+        translator(SENTENCES[:count], beam_size=2, **options, extra_length=extra_length)
+    search = translator.search(2, 1, "gnmt")
+    assert search.experimental_get_tracing_count() == 1
+
+
+def test_a_beam_adds_nothing_to_an_export(translator, tmp_path):
+    translator(["dog"], beam_size=2)
+    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
+    loaded = tf.saved_model.load(tmp_path)
+    assert list(loaded.signatures) == ["serving_default"]
+    assert not hasattr(loaded, "search")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"beam_size": 0}, r"`beam_size` must be at least 1\. Received: beam_size=0\."),
+        ({"beam_size": 2, "length_penalty": -1}, r"`length_penalty` must be at least 0\."),
+        ({"beam_size": 2, "normalization": "x"}, r"`normalization` must be one of .*'x'\."),
+        (
+            {"beam_size": 2, "min_length": 12},
+            r"`min_length` must be between 1 and 11\. Received: min_length=12\.",
+        ),
+        (
+            {"beam_size": 2, "extra_length": -1},
+            r"`extra_length` must be at least 0, or None\. Received: extra_length=-1\.",
+        ),
+    ],
+)
+def test_the_arguments_of_a_beam_are_checked(translator, options, message):
+    with pytest.raises(ValueError, match=message):
+        translator(["dog"], **options)
+
+
+def test_what_a_beam_needs_is_named(translator):
+    message = r"`beam_size` must be given with length_penalty\. Received: None\."
+    with pytest.raises(TypeError, match=message):
+        translator(["dog"], length_penalty=1.0)
+    with pytest.raises(TypeError, match="must be a list of strings. Received: 'dog'"):
+        translator.n_best("dog", 2)
+    with pytest.raises(ValueError, match=r"Received: n_best=3, beam_size=2\.$"):
+        translator.n_best(["dog"], 3, beam_size=2)

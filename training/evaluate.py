@@ -3,6 +3,7 @@
 The one door to `sacrebleu`.
 """
 
+import functools
 import time
 from pathlib import Path
 
@@ -71,8 +72,29 @@ def evaluate(translator, sources, references, *, lowercase=False, tokenize="13a"
     return {**scores, "seconds": round(seconds, 3)}
 
 
-def evaluate_files(run, source, reference, *, lowercase=False, tokenize="13a"):
+def evaluate_files(
+    run,
+    source,
+    reference,
+    *,
+    lowercase=False,
+    tokenize="13a",
+    beam_size=None,
+    length_penalty=0.6,
+):
     """Evaluates a run on two text files, one sentence per line.
+
+    Args:
+        run: Folder of the run.
+        source: File of sentences.
+        reference: File of their translations.
+        lowercase: See `score`.
+        tokenize: See `score`.
+        beam_size: Hypotheses of a beam search. `None`: greedy search.
+        length_penalty: Of the beam search.
+
+    Returns:
+        The dictionary of `evaluate`, and `search`, which says how it was translated.
 
     Raises:
         ValueError: If a file is not UTF-8, or they differ in their number of lines.
@@ -83,11 +105,14 @@ def evaluate_files(run, source, reference, *, lowercase=False, tokenize="13a"):
             f"{source} has {len(sources)} lines, {reference} has {len(references)}: "
             "line n of one must translate line n of the other."
         )
-    translator = Translator.from_run(run)
-    return evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
+    translator, search = _open(run, beam_size, length_penalty)
+    results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
+    return {**results, "search": search}
 
 
-def evaluate_split(run, split="test", *, lowercase=False, tokenize="13a"):
+def evaluate_split(
+    run, split="test", *, lowercase=False, tokenize="13a", beam_size=None, length_penalty=0.6
+):
     """Evaluates a run on a split of its own data; the test split's figures stay in the run.
 
     Args:
@@ -95,16 +120,20 @@ def evaluate_split(run, split="test", *, lowercase=False, tokenize="13a"):
         split: `"train"`, `"validation"` or `"test"`.
         lowercase: See `score`.
         tokenize: See `score`.
+        beam_size: Hypotheses of a beam search. `None`: greedy search.
+        length_penalty: Of the beam search.
 
     Returns:
-        The dictionary of `evaluate`. For the test split `metrics.json` of the run has it, too.
+        The dictionary of `evaluate`, and `search`, which says how it was translated. For the test
+        split `metrics.json` of the run has it, too.
     """
     from .data import parallel_data
 
     folder = Run(run)
-    translator = Translator.from_run(run)
+    translator, search = _open(run, beam_size, length_penalty)
     sources, references = read_pairs(parallel_data(load_settings(folder.config).data), split)
     results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
+    results["search"] = search
     if split == "test":
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
         folder.update_metrics(**figures)
@@ -118,6 +147,15 @@ def read_pairs(data, split, limit=None):
     both = [(source.decode(), target.decode()) for source, target in pairs.as_numpy_iterator()]
     sources, references = zip(*both, strict=True) if both else ((), ())
     return list(sources), list(references)
+
+
+def _open(run, beam_size, length_penalty):
+    """The translator of a run as a function, and what its search is called."""
+    translator = Translator.from_run(run)
+    if beam_size is None:
+        return translator, "greedy"
+    options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    return functools.partial(translator, **options), f"beam {beam_size}, gnmt {length_penalty:g}"
 
 
 def _read_lines(path):

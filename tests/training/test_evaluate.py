@@ -77,6 +77,26 @@ def test_files_that_cannot_be_compared_are_one_line(tmp_path, echo):
         evaluate_files("run", source, reference)
 
 
+def test_a_beam_is_used_and_named(tmp_path, run, monkeypatch):
+    class Beam:
+        @staticmethod
+        def from_run(run):
+            return lambda sentences, beam_size, length_penalty: [
+                f"{beam_size} {length_penalty}" for _ in sentences
+            ]
+
+    monkeypatch.setattr(module, "Translator", Beam)
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("a\nb\n")
+    reference.write_text("5 0.6\n5 1.5\n")
+    results = evaluate_files("run", source, reference, beam_size=5)
+    assert (results["search"], results["exact_match"]) == ("beam 5, gnmt 0.6", 50)
+    results = evaluate_files("run", source, reference, beam_size=5, length_penalty=1.5)
+    assert (results["search"], results["exact_match"]) == ("beam 5, gnmt 1.5", 50)
+    assert evaluate_split(run, beam_size=2)["search"] == "beam 2, gnmt 0.6"
+    assert json.loads((run / "metrics.json").read_text())["search"] == "beam 2, gnmt 0.6"
+
+
 @pytest.fixture
 def run(tmp_path):
     """The folder of a run on text files with a test split, without a model."""
@@ -100,6 +120,7 @@ def test_the_figures_of_the_test_split_stay_in_the_run(run, echo):
     assert (results["sentences"], results["exact_match"]) == (2, 50)
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["updates"] == 7
+    assert metrics["search"] == "greedy"
     assert {name: metrics[name] for name in ("bleu", "chrf", "exact_match")} == {
         name: results[name] for name in ("bleu", "chrf", "exact_match")
     }
