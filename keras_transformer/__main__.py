@@ -97,9 +97,17 @@ def average(run, last, output):
 @click.option("--source", type=EXISTING_FILE, help="Sentences to translate, one per line.")
 @click.option("--reference", type=EXISTING_FILE, help="Their translations, line by line.")
 @click.option("--split", default="test", show_default=True, help="Of the run's own data.")
+@click.option(
+    "--tokenize",
+    type=click.Choice(["13a", "none", "intl", "char"]),
+    default="13a",
+    show_default=True,
+    help="sacreBLEU's tokeniser; none for text that is tokenised already.",
+)
+@click.option("--lowercase", is_flag=True, help="Ignore case in BLEU and chrF.")
 @BEAM
 @LENGTH_PENALTY
-def evaluate(run, source, reference, split, beam, length_penalty):
+def evaluate(run, source, reference, split, tokenize, lowercase, beam, length_penalty):
     """Translate and compare: sacreBLEU and chrF with signatures, as JSON on stdout.
 
     Without files, a split of the data that RUN was trained on; the figures of the test split are
@@ -109,11 +117,11 @@ def evaluate(run, source, reference, split, beam, length_penalty):
 
     if bool(source) != bool(reference):
         raise click.UsageError("--source and --reference go together.")
-    search = _search(beam, length_penalty)
+    options = {**_search(beam, length_penalty), "tokenize": tokenize, "lowercase": lowercase}
     if source:
-        results = evaluate_files(run, source, reference, **search)
+        results = evaluate_files(run, source, reference, **options)
     else:
-        results = evaluate_split(run, split, **search)
+        results = evaluate_split(run, split, **options)
     click.echo(json.dumps(results, indent=2, ensure_ascii=False))
 
 
