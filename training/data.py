@@ -143,26 +143,33 @@ class TokenizedCorpus:
         Raises:
             ValueError: If a pair is longer than `batch_tokens`.
         """
+        numbers = self.numbers(
+            batch_tokens, shuffle=shuffle, seed=seed, epoch=epoch, skip=skip, buckets=buckets
+        )
+        return self.gathered(numbers).prefetch(tf.data.AUTOTUNE)
+
+    def numbers(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=16):
+        """Returns which pairs are in each batch: (numbers of the pairs [B], width), integers.
+
+        The arguments are those of `batches`; `epoch` and `skip` may be scalar tensors.
+        """
         plan = self._plan(batch_tokens, buckets)
-        order, sequence = plan.order, np.arange(len(plan.starts))
-        if shuffle:
-            random = np.random.default_rng([seed, epoch])
-            order = np.concatenate([random.permutation(order[a:b]) for a, b in plan.segments])
-            sequence = random.permutation(sequence)
-        sequence = sequence[skip:]
         with tf.device("CPU:0"):  # or a GPU would hold what tf.data reads
-            order = tf.constant(order)
+            order, sequence = tf.constant(plan.order), tf.range(len(plan.starts))
+            if shuffle:
+                order, sequence = _shuffled(plan, seed, epoch)
             cuts = tuple(
-                tf.constant(values[sequence]) for values in (plan.starts, plan.rows, plan.widths)
+                tf.gather(values, sequence) for values in (plan.starts, plan.rows, plan.widths)
             )
         return (
             tf.data.Dataset.from_tensor_slices(cuts)
-            .map(
-                lambda start, rows, width: self._batch(order[start : start + rows], width),
-                num_parallel_calls=tf.data.AUTOTUNE,
-            )
-            .prefetch(tf.data.AUTOTUNE)
+            .skip(tf.cast(skip, tf.int64))
+            .map(lambda start, rows, width: (order[start : start + rows], width))
         )
+
+    def gathered(self, numbers):
+        """Returns the batches for a dataset of `numbers`."""
+        return numbers.map(self._batch, num_parallel_calls=tf.data.AUTOTUNE)
 
     def steps(self, batch_tokens, buckets=16):
         """Returns the number of batches of an epoch."""
@@ -183,6 +190,22 @@ class TokenizedCorpus:
         begin = tf.fill([tf.shape(labels)[0], 1], self._bos_id)
         target = tf.concat([begin, words[:, :-1]], axis=1)
         return {"source": source, "target": target}, labels
+
+
+def _shuffled(plan, seed, epoch):
+    """The order of the pairs, each within its bucket, and the order of the batches."""
+    seeds = tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)])
+    of_pairs, of_batches = (
+        tf.random.stateless_uniform([count], each, None, None, tf.uint32, alg="philox")
+        for count, each in (
+            (len(plan.order), tf.random.fold_in(seeds, 0)),
+            (len(plan.starts), tf.random.fold_in(seeds, 1)),
+        )
+    )
+    sizes = [end - begin for begin, end in plan.segments]
+    bucket = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes) << 32
+    order = tf.gather(plan.order, tf.argsort(bucket + tf.cast(of_pairs, tf.int64)))
+    return order, tf.argsort(tf.cast(of_batches, tf.int64))
 
 
 def _ragged(chunks):

@@ -1,7 +1,5 @@
 """One epoch of batches after the other, from any update on."""
 
-import itertools
-
 import tensorflow as tf
 
 
@@ -24,24 +22,13 @@ def endless_batches(corpus, batch_tokens, *, seed=0, skip=0, accumulate=1):
     """
     first, done = divmod(skip * accumulate, corpus.steps(batch_tokens))
 
-    def epoch(number, skip=0):
-        return corpus.batches(batch_tokens, shuffle=True, seed=seed, epoch=number, skip=skip)
+    def epoch(number):
+        skip = tf.where(tf.equal(number, first), done, 0)
+        return corpus.numbers(batch_tokens, shuffle=True, seed=seed, epoch=number, skip=skip)
 
-    def all_epochs():
-        yield from epoch(first, done)
-        for number in itertools.count(first + 1):
-            yield from epoch(number)
-
-    def updates():
-        batches = all_epochs()
-        while True:
-            yield tuple(itertools.islice(batches, accumulate))
-
-    # A Python generator, because every epoch is a dataset of its own. It runs ahead of the
-    # training in another thread.
-    batch = epoch(0).element_spec
+    # No Python in it: an iterator that calls Python can hang a process that ends with an error.
+    numbers = tf.data.Dataset.range(first, tf.int64.max).flat_map(epoch)
     if accumulate == 1:
-        dataset = tf.data.Dataset.from_generator(all_epochs, output_signature=batch)
-    else:
-        dataset = tf.data.Dataset.from_generator(updates, output_signature=(batch,) * accumulate)
-    return dataset.prefetch(8)
+        return corpus.gathered(numbers).prefetch(8)
+    parts = [corpus.gathered(numbers.shard(accumulate, part)) for part in range(accumulate)]
+    return tf.data.Dataset.zip(tuple(parts)).prefetch(8)
