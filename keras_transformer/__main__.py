@@ -53,15 +53,25 @@ def cli(traceback):
 @click.argument("config")
 @click.option("--output", "run", type=FOLDER, required=True, help="Folder of the run.")
 @click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
-def train(config, run, overrides):
+@click.option(
+    "--strategy",
+    type=click.Choice(["default", "mirrored", "multi_worker", "tpu"]),
+    default="default",
+    show_default=True,
+    help="One device; all GPUs of this machine; several machines, as TF_CONFIG says; the TPU "
+    "TPU_NAME.",
+)
+def train(config, run, overrides, strategy):
     """Train as CONFIG says; continue where RUN stopped if it already holds a checkpoint.
 
     CONFIG is a TOML file, or the name of one that comes with the package.
     """
     from keras_transformer.training.settings import load_settings
+    from keras_transformer.training.strategy import make_strategy
     from keras_transformer.training.train import train as train_run
 
-    train_run(load_settings(config, overrides), run)
+    settings = load_settings(config, overrides)
+    train_run(settings, run, strategy=make_strategy(strategy))
 
 
 @cli.command()

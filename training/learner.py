@@ -3,11 +3,12 @@
 import keras
 import tensorflow as tf
 
+from .distributed import DistributedModel
 from .loss import global_sum
 from .metrics import Perplexity, TokenAccuracy
 
 
-class Learner(keras.Model):
+class Learner(DistributedModel):
     """Wraps a `Transformer` for training; the model that is kept afterwards is `transformer`.
 
     `compile` and `fit` are Keras'. What is added: losses are averaged over tokens, not over
@@ -79,8 +80,7 @@ class Learner(keras.Model):
     def _track_loss(self, loss, labels):
         """Adds a batch to the mean loss per token; returns its tokens, over all replicas."""
         real = tf.reduce_sum(tf.cast(tf.not_equal(labels, self.pad_id), tf.float32))
-        tokens = global_sum(real)
-        # `loss` is this replica's sum over the global number of tokens.
-        own_mean = tf.math.divide_no_nan(loss * tokens, real)
-        self.mean_loss.update_state(own_mean, sample_weight=real)
+        # `loss` is this replica's share of the mean over the tokens of all replicas.
+        mean, tokens = global_sum([loss, real])
+        self.mean_loss.update_state(mean, sample_weight=tokens)
         return tokens

@@ -2,9 +2,11 @@
 
 import json
 import time
+import zlib
 
 import keras
 import rich.console
+import tensorflow as tf
 
 from keras_transformer import Transformer
 from keras_transformer.atomic import replacing, write_bytes
@@ -18,14 +20,16 @@ from .data import TokenizedCorpus, parallel_data, sentences
 from .evaluate import read_pairs, score
 from .learner import Learner
 from .loss import LabelSmoothedCrossEntropy
+from .pieces import cut_batches
 from .precision import dtype_policy
 from .schedule import make_schedule
 from .settings import SettingsError, differences, load_settings, save_settings
 from .stream import endless_batches
 from .vocabulary import learn_vocabulary
+from .workers import Workers
 
 
-def train(settings, run_dir, *, console=None, callbacks=()):
+def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     """Trains a model, or goes on where an earlier call stopped.
 
     What belongs to the run is kept in its folder: the settings, the vocabulary, checkpoints,
@@ -33,9 +37,16 @@ def train(settings, run_dir, *, console=None, callbacks=()):
     Ctrl-C or by a power cut, is repeated; on a CPU with the same number of threads it ends with the
     very weights that an uninterrupted call would have given.
 
+    Under a strategy every replica gets its rows of each batch, so `batch_tokens` is what one device
+    would see, and an update is the same but for rounding and for dropout, whose masks the replicas
+    share. A run may be continued under another strategy. Several workers share the folder of the
+    run; worker 0, the chief, writes it and speaks for all. If one is lost, all of them end with an
+    error; started again, all of them go on from the newest checkpoint.
+
     Args:
         settings: A `Settings`.
         run_dir: Folder of the run; created if missing.
+        strategy: A strategy from `make_strategy`. Default: one device.
         console: The `rich.console.Console` that progress is shown on. Default: stderr.
         callbacks: More Keras callbacks for `fit`.
 
@@ -45,33 +56,44 @@ def train(settings, run_dir, *, console=None, callbacks=()):
 
     Raises:
         SettingsError: If the folder holds a run with other settings.
-        KeyboardInterrupt: After Ctrl-C, when the update is finished and saved.
+        ValueError: If the settings do not fit the strategy, or the workers' data differ.
+        ConnectionError: If another worker is lost.
+        KeyboardInterrupt: After Ctrl-C, on any worker, when the update is finished and saved.
     """
     run = Run(run_dir)
+    workers = Workers(strategy or tf.distribute.get_strategy())
     console = console or rich.console.Console(stderr=True)
-    _claim(run, settings)
-    metrics = _finished(run, settings)
-    if metrics is not None:
-        total = settings.training.updates
-        _say(console, f"{run.path} is finished: all {total:,} updates are done.")
-        return metrics
-    session = Session(run, settings, console)
-    session.restore()
-    session.fit(callbacks)
-    return session.finish()
+    if not workers.is_chief:
+        console = rich.console.Console(quiet=True)
+    with workers.watch():
+        workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
+        workers.chief_first(lambda: _claim(run, settings))
+        metrics = _finished(run, settings)
+        if metrics is not None:
+            total = settings.training.updates
+            _say(console, f"{run.path} is finished: all {total:,} updates are done.")
+            return metrics
+        session = Session(run, settings, console, workers)
+        session.restore()
+        session.fit(callbacks)
+        session.validate()
+        # What the chief has written the others find.
+        return workers.chief_first(lambda: _finished(run, settings) or session.finish())
 
 
 class Session:
     """One call of `train`: everything that is made for it, and how far the training is."""
 
-    def __init__(self, run, settings, console):
+    def __init__(self, run, settings, console, workers):
+        self.workers = workers
         self.run = run
         self.settings = settings
         self.console = console
-        self.data = parallel_data(settings.data)
-        self.tokenizer = _tokenizer(run, settings, self.data, console)
+        self.data = workers.chief_first(lambda: parallel_data(settings.data))
+        self.tokenizer = workers.chief_first(lambda: _tokenizer(run, settings, self.data, console))
         self.corpus = self._tokenized("train")
-        self.learner = make_learner(settings, self.tokenizer)
+        with workers.strategy.scope():
+            self.learner = make_learner(settings, self.tokenizer)
         self.checkpoints = Checkpoints(run.checkpoints, settings.training.keep_checkpoints)
         self.update, self.seconds = 0, 0.0
         self.logs = None
@@ -85,6 +107,10 @@ class Session:
             _say(self.console, f"{path} is damaged ({reason}) and left out.")
 
         state = self.checkpoints.restore(self._variables(), damaged)
+        self.workers.require_same(
+            training_data=int(self.corpus.fingerprint, 16),
+            checkpoint=state["update"] if state else 0,
+        )
         if state is None:
             return
         if state["corpus"] != self._corpus_size():
@@ -106,10 +132,12 @@ class Session:
         batches = endless_batches(
             self.corpus, self.settings.data.batch_tokens, seed=options.seed, skip=start
         )
+        batches = self._distributed(batches)
         progress = Progress(start, total, self.console, options.progress_seconds)
-        self.logs = Logs(start, total, self.run.logs, options.log_every)
+        directory = self.run.logs if self.workers.is_chief else None
+        self.logs = Logs(start, total, directory, options.log_every)
         validation = Validation(start, total, options.validate_every, self._validator())
-        interrupts = Interrupts(start, total)
+        interrupts = Interrupts(start, total, self.workers.any)
         saving = Saving(start, total, options.checkpoint_every, self._saver())
         try:
             with interrupts:
@@ -130,10 +158,13 @@ class Session:
             )
             raise KeyboardInterrupt
 
-    def finish(self):
-        """Writes the model and the figures of the training; returns the figures."""
+    def validate(self):
+        """Measures the model on the validation split, unless `fit` did after the last update."""
         if self.validation is None:
             self._validator()(self.update)
+
+    def finish(self):
+        """Writes the model and the figures of the training; returns the figures."""
         with replacing(self.run.model) as temporary:
             _in_float32(self.learner.transformer).save(temporary)
         figures = {
@@ -151,6 +182,9 @@ class Session:
         pairs = self.data.pairs(split)
         return TokenizedCorpus.from_pairs(pairs, self.tokenizer, self.settings.data.max_length)
 
+    def _distributed(self, batches):
+        return cut_batches(batches, self.workers.strategy, self.tokenizer.pad_id)
+
     def _corpus_size(self):
         return [self.corpus.size, self.corpus.source_tokens, self.corpus.target_tokens]
 
@@ -165,20 +199,28 @@ class Session:
         def save(update):
             self.update, self.seconds = update, earlier + time.monotonic() - begin
             state = {"update": update, "seconds": self.seconds, "corpus": self._corpus_size()}
-            self.checkpoints.save(update, self._variables(), state)
+            if self.workers.is_chief:
+                self.checkpoints.save(update, self._variables(), state)
 
         return save
 
     def _validator(self):
-        """A function that measures the model on the validation split."""
-        batches = self._tokenized("validation").batches(self.settings.data.batch_tokens).cache()
+        """A function that measures the model on the validation split: all workers in step.
+
+        Only the chief translates, meanwhile the others wait.
+        """
+        corpus, size = self._tokenized("validation"), self.settings.data.batch_tokens
+        batches, steps = (
+            self._distributed(corpus.batches(size).cache().repeat()),
+            corpus.steps(size),
+        )
         limit = self.settings.training.validate_sentences
         sources, references = read_pairs(self.data, "validation", limit)
         translator = Translator(self.learner.transformer, self.tokenizer)
 
         def look(update):
-            figures = self.learner.evaluate(batches, verbose=0, return_dict=True)
-            if sources:
+            figures = self.learner.evaluate(batches, steps=steps, verbose=0, return_dict=True)
+            if sources and self.workers.is_chief:
                 scores = score(translator(sources), references)
                 figures |= {name: scores[name] for name in ("bleu", "exact_match")}
             _say(self.console, f"validation after update {update:,}: {_listed(figures)}")
@@ -224,10 +266,23 @@ def make_learner(settings, tokenizer):
             global_clipnorm=adam.clip_norm,
         ),
         LabelSmoothedCrossEntropy(options.label_smoothing, config.pad_id),
-        jit_compile=options.jit_compile,
+        jit_compile=_jit_compile(options),
     )
     learner.optimizer.build(learner.trainable_variables)
     return learner
+
+
+def _jit_compile(options):
+    """Whether XLA is to compile the update; on a TPU it does so in any case."""
+    strategy = tf.distribute.get_strategy()
+    if not options.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy):
+        return False
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "`training.jit_compile` works on one device or on a TPU: XLA cannot compile what "
+            f"several replicas do together. Received: {type(strategy).__name__}; set it to false."
+        )
+    return True
 
 
 def _claim(run, settings):

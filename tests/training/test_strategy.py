@@ -1,0 +1,209 @@
+"""Replicas and processes that train together end with the weights of one device."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from test_train import CONFIG, run_quietly
+
+from keras_transformer.__main__ import cli
+from keras_transformer.run import Run
+from keras_transformer.training.checkpoint import Checkpoints
+from keras_transformer.training.data import TokenizedCorpus, parallel_data
+from keras_transformer.training.distributed import check_methods, sum_gradients_first
+from keras_transformer.training.learner import Learner
+from keras_transformer.training.pieces import cut
+from keras_transformer.training.settings import load_settings
+from keras_transformer.training.strategy import make_strategy
+from keras_transformer.training.workers import Workers
+
+UPDATES = 9
+# The gradient is clipped at every update, and no dropout: replicas would draw masks of their own.
+OVERRIDES = [
+    "model.dropout=0.0",
+    "model.attention_dropout=0.0",
+    "optimizer.clip_norm=0.1",
+    "training.validate_sentences=3",
+    f"training.updates={UPDATES}",
+]
+
+# Trains in this process. argv: configuration, run, strategy, overrides, then what this process
+# does to itself: the number of an update and a signal, or 0 and 0.
+PROCESS = """
+import json, os, sys
+import keras, rich.console, tensorflow as tf
+from keras_transformer.training.settings import load_settings
+from keras_transformer.training.strategy import make_strategy
+from keras_transformer.training.train import train
+
+config, run, name, overrides, update, number = sys.argv[1:]
+if name == "mirrored":
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+class Signal(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 == int(update):
+            os.kill(os.getpid(), int(number))
+
+settings = load_settings(config, json.loads(overrides))
+console = rich.console.Console(file=sys.stderr, width=40)
+try:
+    figures = train(
+        settings, run, strategy=make_strategy(name), console=console, callbacks=[Signal()]
+    )
+    print(json.dumps(figures))
+except (ValueError, OSError, KeyboardInterrupt) as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    """A configuration whose last batch of an epoch has one row, and others odd numbers of rows."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = np.random.default_rng(1)
+    for split, count in (("train", 29), ("validation", 7)):
+        rows = [rng.integers(0, 10, rng.integers(1, 6)) for _ in range(count)]
+        if split == "train":
+            rows.append(rng.integers(0, 10, 12))  # alone in the widest batch
+        for side, order in (("src", 1), ("tgt", -1)):
+            lines = ["".join(map(str, row[::order])) for row in rows]
+            (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n")
+    (folder / "config.toml").write_text(CONFIG.replace("batch_tokens = 60", "batch_tokens = 21"))
+    return folder / "config.toml"
+
+
+@pytest.fixture(scope="module")
+def one_device(config, tmp_path_factory):
+    """The run that one device makes of it, never interrupted, and what `train` returned."""
+    folder = tmp_path_factory.mktemp("one_device")
+    return folder, run_quietly(load_settings(config, OVERRIDES), folder)[0]
+
+
+def begin(config, run, strategy, overrides=(), at=(0, 0), **environment):
+    command = [sys.executable, "-c", PROCESS, str(config), str(run), strategy]
+    command += [json.dumps([*OVERRIDES, *overrides]), *(str(int(number)) for number in at)]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def begin_two_workers(config, run, overrides=((), ()), at=((0, 0), (0, 0))):
+    """Two processes of one cluster, on free ports."""
+    sockets = [socket.socket() for _ in range(2)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    addresses = [f"localhost:{each.getsockname()[1]}" for each in sockets]
+    for each in sockets:
+        each.close()
+    processes = []
+    for index in range(2):
+        task = {"type": "worker", "index": index}
+        cluster = json.dumps({"cluster": {"worker": addresses}, "task": task})
+        processes.append(
+            begin(config, run, "multi_worker", overrides[index], at[index], TF_CONFIG=cluster)
+        )
+    return processes
+
+
+def ends(*processes):
+    """What each process printed last and what it showed; no process hangs."""
+    try:
+        results = [process.communicate(timeout=120) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [((out.splitlines() or [""])[-1], err) for out, err in results]
+
+
+def assert_same_weights(run, one_device):
+    """Model, optimizer and tokens seen are those of one device, but for rounding."""
+    folder, figures = one_device
+    ours, theirs = Run(run), Run(folder)
+    for one, two in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
+        np.testing.assert_allclose(one.numpy(), two.numpy(), atol=1e-5, err_msg=one.path)
+    last = [Checkpoints(each.checkpoints).paths()[-1] for each in (ours, theirs)]
+    assert last[0].name == last[1].name
+    first, second = (np.load(path) for path in last)
+    for one, two in zip(first.files[:-1], second.files[:-1], strict=True):
+        np.testing.assert_allclose(first[one], second[two], atol=1e-5, err_msg=one)
+    metrics = json.loads(ours.metrics.read_text())
+    assert metrics["tokens_seen"] == figures["tokens_seen"]
+    assert metrics["validation"].keys() == figures["validation"].keys()
+    for name, value in figures["validation"].items():
+        np.testing.assert_allclose(metrics["validation"][name], value, rtol=1e-4, err_msg=name)
+
+
+def losses(run):
+    """The curve of the training loss that TensorBoard shows."""
+    curve = {}
+    for file in sorted(run.logs.glob("events*")):
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                if value.tag == "train/loss":
+                    curve[event.step] = tf.make_ndarray(value.tensor).item()
+    return curve
+
+
+def test_the_batches_of_this_file_are_uneven(config):
+    """One replica of two gets nothing of the last batch, and one row more of others."""
+    settings = load_settings(config, OVERRIDES)
+    run = parallel_data(settings.data).pairs("train")
+    lengths = [len(source.numpy().decode()) + 2 for source, _ in run]
+    corpus = TokenizedCorpus(
+        *[tf.ragged.constant([[5] * length for length in lengths], tf.int32)] * 2,
+        bos_id=1, eos_id=2, pad_id=0,
+    )  # fmt: skip
+    rows = [len(labels) for _, labels in corpus.batches(settings.data.batch_tokens)]
+    assert len(rows) > UPDATES / 2 or len(rows) < UPDATES
+    assert 1 in rows and any(count % 2 and count > 1 for count in rows)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 9])
+def test_a_piece_is_every_nth_row_filled_up_with_padding(rows):
+    batch = np.arange(1, rows * 5 + 1, dtype="int32").reshape(rows, 5)
+    pieces = cut(tf.constant(batch), 3, 77).numpy()
+    size = max(len(batch[i::3]) for i in range(3))
+    assert pieces.shape == (3, size, 5)
+    for i in range(3):
+        own = batch[i::3]
+        np.testing.assert_array_equal(pieces[i, : len(own)], own)
+        assert (pieces[i, len(own) :] == 77).all()
+
+
+def test_two_devices_equal_one(config, one_device, tmp_path):
+    ((figures, shown),) = ends(begin(config, tmp_path, "mirrored"))
+    assert figures.startswith("{"), shown
+    assert_same_weights(tmp_path, one_device)
+    expected = losses(Run(one_device[0]))
+    assert sorted(expected) == [3, 6, 9]
+    ours = losses(Run(tmp_path))
+    np.testing.assert_allclose(list(ours.values()), list(expected.values()), rtol=1e-5)
+
+
+def test_two_workers_equal_one_device(config, one_device, tmp_path):
+    results = ends(*begin_two_workers(config, tmp_path))
+    figures = [json.loads(out) if out.startswith("{") else pytest.fail(err) for out, err in results]
+    assert figures[0] == figures[1] == json.loads(Run(tmp_path).metrics.read_text())
+    assert_same_weights(tmp_path, one_device)
+    expected = losses(Run(one_device[0]))
+    ours = losses(Run(tmp_path))
+    np.testing.assert_allclose(list(ours.values()), list(expected.values()), rtol=1e-5)
+    assert f"update {UPDATES} of {UPDATES}" in results[0][1]
+    assert "update" not in results[1][1], "only the chief speaks"
+    assert len(list(Run(tmp_path).logs.iterdir())) == 1, "only the chief writes"
