@@ -63,7 +63,7 @@ def _check_cluster(text):
             f"TF_CONFIG {problem}. For the first of two workers it is "
             '{"cluster": {"worker": ["host0:port", "host1:port"]}, '
             '"task": {"type": "worker", "index": 0}}. '
-            f"Received: TF_CONFIG={'nothing' if text is None else text!r}."
+            f"Received: TF_CONFIG={'nothing' if text is None else text}."
         )
 
     if text is None:
