@@ -185,6 +185,84 @@ def test_a_piece_is_every_nth_row_filled_up_with_padding(rows):
         assert (pieces[i, len(own) :] == 77).all()
 
 
+TWO_REPLICAS = """
+import json
+import keras, numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from keras_transformer.training.distributed import sum_gradients_first
+from keras_transformer.training.pieces import cut_batches
+from keras_transformer.training.strategy import make_strategy
+
+strategy = make_strategy("mirrored")
+with strategy.scope():
+    weight = keras.Variable(np.zeros(2, "float32"), name="weight")
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1.0), initial_scale=8.0)
+    optimizer.build([weight])
+    sum_gradients_first(optimizer)
+    sum_gradients_first(optimizer)  # as a second `compile` does
+
+@tf.function
+def update(first, second):
+    def step():
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        optimizer.apply_gradients([(tf.where(replica == 0, first, second), weight)])
+    strategy.run(step)
+
+def after(first, second):
+    update(tf.constant(first), tf.constant(second))
+    scales = strategy.experimental_local_results(optimizer.dynamic_scale.value)
+    weights = strategy.experimental_local_results(weight.value)
+    return [each.numpy().tolist() for each in (*weights, *scales)]
+
+steps = [after([8.0, 8.0], [np.inf, 8.0]), after([4.0, 8.0], [8.0, -16.0])]
+
+micro = [
+    ({"source": np.arange(15).reshape(5, 3)}, np.arange(20).reshape(5, 4)),
+    ({"source": np.arange(6).reshape(3, 2)}, np.arange(3).reshape(3, 1)),
+]
+structure = tuple(micro)
+spec = tf.nest.map_structure(lambda a: tf.TensorSpec([None, None], a.dtype), structure)
+batches = tf.data.Dataset.from_generator(lambda: iter([structure]), output_signature=spec).repeat()
+pieces = next(iter(cut_batches(batches, strategy, 99)))
+pieces = [
+    [part.numpy().tolist() for part in strategy.experimental_local_results(leaf)]
+    for leaf in tf.nest.flatten(pieces)
+]
+print(json.dumps([steps, pieces]))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_replicas():
+    command = [sys.executable, "-c", TWO_REPLICAS]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def test_an_overflow_on_one_replica_is_one_on_all(two_replicas):
+    """The update is left out and the scale is halved; the next gradient is summed and unscaled."""
+    overflow, sound = two_replicas[0]
+    assert overflow == [[0.0, 0.0], [0.0, 0.0], 4.0, 4.0]
+    assert sound == [[-3.0, 2.0], [-3.0, 2.0], 4.0, 4.0]
+
+
+def test_replicas_get_their_pieces_of_any_structure(two_replicas):
+    """Here of two micro-batches of different sizes; 99 is padding."""
+    source, labels = np.arange(15).reshape(5, 3), np.arange(20).reshape(5, 4)
+    expected = [
+        [source[::2], [*source[1::2], [99] * 3]],
+        [labels[::2], [*labels[1::2], [99] * 4]],
+        [[[0, 1], [4, 5]], [[2, 3], [99, 99]]],
+        [[[0], [2]], [[1], [99]]],
+    ]
+    assert len(two_replicas[1]) == len(expected)
+    for ours, theirs in zip(two_replicas[1], expected, strict=True):
+        for one, two in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
 def test_two_devices_equal_one(config, one_device, tmp_path):
     ((figures, shown),) = ends(begin(config, tmp_path, "mirrored"))
     assert figures.startswith("{"), shown
