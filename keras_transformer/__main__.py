@@ -9,6 +9,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import traceback
 
 import click
 
@@ -71,7 +72,20 @@ def train(config, run, overrides, strategy):
     from keras_transformer.training.train import train as train_run
 
     settings = load_settings(config, overrides)
-    train_run(settings, run, strategy=make_strategy(strategy))
+    try:
+        train_run(settings, run, strategy=make_strategy(strategy))
+    except ConnectionError as error:
+        _leave(error)
+
+
+def _leave(error):
+    """Ends the process at once: TensorFlow may wait for ever for the worker that is lost."""
+    if click.get_current_context().find_root().params["traceback"]:
+        traceback.print_exception(error)
+    click.ClickException(" ".join(str(error).split())).show()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 @cli.command()

@@ -53,6 +53,11 @@ def _multi_worker():
             "the strategy multi_worker must be made before TensorFlow computes anything in this "
             f"process. TensorFlow says: {_first_line(error)}"
         ) from error
+    except tf.errors.OpError as error:
+        raise ValueError(
+            "this worker cannot join the others that TF_CONFIG names. TensorFlow says: "
+            f"{_first_line(error)}"
+        ) from error
 
 
 def _check_cluster(text):

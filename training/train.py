@@ -57,7 +57,8 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     Raises:
         SettingsError: If the folder holds a run with other settings.
         ValueError: If the settings do not fit the strategy, or the workers' data differ.
-        ConnectionError: If another worker is lost.
+        ConnectionError: If another worker is lost. Leave the process with `os._exit` then: in an
+            orderly shutdown TensorFlow may wait for that worker for ever.
         KeyboardInterrupt: After Ctrl-C, on any worker, when the update is finished and saved.
     """
     run = Run(run_dir)

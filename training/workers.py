@@ -1,6 +1,7 @@
 """The processes that train together: who writes, what they must agree on, what if one is lost."""
 
 import contextlib
+import re
 
 import tensorflow as tf
 
@@ -78,7 +79,7 @@ class Workers:
             raise ConnectionError(
                 "another worker has ended or cannot be reached. Start all workers again with the "
                 "same commands: they go on from the newest checkpoint. TensorFlow says: "
-                f"{' '.join(error.message.split())}"
+                f"{re.sub('{{.*?}} ', '', error.message).partition(chr(10))[0]}"
             ) from error
 
     def _all(self, value):

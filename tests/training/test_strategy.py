@@ -63,7 +63,9 @@ try:
     )
     print(json.dumps(figures))
 except (ValueError, OSError, KeyboardInterrupt) as error:
-    print(f"{type(error).__name__}: {error}")
+    print(f"{type(error).__name__}: {error}", flush=True)
+    if isinstance(error, ConnectionError):
+        os._exit(1)
 """
 
 
@@ -91,8 +93,14 @@ def one_device(config, tmp_path_factory):
 
 
 def begin(config, run, strategy, overrides=(), at=(0, 0), **environment):
-    command = [sys.executable, "-c", PROCESS, str(config), str(run), strategy]
-    command += [json.dumps([*OVERRIDES, *overrides]), *(str(int(number)) for number in at)]
+    overrides = [*OVERRIDES, *overrides]
+    if at is None:  # by the command line
+        command = [sys.executable, "-m", "keras_transformer", "train", str(config)]
+        command += ["--output", str(run), "--strategy", strategy]
+        command += [word for override in overrides for word in ("--set", override)]
+    else:
+        command = [sys.executable, "-c", PROCESS, str(config), str(run), strategy]
+        command += [json.dumps(overrides), *(str(int(number)) for number in at)]
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -289,10 +297,10 @@ def test_two_workers_equal_one_device(config, one_device, tmp_path):
 @pytest.mark.slow
 def test_a_killed_worker_costs_only_what_was_not_saved(config, one_device, tmp_path):
     kill = (5, signal.SIGKILL)
-    first, second = ends(*begin_two_workers(config, tmp_path, at=((0, 0), kill)))
+    first, second = ends(*begin_two_workers(config, tmp_path, at=(None, kill)))
     assert second[0] == ""
-    message = "ConnectionError: another worker has ended or cannot be reached. Start all workers"
-    assert first[0].startswith(message), first
+    message = "Error: another worker has ended or cannot be reached. Start all workers again with"
+    assert first[1].splitlines()[-1].startswith(message), first
     assert Checkpoints(Run(tmp_path).checkpoints).paths()[-1].name == "update-00000004.npz"
     first, second = ends(*begin_two_workers(config, tmp_path))
     assert f"Continuing after update 4 of {UPDATES}." in first[1]
@@ -302,10 +310,11 @@ def test_a_killed_worker_costs_only_what_was_not_saved(config, one_device, tmp_p
 @pytest.mark.slow
 def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_device, tmp_path):
     kill = (5, signal.SIGKILL)
-    first, second = ends(*begin_two_workers(config, tmp_path, at=(kill, (0, 0))))
+    first, second = ends(*begin_two_workers(config, tmp_path, at=(kill, None)))
     assert first[0] == ""
     # Where the chief is gone TensorFlow may end the process before Python can say why.
-    assert second[0] == "" or second[0].startswith("ConnectionError: another worker"), second
+    said = "Error: another worker has ended" in second[1]
+    assert said or "coordination" in second[1].lower(), second
     _, shown = run_quietly(load_settings(config, OVERRIDES), tmp_path)
     assert "Continuing after update 4 of" in shown
     assert_same_weights(tmp_path, one_device)
@@ -383,6 +392,25 @@ def test_a_wrong_cluster_is_one_line(monkeypatch, tmp_path, text, problem):
     with pytest.raises(ValueError, match=message) as error:
         make_strategy("multi_worker")
     assert "\n" not in str(error.value)
+
+
+def test_an_address_in_use_is_one_line(config, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        taken.listen()
+        address = f"localhost:{taken.getsockname()[1]}"
+        cluster = tf_config(workers=[address])
+        ((out, shown),) = ends(begin(config, tmp_path, "multi_worker", TF_CONFIG=cluster))
+    assert out.startswith("ValueError: this worker cannot join the others that TF_CONFIG"), shown
+
+
+def test_a_cluster_of_one_equals_one_device(config, one_device, tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        cluster = tf_config(workers=[f"localhost:{free.getsockname()[1]}"])
+    ((out, shown),) = ends(begin(config, tmp_path, "multi_worker", at=None, TF_CONFIG=cluster))
+    assert f"update {UPDATES} of {UPDATES}" in shown
+    assert_same_weights(tmp_path, one_device)
 
 
 def test_a_cluster_comes_before_any_computation(monkeypatch):
