@@ -76,10 +76,13 @@ class Workers:
         except LOST as error:
             if self.count == 1:
                 raise
+            reason = re.search("aborted by: (.*)", error.message) or re.search(
+                "(.*)", error.message
+            )
             raise ConnectionError(
                 "another worker has ended or cannot be reached. Start all workers again with the "
                 "same commands: they go on from the newest checkpoint. TensorFlow says: "
-                f"{re.sub('{{.*?}} ', '', error.message).partition(chr(10))[0]}"
+                f"{reason[1]}"
             ) from error
 
     def _all(self, value):

@@ -357,6 +357,18 @@ def test_the_default_is_one_device():
         workers.chief_first(lambda: {}["this"])
 
 
+def test_a_lost_worker_is_one_line():
+    workers = Workers(make_strategy("default"))
+    text = "Graph execution error:\n\nCollective ops is aborted by: Socket closed\nThe error could"
+    error = tf.errors.UnavailableError(None, None, text)
+    with pytest.raises(tf.errors.UnavailableError), workers.watch():
+        raise error  # there is no other worker
+    workers.count = 2
+    message = "another worker has ended .*newest checkpoint. TensorFlow says: Socket closed$"
+    with pytest.raises(ConnectionError, match=message), workers.watch():
+        raise error
+
+
 def test_an_unknown_strategy_is_named():
     with pytest.raises(ValueError, match="one of default, mirrored, .* Received: name='two'"):
         make_strategy("two")
