@@ -9,6 +9,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import traceback
 
 import click
 
@@ -53,15 +54,38 @@ def cli(traceback):
 @click.argument("config")
 @click.option("--output", "run", type=FOLDER, required=True, help="Folder of the run.")
 @click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
-def train(config, run, overrides):
+@click.option(
+    "--strategy",
+    type=click.Choice(["default", "mirrored", "multi_worker", "tpu"]),
+    default="default",
+    show_default=True,
+    help="One device; all GPUs of this machine; several machines, as TF_CONFIG says; the TPU "
+    "TPU_NAME.",
+)
+def train(config, run, overrides, strategy):
     """Train as CONFIG says; continue where RUN stopped if it already holds a checkpoint.
 
     CONFIG is a TOML file, or the name of one that comes with the package.
     """
     from keras_transformer.training.settings import load_settings
+    from keras_transformer.training.strategy import make_strategy
     from keras_transformer.training.train import train as train_run
 
-    train_run(load_settings(config, overrides), run)
+    settings = load_settings(config, overrides)
+    try:
+        train_run(settings, run, strategy=make_strategy(strategy))
+    except ConnectionError as error:
+        _leave(error)
+
+
+def _leave(error):
+    """Ends the process at once: TensorFlow may wait for ever for the worker that is lost."""
+    if click.get_current_context().find_root().params["traceback"]:
+        traceback.print_exception(error)
+    click.ClickException(" ".join(str(error).split())).show()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 BEAM = click.option(

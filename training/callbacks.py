@@ -94,7 +94,7 @@ class Logs(UpdateCallback):
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        directory: Folder of the logs.
+        directory: Folder of the logs; `None` to write nothing.
         every: Updates between two points.
         history: The `History` that gets the same points.
     """
@@ -102,7 +102,9 @@ class Logs(UpdateCallback):
     def __init__(self, start, total, directory, every, history):
         super().__init__(start, total)
         self.history = history
-        self._writer = tf.summary.create_file_writer(str(directory))
+        self._writer = tf.summary.create_noop_writer()
+        if directory is not None:
+            self._writer = tf.summary.create_file_writer(str(directory))
         self.every = every
         self._mark = None
 
@@ -154,10 +156,17 @@ class Interrupts(UpdateCallback):
 
     Use it as a context manager around `fit`, so that the signals are given back in any case.
     Outside of the main thread, where Python takes no signals, it does nothing.
+
+    Args:
+        start: See `UpdateCallback`.
+        total: See `UpdateCallback`.
+        anywhere: Function that tells whether its argument is true in any of the processes that
+            train together: all of them must stop after the same update.
     """
 
-    def __init__(self, start=0, total=0):
+    def __init__(self, start=0, total=0, anywhere=bool):
         super().__init__(start, total)
+        self.anywhere = anywhere
         self.received = False
         self._previous = {}
 
@@ -180,7 +189,7 @@ class Interrupts(UpdateCallback):
         self._previous = {}
 
     def on_update(self, update, logs):
-        if self.received:
+        if self.anywhere(self.received):
             self.model.stop_training = True
 
 

@@ -1,6 +1,7 @@
 """The model to train, from the settings."""
 
 import keras
+import tensorflow as tf
 
 from keras_transformer import Transformer
 
@@ -42,7 +43,20 @@ def make_learner(settings, tokenizer):
             ema_momentum=adam.ema_momentum or 0.0,
         ),
         LabelSmoothedCrossEntropy(options.label_smoothing, config.pad_id),
-        jit_compile=options.jit_compile,
+        jit_compile=_jit_compile(options),
     )
     learner.optimizer.build(learner.trainable_variables)
     return learner
+
+
+def _jit_compile(options):
+    """Whether XLA is to compile the update; on a TPU it does so in any case."""
+    strategy = tf.distribute.get_strategy()
+    if not options.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy):
+        return False
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "`training.jit_compile` works on one device or on a TPU: XLA cannot compile what "
+            f"several replicas do together. Received: {type(strategy).__name__}; set it to false."
+        )
+    return True

@@ -25,16 +25,18 @@ class History:
     The first `train/loss` after a restart is the mean since then, not since the row before.
 
     Args:
-        path: The file.
+        path: The file; `None` to write nothing.
     """
 
     def __init__(self, path):
-        self.path = Path(path)
+        self.path = None if path is None else Path(path)
         self.rows = []  # dictionaries, with those figures that were measured
         self._written = 0
 
     def restore(self, update):
         """Reads the file and drops every row after `update`, and from the first damaged one on."""
+        if self.path is None:
+            return
         self.rows = [row for row in _read(self.path) if row["update"] <= update]
         lines = [["update", *COLUMNS], *map(_cells, self.rows)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +68,8 @@ class History:
             OSError: If they cannot be, for example because the disk is full.
         """
         new = self.rows[self._written :]
+        if self.path is None:
+            return
         try:
             with open(self.path, "ab") as file:
                 file.write(_csv(map(_cells, new)).encode())

@@ -3,12 +3,13 @@
 import keras
 import tensorflow as tf
 
+from .distributed import DistributedModel
 from .loss import LabelSmoothedCrossEntropy, global_sum
 from .metrics import Perplexity, TokenAccuracy
 from .projection import projected_cross_entropy
 
 
-class Learner(keras.Model):
+class Learner(DistributedModel):
     """Wraps a `Transformer` for training; the model that is kept afterwards is `transformer`.
 
     `compile` and `fit` are Keras'. What is added: losses are averaged over tokens, not over
@@ -74,8 +75,8 @@ class Learner(keras.Model):
     def train_step(self, data):
         """One update. Logs the loss since `mean_loss` was reset and the tokens seen so far."""
         batches = (data,) if self.accumulate == 1 else data
-        real = tf.add_n([_count(labels, self.pad_id) for _, labels in batches])
-        tokens = global_sum(real)
+        own = tf.add_n([_count(labels, self.pad_id) for _, labels in batches])
+        tokens = global_sum(own)
         loss, gradients = 0.0, None
         for inputs, labels in batches:
             part, of_part = self._gradients(inputs, labels, tokens)
@@ -84,7 +85,7 @@ class Learner(keras.Model):
                 of_part if gradients is None else tf.nest.map_structure(tf.add, gradients, of_part)
             )
         self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
-        self._track_loss(loss, real, tokens)
+        self.mean_loss.update_state(global_sum(loss), sample_weight=tokens)
         self.tokens_seen.assign_add(tf.cast(tokens, "int64"))
         return {"loss": self.mean_loss.result(), "tokens": self.tokens_seen.value}
 
@@ -108,17 +109,12 @@ class Learner(keras.Model):
         """Adds one batch to the loss, the perplexity and the accuracy."""
         inputs, labels = data
         logits = self(inputs, training=False)  # [B, T, V]
-        real = _count(labels, self.pad_id)
-        loss = self.compute_loss(x=inputs, y=labels, y_pred=logits)
-        self._track_loss(loss, real, global_sum(real))
+        loss = self.compute_loss(x=inputs, y=labels, y_pred=logits)  # this replica's share
+        tokens = global_sum(_count(labels, self.pad_id))
+        self.mean_loss.update_state(global_sum(loss), sample_weight=tokens)
         self.perplexity.update_state(labels, logits)
         self.token_accuracy.update_state(labels, logits)
         return self.get_metrics_result()
-
-    def _track_loss(self, loss, real, tokens):
-        """Adds this replica's sum over the `tokens` of all replicas, `real` of them its own."""
-        own_mean = tf.math.divide_no_nan(loss * tokens, real)
-        self.mean_loss.update_state(own_mean, sample_weight=real)
 
 
 def _real(labels, pad_id):

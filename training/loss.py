@@ -58,7 +58,7 @@ def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
 
 
 def global_sum(value):
-    """Sums a tensor over the replicas of the current `tf.distribute` strategy.
+    """Sums a tensor, or each of a list, over the replicas of the current `tf.distribute` strategy.
 
     Outside of a replica, where Keras traces a model only for its shapes, it is returned as it is.
     """

@@ -18,6 +18,7 @@ from .factory import make_learner
 from .figure import MatplotlibMissing
 from .history import History
 from .moving_average import averaged_weights
+from .pieces import cut_batches
 from .stream import endless_batches
 from .validator import Validator
 from .vocabulary import learn_vocabulary
@@ -26,24 +27,26 @@ from .vocabulary import learn_vocabulary
 class Session:
     """One call of `train`: everything that is made for it, and how far the training is."""
 
-    def __init__(self, run, settings, console):
+    def __init__(self, run, settings, console, workers):
+        self.workers = workers
         self.run = run
         self.settings = settings
         self.console = console
-        self.data = parallel_data(settings.data)
-        self.tokenizer = _tokenizer(run, settings, self.data, console)
+        self.data = workers.chief_first(lambda: parallel_data(settings.data))
+        self.tokenizer = workers.chief_first(lambda: _tokenizer(run, settings, self.data, console))
         pairs = self.data.pairs("train")
         self.corpus = TokenizedCorpus.from_pairs(pairs, self.tokenizer, settings.data.max_length)
-        self.learner = make_learner(settings, self.tokenizer)
-        self.validator = Validator(self.learner, self.tokenizer, self.data, settings)
+        with workers.strategy.scope():
+            self.learner = make_learner(settings, self.tokenizer)
+        self.validator = Validator(self.learner, self.tokenizer, self.data, settings, workers)
         options = settings.training
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
         self.best = Best(options.best_by, options.patience)
-        self.history = History(run.history)
+        self.history = History(run.history if workers.is_chief else None)
         self.update, self.seconds = 0, 0.0
         self.logs = None
         self.validation = None  # figures of the last one
-        self.draws = True
+        self.draws = workers.is_chief
         say(console, _introduction(self))
 
     def restore(self):
@@ -53,6 +56,10 @@ class Session:
             say(self.console, f"{path} is damaged ({reason}) and left out.")
 
         state = self.checkpoints.restore(self._variables(), damaged)
+        self.workers.require_same(
+            training_data=int(self.corpus.fingerprint, 16),
+            checkpoint=state["update"] if state else 0,
+        )
         if state is None:
             self.history.restore(0)
             return
@@ -84,10 +91,12 @@ class Session:
             skip=start,
             accumulate=options.accumulate,
         )
+        batches = cut_batches(batches, self.workers.strategy, self.tokenizer.pad_id)
         progress = Progress(start, total, self.console, options.progress_seconds)
-        self.logs = Logs(start, total, self.run.logs, options.log_every, self.history)
+        directory = self.run.logs if self.workers.is_chief else None
+        self.logs = Logs(start, total, directory, options.log_every, self.history)
         validation = Validation(start, total, options.validate_every, self._validate)
-        interrupts = Interrupts(start, total)
+        interrupts = Interrupts(start, total, self.workers.any)
         saving = Saving(
             start,
             total,
@@ -171,7 +180,8 @@ class Session:
                 "validation": self.validation,
                 "best": self.best.state(),
             }
-            self.checkpoints.save(update, variables, state, best=self.best.update)
+            if self.workers.is_chief:
+                self.checkpoints.save(update, variables, state, best=self.best.update)
             self.update, self.seconds = update, seconds
 
         return save

@@ -5,16 +5,22 @@ from keras_transformer.translator import Translator
 from .data import TokenizedCorpus
 from .evaluate import read_pairs, score
 from .moving_average import averaged_weights
+from .pieces import cut_batches
+
+SCORES = ("bleu", "exact_match")
 
 
 class Validator:
     """Measures a learner, with the average of its weights if it keeps one.
+
+    Under a strategy all workers measure in step; only the chief translates, and tells the others.
 
     Args:
         learner: A compiled `Learner`.
         tokenizer: Its `Tokenizer`.
         data: A `ParallelData` with the split `"validation"`.
         settings: The `Settings` of the run.
+        workers: The `Workers` that train together.
 
     Call arguments: none.
 
@@ -23,19 +29,28 @@ class Validator:
         and `exact_match` (0 to 100) over its first `validate_sentences`, if there are any.
     """
 
-    def __init__(self, learner, tokenizer, data, settings):
+    def __init__(self, learner, tokenizer, data, settings, workers):
         self.learner = learner
         pairs = data.pairs("validation")
         corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, settings.data.max_length)
-        self.batches = corpus.batches(settings.data.batch_tokens).cache()
+        size = settings.data.batch_tokens
+        batches = corpus.batches(size).cache().repeat()
+        self.batches = cut_batches(batches, workers.strategy, tokenizer.pad_id)
+        self.steps = corpus.steps(size)
+        self.workers = workers
         limit = settings.training.validate_sentences
         self.sources, self.references = read_pairs(data, "validation", limit)
         self.translator = Translator(learner.transformer, tokenizer)
 
     def __call__(self):
         with averaged_weights(self.learner):
-            figures = self.learner.evaluate(self.batches, verbose=0, return_dict=True)
+            figures = self.learner.evaluate(
+                self.batches, steps=self.steps, verbose=0, return_dict=True
+            )
             if self.sources:
-                scores = score(self.translator(self.sources), self.references)
-                figures |= {name: scores[name] for name in ("bleu", "exact_match")}
+                figures |= self.workers.from_chief(self._translate, SCORES)
         return figures
+
+    def _translate(self):
+        scores = score(self.translator(self.sources), self.references)
+        return {name: scores[name] for name in SCORES}

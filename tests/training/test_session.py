@@ -141,7 +141,7 @@ def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settin
 def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, final_model):
     settings = configured(
         validate_every=1, keep_checkpoints=1, best_by="perplexity", final_model=final_model,
-        schedule__peak=0.5, schedule__warmup_steps=4, optimizer__ema_momentum=0.001,
+        schedule__peak=1.0, schedule__warmup_steps=4, optimizer__ema_momentum=0.001,
     )  # fmt: skip
     figures, shown = run_quietly(settings, tmp_path)
     rows = table(tmp_path)

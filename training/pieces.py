@@ -1,0 +1,60 @@
+"""Every batch cut into pieces, so that all replicas together see what one device would."""
+
+import tensorflow as tf
+
+
+def cut_batches(batches, strategy, pad_id):
+    """Gives every replica its own piece of every batch.
+
+    Of n replicas the one with number i gets `rows[i::n]`. Pieces are filled up with rows of padding
+    to the same size, so that all replicas see the same shapes, even where a batch has fewer rows
+    than there are replicas. With losses that are summed over real tokens and divided by the
+    tokens of all replicas, an update is therefore that of one device with the whole batch. No
+    other sharding takes place: each process makes the whole batches and keeps its own rows.
+
+    Args:
+        batches: An infinite `tf.data.Dataset` of batches, the same in all processes: any structure
+            of tensors [rows, tokens]. Their order must not depend on the process.
+        strategy: A `tf.distribute.Strategy`.
+        pad_id: What the added rows consist of.
+
+    Returns:
+        What `fit` (with `steps_per_epoch`) and `evaluate` (with `steps`) take: the dataset itself
+        for the default strategy, else a `tf.distribute.DistributedDataset`.
+    """
+    if strategy is tf.distribute.get_strategy():
+        return batches
+
+    def pieces_of_process(context):
+        total = context.num_replicas_in_sync
+        count = total // context.num_input_pipelines
+        first = context.input_pipeline_id * count
+
+        def own_pieces(*batch):
+            return tf.nest.map_structure(
+                lambda tensor: cut(tensor, total, pad_id)[first : first + count], batch
+            )
+
+        pieces = batches.map(own_pieces).unbatch().prefetch(2 * count)
+        # Or the processes would ask each other before every update whether there is one.
+        return pieces.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+
+    return strategy.distribute_datasets_from_function(pieces_of_process)
+
+
+def cut(tensor, pieces, pad_id):
+    """Cuts a batch by rows: `rows[i::pieces]`, filled up with rows of padding to the same size.
+
+    Args:
+        tensor: Token ids, [rows, tokens].
+        pieces: Number of pieces.
+        pad_id: What the added rows consist of.
+
+    Returns:
+        [pieces, ceil(rows / pieces), tokens].
+    """
+    rows, tokens = tf.unstack(tf.shape(tensor))
+    size = -(-rows // pieces)
+    full = tf.pad(tensor, [[0, size * pieces - rows], [0, 0]], constant_values=pad_id)
+    by_piece = tf.reshape(full, [size, pieces, tokens])  # row r is in piece r mod `pieces`
+    return tf.transpose(by_piece, [1, 0, 2])  # [pieces, size, tokens]

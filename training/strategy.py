@@ -1,0 +1,117 @@
+"""Where a training runs: on one device, several of one machine, several machines, or TPUs."""
+
+import json
+import os
+
+import tensorflow as tf
+
+STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
+
+
+def make_strategy(name):
+    """Returns the `tf.distribute` strategy of a name. Call it before TensorFlow computes anything.
+
+    - `"default"`: one device, the first GPU or else the CPU.
+    - `"mirrored"`: all GPUs of this machine, or else all its logical CPU devices.
+    - `"multi_worker"`: all GPUs, or else the CPU, of several machines. The environment variable
+      `TF_CONFIG` names them and says which of them this is; it is the same on all but for `index`:
+      `{"cluster": {"worker": ["one:12345", "two:12345"]}, "task": {"type": "worker", "index": 0}}`.
+      Returns when all of them have been started. Worker 0 is the chief.
+    - `"tpu"`: the TPU that the environment variable `TPU_NAME` names; `local` on a TPU's own host.
+
+    Args:
+        name: One of `STRATEGIES`.
+
+    Raises:
+        ValueError: If the name is unknown, `TF_CONFIG` is missing or wrong, or no TPU is found.
+    """
+    makers = {
+        "default": tf.distribute.get_strategy,
+        "mirrored": _mirrored,
+        "multi_worker": _multi_worker,
+        "tpu": _tpu,
+    }
+    if name not in makers:
+        raise ValueError(f"`name` must be one of {', '.join(STRATEGIES)}. Received: name={name!r}.")
+    return makers[name]()
+
+
+def _mirrored():
+    if tf.config.list_logical_devices("GPU"):
+        return tf.distribute.MirroredStrategy()
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in tf.config.list_logical_devices("CPU")]
+    )
+
+
+def _multi_worker():
+    _check_cluster(os.environ.get("TF_CONFIG"))
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        raise ValueError(
+            "the strategy multi_worker must be made before TensorFlow computes anything in this "
+            f"process. TensorFlow says: {_first_line(error)}"
+        ) from error
+    except tf.errors.OpError as error:
+        raise ValueError(
+            "this worker cannot join the others that TF_CONFIG names. TensorFlow says: "
+            f"{_first_line(error)}"
+        ) from error
+
+
+def _check_cluster(text):
+    """Refuses a `TF_CONFIG` under which the workers would not find each other, or wait forever."""
+
+    def refuse(problem):
+        raise ValueError(
+            f"TF_CONFIG {problem}. For the first of two workers it is "
+            '{"cluster": {"worker": ["host0:port", "host1:port"]}, '
+            '"task": {"type": "worker", "index": 0}}. '
+            f"Received: TF_CONFIG={'nothing' if text is None else text}."
+        )
+
+    if text is None:
+        refuse("is not set")
+    try:
+        config = json.loads(text)
+    except ValueError:
+        refuse("is not JSON")
+    try:
+        cluster, task = config["cluster"], config["task"]
+        workers, kind, index = cluster["worker"], task["type"], task["index"]
+    except (KeyError, TypeError):
+        refuse("must have cluster.worker, task.type and task.index")
+    if not (isinstance(workers, list) and workers and all(map(_is_address, workers))):
+        refuse("must list an address, host:port, for every worker in cluster.worker")
+    if len(set(workers)) < len(workers):
+        refuse("lists an address twice in cluster.worker")
+    if set(cluster) != {"worker"} or kind != "worker":
+        refuse("may have tasks of type worker only")
+    if type(index) is not int or not 0 <= index < len(workers):
+        refuse(f"must have a task.index from 0 to {len(workers) - 1}, counting cluster.worker")
+
+
+def _is_address(value):
+    return isinstance(value, str) and value.rpartition(":")[2].isdecimal()
+
+
+def _tpu():
+    name = os.environ.get("TPU_NAME")
+    try:
+        if not name:  # TensorFlow would ask Google's metadata server, for minutes
+            raise ValueError("TPU_NAME is not set")
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name)
+        if name != "local":
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(
+            f"no TPU found: {_first_line(error)}. Set TPU_NAME to the name of a TPU, or to local "
+            "on its own host."
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _first_line(error):
+    return str(error).strip().partition("\n")[0].rstrip(".")
