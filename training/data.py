@@ -169,7 +169,29 @@ class TokenizedCorpus:
 
     def gathered(self, numbers):
         """Returns the batches for a dataset of `numbers`."""
-        return numbers.map(self._batch, num_parallel_calls=tf.data.AUTOTUNE)
+        return numbers.map(
+            lambda numbers, width: self.pad(self._source, self._target, numbers, width),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+
+    def pad(self, source, target, numbers, width):
+        """Returns the batch of some pairs, as `batches` describes it.
+
+        Args:
+            source, target: Ragged token ids, [pairs, (S)] and [pairs, (T)].
+            numbers: Which pairs, [B].
+            width: Number of tokens to fill them up to.
+        """
+
+        def rows(side):
+            ids = tf.cast(tf.gather(side, numbers), tf.int32)
+            return ids.to_tensor(self._pad_id, shape=tf.stack([-1, width]))  # [B, width]
+
+        source, labels = rows(source), rows(target)
+        words = tf.where(tf.equal(labels, self._eos_id), self._pad_id, labels)
+        begin = tf.fill([tf.shape(labels)[0], 1], self._bos_id)
+        target = tf.concat([begin, words[:, :-1]], axis=1)
+        return {"source": source, "target": target}, labels
 
     def steps(self, batch_tokens, buckets=16):
         """Returns the number of batches of an epoch."""
@@ -179,17 +201,6 @@ class TokenizedCorpus:
         """Returns the share of padding among the source and target tokens of all batches."""
         places = 2 * self._plan(batch_tokens, buckets).tokens
         return 1 - (self.source_tokens + self.target_tokens) / places
-
-    def _batch(self, numbers, width):
-        def rows(side):
-            ids = tf.cast(tf.gather(side, numbers), tf.int32)
-            return ids.to_tensor(self._pad_id, shape=tf.stack([-1, width]))  # [B, width]
-
-        source, labels = rows(self._source), rows(self._target)
-        words = tf.where(tf.equal(labels, self._eos_id), self._pad_id, labels)
-        begin = tf.fill([tf.shape(labels)[0], 1], self._bos_id)
-        target = tf.concat([begin, words[:, :-1]], axis=1)
-        return {"source": source, "target": target}, labels
 
 
 def _shuffled(plan, seed, epoch):

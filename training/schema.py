@@ -188,13 +188,15 @@ class TrainingSettings(Section):
     """`[training]`: length, loss, arithmetic, and how often to look and to save.
 
     Everything called `_every` is in optimizer updates. `accumulate` is how many batches make an
-    update: the update of all their sentences in one batch, with the memory of one. `best_by` keeps
-    the checkpoint of the best validation; after `patience` validations that were no better, the
-    training stops. The paper's `final_model` is the last.
+    update: the update of all their sentences in one batch, with the memory of one. Above 0,
+    `subword_sampling` is the rate of BPE dropout, or the exponent for a unigram vocabulary.
+    `best_by` keeps the checkpoint of the best validation; after `patience` validations that were no
+    better, the training stops. The paper's `final_model` is the last.
     """
 
     updates: Positive = 100_000
     accumulate: Positive = 1
+    subword_sampling: Rate = 0.0
     label_smoothing: Rate = 0.1
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool = False

@@ -19,6 +19,7 @@ from .figure import MatplotlibMissing
 from .history import History
 from .moving_average import averaged_weights
 from .pieces import cut_batches
+from .sampling import SubwordSampler
 from .stream import endless_batches
 from .validator import Validator
 from .vocabulary import learn_vocabulary
@@ -36,6 +37,7 @@ class Session:
         self.tokenizer = workers.chief_first(lambda: _tokenizer(run, settings, self.data, console))
         pairs = self.data.pairs("train")
         self.corpus = TokenizedCorpus.from_pairs(pairs, self.tokenizer, settings.data.max_length)
+        self.sampler = self._make_sampler()
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.tokenizer)
         self.validator = Validator(self.learner, self.tokenizer, self.data, settings, workers)
@@ -90,6 +92,7 @@ class Session:
             seed=options.seed,
             skip=start,
             accumulate=options.accumulate,
+            sampler=self.sampler,
         )
         batches = cut_batches(batches, self.workers.strategy, self.tokenizer.pad_id)
         progress = Progress(start, total, self.console, options.progress_seconds)
@@ -143,6 +146,19 @@ class Session:
         text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
         say(self.console, f"{text}, that of update {update:,}.")
         return figures
+
+    def _make_sampler(self):
+        options, limit = self.settings.training, self.settings.data.max_length
+        if not options.subword_sampling:
+            return None
+        return SubwordSampler(
+            self.corpus,
+            self.data.pairs("train"),
+            self.tokenizer,
+            limit,
+            options.subword_sampling,
+            options.seed,
+        )
 
     def _explain_stop(self, total):
         """Says why `fit` ended before the last update, if it did."""
@@ -239,9 +255,9 @@ def _tokenizer(run, settings, data, console):
 
 
 def _introduction(session):
-    corpus = session.corpus
-    settings = session.settings
-    steps = math.ceil(corpus.steps(settings.data.batch_tokens) / settings.training.accumulate)
+    corpus, settings = session.corpus, session.settings
+    batches = (session.sampler or corpus).steps(settings.data.batch_tokens)
+    steps = math.ceil(batches / settings.training.accumulate)
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
     return (
         f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"

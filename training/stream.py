@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def endless_batches(corpus, batch_tokens, *, seed=0, skip=0, accumulate=1):
+def endless_batches(corpus, batch_tokens, *, seed=0, skip=0, accumulate=1, sampler=None):
     """Returns the batches of all updates, each epoch in an order of its own.
 
     A training that stopped after any update goes on with exactly the batch that would have come
@@ -16,19 +16,31 @@ def endless_batches(corpus, batch_tokens, *, seed=0, skip=0, accumulate=1):
         seed: Decides the orders.
         skip: Updates to leave out, counted from the beginning of epoch 0.
         accumulate: Batches of an update.
+        sampler: A `SubwordSampler` of the corpus, or `None` for the usual pieces.
 
     Returns:
         A `tf.data.Dataset` without end, of batches, or of tuples of `accumulate` batches.
     """
-    first, done = divmod(skip * accumulate, corpus.steps(batch_tokens))
+    first, done = divmod(skip * accumulate, (sampler or corpus).steps(batch_tokens))
 
-    def epoch(number):
-        skip = tf.where(tf.equal(number, first), done, 0)
-        return corpus.numbers(batch_tokens, shuffle=True, seed=seed, epoch=number, skip=skip)
+    def numbers(epoch):
+        return corpus.numbers(batch_tokens, shuffle=True, seed=seed, epoch=epoch, skip=left(epoch))
 
-    # No Python in it: an iterator that calls Python can hang a process that ends with an error.
-    numbers = tf.data.Dataset.range(first, tf.int64.max).flat_map(epoch)
+    def sampled(epoch):
+        return sampler.batches(batch_tokens, epoch, left(epoch))
+
+    def left(epoch):
+        return tf.where(tf.equal(epoch, first), done, 0)
+
+    def part(number):
+        """Every `accumulate`-th batch."""
+        if sampler is not None:
+            return epochs.flat_map(sampled).shard(accumulate, number)
+        return corpus.gathered(epochs.flat_map(numbers).shard(accumulate, number))
+
+    # No Python generator: an iterator that calls Python when it is freed can hang a process that
+    # ends with an error.
+    epochs = tf.data.Dataset.range(first, tf.int64.max)
     if accumulate == 1:
-        return corpus.gathered(numbers).prefetch(8)
-    parts = [corpus.gathered(numbers.shard(accumulate, part)) for part in range(accumulate)]
-    return tf.data.Dataset.zip(tuple(parts)).prefetch(8)
+        return part(0).prefetch(8)
+    return tf.data.Dataset.zip(tuple(map(part, range(accumulate)))).prefetch(8)

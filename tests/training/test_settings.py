@@ -130,7 +130,7 @@ MISTAKES = {
     "unknown key": (
         "[training]\nupdate = 3",
         r"config.toml: training.update is no setting; did you mean updates\? "
-        "Valid keys: updates, accumulate, label_smoothing",
+        "Valid keys: updates, accumulate, subword_sampling",
     ),
     "unknown key of one kind of data": (
         "[data]\ntrain_source = 'a'",

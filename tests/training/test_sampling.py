@@ -1,0 +1,133 @@
+"""Sampled epochs: other pieces, the same sentences, the same every time."""
+
+import itertools
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from keras_transformer.tokenizer import Tokenizer
+from keras_transformer.training.data import TokenizedCorpus
+from keras_transformer.training.sampling import SubwordSampler
+from keras_transformer.training.schema import VocabularySettings
+from keras_transformer.training.stream import endless_batches
+from keras_transformer.training.vocabulary import learn_vocabulary
+
+SYLLABLES = ("wal", "tal", "un", "der", "ov", "er", "king", "ked", "won", "thu", "ing", "ber")
+WORDS = ["".join(parts) for parts in itertools.product(SYLLABLES, repeat=2)]
+BATCH_TOKENS, MAX_LENGTH = 100, 40
+
+
+def make_pairs(count=40, seed=0):
+    random = np.random.default_rng(seed)
+    sides = [
+        [" ".join(random.choice(WORDS, random.integers(1, 6))) for _ in range(count)]
+        for _ in range(2)
+    ]
+    return tf.data.Dataset.from_tensor_slices(tuple(sides)), list(zip(*sides, strict=True))
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def parts(request):
+    pairs, strings = make_pairs()
+    text = [side.encode() for pair in strings for side in pair]
+    vocabulary = VocabularySettings(size=60, model_type=request.param)
+    tokenizer = Tokenizer(learn_vocabulary(text, vocabulary))
+    return TokenizedCorpus.from_pairs(pairs, tokenizer, MAX_LENGTH), pairs, tokenizer, strings
+
+
+def sampler(parts, alpha=0.3, seed=5, max_length=MAX_LENGTH):
+    corpus, pairs, tokenizer, _ = parts
+    return SubwordSampler(corpus, pairs, tokenizer, max_length, alpha, seed)
+
+
+def epoch(parts, number, **options):
+    batches = sampler(parts, **options).batches(BATCH_TOKENS, number)
+    return [(inputs["source"].numpy(), labels.numpy()) for inputs, labels in batches]
+
+
+def sentences(parts, batches):
+    """What the rows of both sides say, and their ids."""
+    model = sentencepiece.SentencePieceProcessor(model_proto=parts[2].model)
+    rows = [
+        tuple([token for token in side if token] for side in pair)
+        for source, labels in batches
+        for pair in zip(source.tolist(), labels.tolist(), strict=True)
+    ]
+    assert all(side[-1] == 3 and side.count(3) == 1 for pair in rows for side in pair)
+    return [tuple(model.decode(side[:-1]) for side in pair) for pair in rows], rows
+
+
+def test_the_sentences_stay_and_their_pieces_change(parts):
+    strings = parts[3]
+    ids = []
+    for number in range(3):
+        said, rows = sentences(parts, epoch(parts, number))
+        assert set(said) <= set(strings)
+        assert len(set(said)) >= 0.8 * len(strings)  # the last batches may not fit
+        ids.append({text: pieces for text, pieces in zip(said, rows, strict=True)})
+    common = set(ids[0]) & set(ids[1]) & set(ids[2])
+    assert sum(ids[0][text] != ids[1][text] for text in common) > 0.5 * len(common)
+
+
+def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
+    pairs, strings = make_pairs()
+    text = [side.encode() for pair in strings for side in pair]
+    tokenizer = Tokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
+    corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, MAX_LENGTH)
+    parts = corpus, pairs, tokenizer, strings
+    batches = epoch(parts, 0, alpha=1e-9)
+    said, rows = sentences(parts, batches)
+    assert sorted(said) == sorted(strings)
+    for text, pieces in zip(said, rows, strict=True):
+        assert list(pieces) == tokenizer.encode(list(text)).to_list()
+    assert len(batches) == corpus.steps(BATCH_TOKENS)
+
+
+def test_the_seed_and_the_epoch_decide(parts):
+    def flat(batches):
+        return [side.tolist() for batch in batches for side in batch]
+
+    assert flat(epoch(parts, 1)) == flat(epoch(parts, 1))
+    assert flat(epoch(parts, 1)) != flat(epoch(parts, 2))
+    assert flat(epoch(parts, 1)) != flat(epoch(parts, 1, seed=6))
+
+
+def test_no_batch_is_larger_and_no_sentence_longer_than_allowed(parts):
+    corpus, pairs, tokenizer, _ = parts
+    lengths = [
+        len(ids)
+        for side in zip(*parts[3], strict=True)
+        for ids in tokenizer.encode(list(side)).to_list()
+    ]
+    limit = max(lengths)
+    batches = epoch(parts, 0, alpha=0.9, max_length=limit)
+    assert max(side.shape[1] for batch in batches for side in batch) <= limit
+    assert max(side.size for batch in batches for side in batch) <= BATCH_TOKENS
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_the_stream_goes_on_anywhere(parts, accumulate):
+    def take(skip, count):
+        updates = endless_batches(
+            parts[0], BATCH_TOKENS, seed=5, skip=skip, accumulate=accumulate, sampler=sampler(parts)
+        )
+        return [
+            tensor.numpy().tolist()
+            for update in updates.take(count)
+            for tensor in tf.nest.flatten(update)
+        ]
+
+    steps = sampler(parts).steps(BATCH_TOKENS)
+    count = 2 * steps // accumulate
+    whole = take(0, count)
+    each = len(whole) // count
+    for skip in (1, steps // accumulate, count - 1):
+        assert take(skip, count - skip) == whole[each * skip :]
+
+
+def test_other_pairs_are_refused(parts):
+    corpus, _, tokenizer, _ = parts
+    with pytest.raises(ValueError, match="Received: 7 pairs, and a corpus of 40"):
+        SubwordSampler(corpus, make_pairs(7)[0], tokenizer, MAX_LENGTH, 0.1)
