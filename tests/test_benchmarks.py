@@ -101,6 +101,8 @@ def multiplications(operation):
     """Of a matrix product: output size times the length of the axis that is summed over."""
     if operation.type not in ("MatMul", "BatchMatMulV2"):
         return 0
+    if 1 in operation.outputs[0].shape[-2:]:  # sums and means of layer normalisation
+        return 0
     flag = "transpose_a" if operation.type == "MatMul" else "adj_x"
     left = operation.inputs[0].shape
     summed = left[-2] if operation.get_attr(flag) else left[-1]

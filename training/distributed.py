@@ -49,7 +49,11 @@ class DistributedModel(keras.Model):
             sum_gradients_first(self.optimizer)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Draws no batch to learn its shape from: the weights are there."""
+        """Makes what is still missing; draws no batch to learn its shape from."""
+        optimizer = getattr(self, "optimizer", None)  # none if it is only evaluated
+        if optimizer is not None and not optimizer.built:
+            with self.distribute_strategy.scope():
+                optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force=False):  # noqa: D102
         if not self._has_several_processes():
