@@ -285,6 +285,18 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
         run_quietly(configured(), tmp_path, [Break(1)])
 
 
+def test_the_command_ends_with_the_error(configured, tmp_path):
+    """A process that ends while tf.data still runs ahead must not wait for it."""
+    config, run = tmp_path / "config.toml", tmp_path / "run"
+    save_settings(configured(schedule__peak=1e38, updates=50), config)
+    process = subprocess.run(
+        [sys.executable, "-m", "keras_transformer", "train", config, "--output", run],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1].startswith("Error: the loss is nan at update 2.")
+
+
 def test_a_full_disk_is_one_line_and_the_training_goes_on_from_before(
     configured, tmp_path, monkeypatch
 ):
