@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import keras_transformer
 from keras_transformer.decoding import greedy_decode
-from keras_transformer.translator import encode, translate_sorted
+from keras_transformer.translation import encode, translate_sorted
 
 from .loaded import (
     FACTS,

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tokenizer import Tokenizer  # a SavedModel needs its operations, too
-from keras_transformer.translator import encode, to_translations
+from keras_transformer.translation import encode, to_translations
 
 from .staging import SAVED_MODEL, versions
 

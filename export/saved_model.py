@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.translator import to_translations, translate_sorted
+from keras_transformer.translation import to_translations, translate_sorted
 
 from .loaded import SavedModelTranslator, reason
 from .parity import (

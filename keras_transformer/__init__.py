@@ -33,7 +33,9 @@ _MODULES = {
     "model": ("Transformer",),
     "decoding": ("beam_decode", "greedy_decode"),
     "tokenizer": ("Tokenizer",),
+    "translation": ("Translation",),
     "translator": ("Translator",),
+    "beam_translator": ("BeamTranslator",),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -159,8 +159,9 @@ def translate(model, batch_size, beam, length_penalty):
 
     MODEL is a run, a SavedModel or a .tflite file.
     """
+    from keras_transformer.beam_translator import BeamTranslator
     from keras_transformer.streaming import translate_stream
-    from keras_transformer.translator import BeamTranslator, Translator
+    from keras_transformer.translator import Translator
 
     search = _search(beam, length_penalty)
     translator = _open_model(model)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from keras_transformer.translator import translate_sorted
+from keras_transformer.translation import translate_sorted
 
 
 def translate_stream(translator, source, target, warn, *, batch_size=64, window=2048):

@@ -132,6 +132,28 @@ class Tokenizer(tf.Module):
         )
         return self._pieces().detokenize(pieces)
 
+    def sample(self, strings, alpha, seed):
+        """Cuts strings into pieces at random; not part of any graph.
+
+        Args:
+            strings: List of strings.
+            alpha: With a BPE model, the probability to leave out a merge; with a unigram model, the
+                exponent on the probability of a segmentation.
+            seed: Integer from 0 to below 2**31; with equal arguments it gives equal pieces. Not for
+                several threads at a time: SentencePiece has one seed for the process.
+
+        Returns:
+            A list of lists of ids, without `eos_id`.
+
+        Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
+        """
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        sentencepiece.set_random_generator_seed(seed)
+        # One thread, which is new and therefore begins with that seed.
+        return processor.encode(
+            strings, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+        )
+
     def pieces(self, tokens):
         """Names pieces for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
 

@@ -3,7 +3,7 @@ import io
 import pytest
 
 from keras_transformer.streaming import translate_stream
-from keras_transformer.translator import Translation
+from keras_transformer.translation import Translation
 
 
 class Upper:

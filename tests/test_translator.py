@@ -14,7 +14,8 @@ from keras_transformer import (
     beam_decode,
     greedy_decode,
 )
-from keras_transformer.translator import BeamTranslator, translate_sorted
+from keras_transformer.beam_translator import BeamTranslator
+from keras_transformer.translation import translate_sorted
 
 SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
 

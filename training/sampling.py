@@ -3,7 +3,6 @@
 import threading
 
 import numpy as np
-import sentencepiece
 import tensorflow as tf
 
 from .batching import plan_batches
@@ -33,9 +32,8 @@ class SubwordSampler:
 
     def __init__(self, corpus, pairs, tokenizer, max_length, alpha, seed=0):
         self._corpus = corpus
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
-        self._eos_id = tokenizer.eos_id
-        self._strings = _strings(corpus, pairs, self._processor, max_length)
+        self._tokenizer = tokenizer
+        self._strings = _strings(corpus, pairs, tokenizer, max_length)
         self._max_length, self._alpha, self._seed = max_length, alpha, seed
         self._lock = threading.Lock()  # SentencePiece has one seed for all threads
         self._latest = None  # epoch and what was drawn for it
@@ -57,9 +55,8 @@ class SubwordSampler:
 
         arrays = tf.numpy_function(plan, [epoch], [tf.int64] * 8)
         order, source_ids, source_splits, target_ids, target_splits, *cuts = arrays
-        order.set_shape([None])
         for array in arrays:
-            array.set_shape([steps if any(array is cut for cut in cuts) else None])
+            array.set_shape([None])
         sides = [
             tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
             for ids, splits in ((source_ids, source_splits), (target_ids, target_splits))
@@ -109,29 +106,23 @@ class SubwordSampler:
         ]
 
     def _segment(self, strings, seed):
-        sentencepiece.set_random_generator_seed(seed)
-        # One thread, which is new and therefore begins with that seed.
-        drawn = self._processor.encode(
-            strings, enable_sampling=True, alpha=self._alpha, nbest_size=-1, num_threads=1
-        )
+        drawn = self._tokenizer.sample(strings, self._alpha, seed)
         for number, ids in enumerate(drawn):
-            if len(ids) >= self._max_length:
-                drawn[number] = ids = self._processor.encode(strings[number])
-            ids.append(self._eos_id)
+            ids.append(self._tokenizer.eos_id)
+            if len(ids) > self._max_length:
+                drawn[number] = self._tokenizer.encode([strings[number]]).to_list()[0]
         splits = np.cumsum([0, *map(len, drawn)])
         return np.fromiter((token for ids in drawn for token in ids), np.int64, splits[-1]), splits
 
 
-def _strings(corpus, pairs, processor, max_length):
+def _strings(corpus, pairs, tokenizer, max_length):
     """Both sides of the pairs that the corpus holds, as lists of strings."""
     sides = ([], [])
-    for source, target in pairs.batch(1024).prefetch(1).as_numpy_iterator():
-        both = [[text.decode("utf-8", "replace") for text in side] for side in (source, target)]
-        lengths = [[len(ids) for ids in processor.encode(side)] for side in both]
-        for pair in zip(*both, *lengths, strict=True):
-            if min(pair[2:]) > 0 and max(pair[2:]) < max_length:
-                sides[0].append(pair[0])
-                sides[1].append(pair[1])
+    for both in pairs.batch(1024).prefetch(1):
+        lengths = np.stack([tokenizer.encode(texts).row_lengths().numpy() for texts in both])
+        kept = (lengths.min(axis=0) > 1) & (lengths.max(axis=0) <= max_length)
+        for side, texts in zip(sides, both, strict=True):
+            side += [text.decode("utf-8", "replace") for text in texts.numpy()[kept]]
     if len(sides[0]) != corpus.size:
         raise ValueError(
             "`pairs` must be those that `corpus` was made from. "

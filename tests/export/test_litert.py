@@ -12,7 +12,7 @@ from keras_transformer.export import litert
 from keras_transformer.export.litert import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.translator import translate_sorted
+from keras_transformer.translation import translate_sorted
 
 pytest.importorskip("ai_edge_litert")
 

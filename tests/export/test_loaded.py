@@ -4,7 +4,7 @@ import zipfile
 import pytest
 
 from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
-from keras_transformer.translator import translate_sorted
+from keras_transformer.translation import translate_sorted
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,101 @@
+"""A translator that searches with a beam (section 6.1)."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from keras_transformer.decoding import beam_decode
+from keras_transformer.decoding.beam import check_beam, check_lengths, exists
+from keras_transformer.translation import COLUMNS, Translation
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamTranslator:
+    """A `Translator` that searches with a beam. The defaults are the paper's, section 6.1.
+
+    One graph serves every length penalty and every length.
+
+    Args:
+        translator: The `Translator`.
+        beam_size: Hypotheses that run at a time.
+        length_penalty: See `beam_decode`.
+        normalization: See `beam_decode`.
+        min_length: Shortest output in tokens, the end of the sentence included.
+        extra_length: How many tokens an output may be longer than its source. It is never longer
+            than the translator's `max_length`. `None`: only that limit.
+
+    Raises:
+        ValueError: If a number is out of range or `normalization` is unknown.
+    """
+
+    translator: tf.Module
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    normalization: str = "gnmt"
+    min_length: int = 1
+    extra_length: int | None = 50
+
+    def __post_init__(self):
+        check_beam(self.beam_size, 1, self.length_penalty, self.normalization)
+        check_lengths(self.translator.max_length, self.min_length)
+        if self.extra_length is not None and self.extra_length < 0:
+            raise ValueError(
+                "`extra_length` must be at least 0, or None. "
+                f"Received: extra_length={self.extra_length}."
+            )
+
+    def translate_batch(self, sentences):
+        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        return [best for best, *_ in self.n_best_batch(sentences, 1)]
+
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings."""
+        check_beam(self.beam_size, n, self.length_penalty, self.normalization)
+        search = self.translator.search(self.beam_size, n, self.normalization)
+        extra = self.translator.max_length if self.extra_length is None else self.extra_length
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        outputs = search(batch, self.length_penalty, self.min_length, extra)
+        results = []
+        for row in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
+            found = {}
+            for text, score in zip(*row[:2], strict=True):
+                if exists(score):  # else there are fewer
+                    text = text.decode("utf-8", "replace")
+                    found.setdefault(text, Translation(text, float(score), bool(row[2])))
+            results.append(list(found.values()))
+        return results
+
+
+def trace_search(translator, beam_size, n_best, normalization):
+    """The graph of one beam: what is not an argument here is one of the graph's."""
+
+    def search(sentences, length_penalty, min_length, extra_length):
+        source, truncated, empty = translator.encode(sentences)  # [B, S], [B], [B]
+        real = tf.not_equal(source, translator.model.config.pad_id)
+        limit = tf.reduce_sum(tf.cast(real, tf.int32), axis=1) + extra_length  # [B]
+        tokens, scores = beam_decode(
+            translator.model,
+            source,
+            beam_size,
+            n_best,
+            length_penalty,
+            normalization,
+            min_length,
+            tf.maximum(limit, min_length),
+            cache_length=translator.max_length,
+        )  # [B, M, L], [B, M]
+        flat = tf.reshape(tokens, [-1, translator.max_length])
+        texts = tf.reshape(translator.tokenizer.decode(flat), [-1, n_best])
+        empty = tf.expand_dims(empty, 1)  # [B, 1]
+        return {
+            "translation": tf.where(empty, "", texts),
+            "score": tf.where(empty, 0.0, scores),
+            "truncated": truncated,
+        }
+
+    number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+    return tf.function(
+        search,
+        input_signature=[tf.TensorSpec([None], tf.string), number, count, count],
+        autograph=False,
+    )
