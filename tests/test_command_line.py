@@ -120,6 +120,7 @@ def test_traceback_shows_where(tmp_path):
 def test_the_public_names_are_those_of_the_documentation():
     assert keras_transformer.__all__ == sorted(
         [
+            "BeamTranslator",
             "Decoder",
             "DecoderBlock",
             "Encoder",
@@ -134,6 +135,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Tokenizer",
             "Transformer",
             "TransformerConfig",
+            "Translation",
             "Translator",
             "beam_decode",
             "causal_mask",
