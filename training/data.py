@@ -67,6 +67,7 @@ class TokenizedCorpus:
         self.source_tokens, self.target_tokens = (int(total) for total in lengths.sum(axis=1))
         self.size = lengths.shape[1]
         self._plan = functools.cache(functools.partial(plan_batches, lengths.max(axis=0)))
+        self._tensors = functools.cache(self._make_tensors)
 
     @functools.cached_property
     def fingerprint(self):
@@ -153,16 +154,12 @@ class TokenizedCorpus:
 
         The arguments are those of `batches`; `epoch` and `skip` may be scalar tensors.
         """
-        plan = self._plan(batch_tokens, buckets)
-        with tf.device("CPU:0"):  # or a GPU would hold what tf.data reads
-            order, sequence = tf.constant(plan.order), tf.range(len(plan.starts))
-            if shuffle:
-                order, sequence = _shuffled(plan, seed, epoch)
-            cuts = tuple(
-                tf.gather(values, sequence) for values in (plan.starts, plan.rows, plan.widths)
-            )
+        order, bucket, *cuts = self._tensors(batch_tokens, buckets)
+        if shuffle:
+            order, sequence = _shuffled(order, bucket, len(cuts[0]), seed, epoch)
+            cuts = [tf.gather(values, sequence) for values in cuts]
         return (
-            tf.data.Dataset.from_tensor_slices(cuts)
+            tf.data.Dataset.from_tensor_slices(tuple(cuts))
             .skip(tf.cast(skip, tf.int64))
             .map(lambda start, rows, width: (order[start : start + rows], width))
         )
@@ -193,6 +190,18 @@ class TokenizedCorpus:
         target = tf.concat([begin, words[:, :-1]], axis=1)
         return {"source": source, "target": target}, labels
 
+    def _make_tensors(self, batch_tokens, buckets):
+        """The plan as tensors: the order, the bucket of each pair in it, and the three cuts.
+
+        Made outside of any graph, of which they would be constants otherwise, once for each use.
+        """
+        plan = self._plan(batch_tokens, buckets)
+        sizes = [end - begin for begin, end in plan.segments]
+        bucket = np.repeat(np.arange(len(sizes)), sizes)
+        arrays = (plan.order, bucket, plan.starts, plan.rows, plan.widths)
+        with tf.init_scope(), tf.device("CPU:0"):  # or a GPU would hold what tf.data reads
+            return [tf.constant(array, tf.int64) for array in arrays]
+
     def steps(self, batch_tokens, buckets=16):
         """Returns the number of batches of an epoch."""
         return len(self._plan(batch_tokens, buckets).starts)
@@ -203,20 +212,18 @@ class TokenizedCorpus:
         return 1 - (self.source_tokens + self.target_tokens) / places
 
 
-def _shuffled(plan, seed, epoch):
+def _shuffled(order, bucket, batches, seed, epoch):
     """The order of the pairs, each within its bucket, and the order of the batches."""
     seeds = tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)])
     of_pairs, of_batches = (
         tf.random.stateless_uniform([count], each, None, None, tf.uint32, alg="philox")
         for count, each in (
-            (len(plan.order), tf.random.fold_in(seeds, 0)),
-            (len(plan.starts), tf.random.fold_in(seeds, 1)),
+            (len(order), tf.random.fold_in(seeds, 0)),
+            (batches, tf.random.fold_in(seeds, 1)),
         )
     )
-    sizes = [end - begin for begin, end in plan.segments]
-    bucket = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes) << 32
-    order = tf.gather(plan.order, tf.argsort(bucket + tf.cast(of_pairs, tf.int64)))
-    return order, tf.argsort(tf.cast(of_batches, tf.int64))
+    keys = tf.bitwise.left_shift(bucket, 32) + tf.cast(of_pairs, tf.int64)
+    return tf.gather(order, tf.argsort(keys)), tf.argsort(tf.cast(of_batches, tf.int64))
 
 
 def _ragged(chunks):

@@ -50,9 +50,11 @@ class Learner(DistributedModel):
             aggregation="only_first_replica",
             name="tokens_seen",
         )
-        self.mean_loss = keras.metrics.Mean(name="loss")
+        self.mean_loss = keras.metrics.Mean(name="loss")  # of the training
+        self.evaluation_loss = keras.metrics.Mean(name="loss")
         self.perplexity = Perplexity(pad_id)
         self.token_accuracy = TokenAccuracy(pad_id)
+        self._evaluates = False
         # Traced once for all batches of an update and all their widths.
         self._gradients = tf.function(self._loss_and_gradients, reduce_retracing=True)
 
@@ -66,8 +68,18 @@ class Learner(DistributedModel):
 
     @property
     def metrics(self):
-        """What `fit` and `evaluate` reset at their start."""
-        return [self.mean_loss, self.perplexity, self.token_accuracy]
+        """What `fit` resets at the start of an epoch, or `evaluate` at its start."""
+        if self._evaluates:
+            return [self.evaluation_loss, self.perplexity, self.token_accuracy]
+        return [self.mean_loss]
+
+    def evaluate(self, *args, **options):
+        """As in Keras; what is known of the training's loss stays as it is."""
+        self._evaluates = True
+        try:
+            return super().evaluate(*args, **options)
+        finally:
+            self._evaluates = False
 
     def call(self, inputs, training=None):
         return self.transformer(inputs, training=training)
@@ -111,7 +123,7 @@ class Learner(DistributedModel):
         logits = self(inputs, training=False)  # [B, T, V]
         loss = self.compute_loss(x=inputs, y=labels, y_pred=logits)  # this replica's share
         tokens = global_sum(_count(labels, self.pad_id))
-        self.mean_loss.update_state(global_sum(loss), sample_weight=tokens)
+        self.evaluation_loss.update_state(global_sum(loss), sample_weight=tokens)
         self.perplexity.update_state(labels, logits)
         self.token_accuracy.update_state(labels, logits)
         return self.get_metrics_result()

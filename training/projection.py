@@ -13,10 +13,11 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0)
 
         logsumexp(z) - (1 - e) * z[label] - e * mean over v of z[v]
 
-    Only the first term needs all logits, and its gradient by them is `softmax(z)`. It is computed
-    for a chunk of positions at a time, each chunk's gradients at once, so that a few megabytes of
-    logits are in memory and never [N, V] of them. The other terms are linear in `hidden` and in
-    `table`; neither they nor their gradients need any logits.
+    Only the first term needs all logits. It is computed for a chunk of positions at a time, each
+    chunk's gradients at once, so that a few megabytes of logits are in memory and never [N, V] of
+    them. The other terms are linear in `hidden` and in `table`, so that their values, and the
+    gradients of the last one, need no logits. The gradient by `z` of the first two is
+    `softmax(z) - (1 - e) at the label`; the difference is taken in float32, before it is rounded.
 
     Args:
         hidden: Last hidden states, [N, D], floating.
@@ -33,52 +34,57 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0)
 
     @tf.custom_gradient
     def cross_entropy(hidden, table):
-        total, by_hidden, by_table = _log_normalizers(hidden, table, weights)
-        linear, linear_by_hidden, linear_by_table = _linear_terms(
-            hidden, table, tf.cast(labels, tf.int32), weights, label_smoothing
+        # Weights are of the size of 1 / tokens: too small for float16 before the loss is scaled.
+        largest = tf.reduce_max(weights)
+        relative = tf.math.divide_no_nan(weights, largest)
+        total, by_hidden, by_table = _with_logits(
+            hidden, table, tf.cast(labels, tf.int32), relative, label_smoothing
         )
+        smooth, smooth_by_hidden, smooth_by_table = _mean_logit(hidden, table, relative)
 
         def gradient(upstream):
+            scale = upstream * largest
             return (
-                tf.cast(upstream * (by_hidden - linear_by_hidden), hidden.dtype),
-                tf.cast(upstream * (by_table - linear_by_table), table.dtype),
+                tf.cast(scale * (by_hidden - label_smoothing * smooth_by_hidden), hidden.dtype),
+                tf.cast(scale * (by_table - label_smoothing * smooth_by_table), table.dtype),
             )
 
-        return total - linear, gradient
+        return largest * (total - label_smoothing * smooth), gradient
 
     return cross_entropy(hidden, table)
 
 
-def _linear_terms(hidden, table, labels, weights, smoothing):
-    """Weighted sum of `(1 - e) * z[label] + e * mean of z`, and its gradients, in float32."""
-    table = tf.cast(table, tf.float32)  # [V, D]
-    size = table.shape[0]
-    mean = tf.reduce_mean(table, axis=0)  # [D]
-    towards = (1 - smoothing) * tf.gather(table, labels) + smoothing * mean  # [N, D]
+def _mean_logit(hidden, table, weights):
+    """Weighted sum of `mean over v of z[v]`, and its gradients, in float32."""
+    mean = tf.reduce_mean(tf.cast(table, tf.float32), axis=0)  # [D]
     weighted = weights[:, None] * tf.cast(hidden, tf.float32)  # [N, D]
-    by_label = tf.math.unsorted_segment_sum((1 - smoothing) * weighted, labels, size)  # [V, D]
-    by_table = by_label + (smoothing / size) * tf.reduce_sum(weighted, axis=0)  # [V, D]
-    return tf.reduce_sum(weighted * towards), weights[:, None] * towards, by_table
+    by_table = tf.reduce_sum(weighted, axis=0) / table.shape[0]  # [D], the same in every row
+    return tf.reduce_sum(weighted * mean), weights[:, None] * mean, by_table
 
 
-def _log_normalizers(hidden, table, weights):
-    """Weighted sum of `logsumexp(hidden @ table^T)`, and its gradients, in float32."""
+def _with_logits(hidden, table, labels, weights, smoothing):
+    """Weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and its gradients, in float32."""
     count = hidden.shape[0] or tf.shape(hidden)[0]  # a Python number where it is known, for XLA
     chunks, rows = _chunks(count, table.shape[0])
     hidden = _cut(tf.cast(hidden, table.dtype), count, chunks, rows)  # [C, R, D]
     weights = _cut(weights[:, None], count, chunks, rows)  # [C, R, 1]
+    labels = _cut(labels[:, None], count, chunks, rows)  # [C, R, 1]
 
     def add_chunk(number, total, by_hidden, by_table):
-        x, weight = hidden[number], weights[number]  # [R, D], [R, 1]
+        x, weight, label = hidden[number], weights[number], labels[number][:, 0]  # [R, D] ...
         logits = tf.cast(tf.matmul(x, table, transpose_b=True), tf.float32)  # [R, V]
         p = tf.nn.softmax(logits)  # [R, V]
         # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
         highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
-        total += tf.reduce_sum(weight[:, 0] * (highest - tf.math.log(likeliest)))
-        p = tf.cast(p, table.dtype)
-        by_x = weight * tf.cast(tf.matmul(p, table), tf.float32)  # [R, D]
+        at_label = tf.gather(logits, label, batch_dims=1)  # [R]
+        loss = highest - tf.math.log(likeliest) - (1 - smoothing) * at_label  # [R]
+        total += tf.reduce_sum(weight[:, 0] * loss)
+        place = tf.stack([tf.range(tf.size(label)), label], axis=1)  # [R, 2]
+        right = tf.fill(tf.shape(label), 1 - smoothing)
+        by_z = tf.cast(tf.tensor_scatter_nd_sub(p, place, right), table.dtype)  # [R, V]
+        by_x = weight * tf.cast(tf.matmul(by_z, table), tf.float32)  # [R, D]
         weighted = tf.cast(weight, table.dtype) * x  # [R, D]
-        by_table += tf.cast(tf.matmul(p, weighted, transpose_a=True), tf.float32)  # [V, D]
+        by_table += tf.cast(tf.matmul(by_z, weighted, transpose_a=True), tf.float32)  # [V, D]
         return number + 1, total, by_hidden.write(number, by_x), by_table
 
     by_hidden = tf.TensorArray(tf.float32, chunks, element_shape=hidden.shape[1:])

@@ -19,6 +19,9 @@ class SubwordSampler:
     fills a batch more or less now and then: such a batch is left out or seen twice, each time
     another one. A sentence that would grow beyond `max_length` keeps its usual pieces.
 
+    The sentences, and the pieces of an epoch while they are drawn, are Python objects in memory:
+    some 100 bytes a token, for corpora up to a few million pairs.
+
     Args:
         corpus: The `TokenizedCorpus` of the same pairs.
         pairs: The `tf.data.Dataset` of pairs of strings that it was made from.

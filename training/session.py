@@ -65,11 +65,11 @@ class Session:
         if state is None:
             self.history.restore(0)
             return
-        if state["corpus"] != self._corpus_size():
+        if state["corpus"] != self._corpus_facts():
             raise ValueError(
                 f"the training data of {self.run.path} has changed since the training began: "
-                f"{state['corpus']} then, {self._corpus_size()} now (pairs, source and target "
-                "tokens). Restore it or choose another folder."
+                f"{state['corpus']} then, {self._corpus_facts()} now (pairs, source and target "
+                "tokens, checksum). Restore it or choose another folder."
             )
         self.update, self.seconds = state["update"], state["seconds"]
         self.validation = state["validation"]
@@ -173,8 +173,9 @@ class Session:
             )
             raise KeyboardInterrupt
 
-    def _corpus_size(self):
-        return [self.corpus.size, self.corpus.source_tokens, self.corpus.target_tokens]
+    def _corpus_facts(self):
+        corpus = self.corpus
+        return [corpus.size, corpus.source_tokens, corpus.target_tokens, corpus.fingerprint]
 
     def _variables(self):
         """All that training changes: weights, tokens seen, state of the dropout, optimizer."""
@@ -192,7 +193,7 @@ class Session:
             state = {
                 "update": update,
                 "seconds": seconds,
-                "corpus": self._corpus_size(),
+                "corpus": self._corpus_facts(),
                 "validation": self.validation,
                 "best": self.best.state(),
             }

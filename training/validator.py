@@ -25,8 +25,9 @@ class Validator:
     Call arguments: none.
 
     Returns:
-        Dictionary of `loss`, `perplexity` and `token_accuracy` over the whole split, and of `bleu`
-        and `exact_match` (0 to 100) over its first `validate_sentences`, if there are any.
+        Dictionary of `loss`, `perplexity` and `token_accuracy` over all pairs of the split that are
+        no longer than `data.max_length`, and of `bleu` and `exact_match` (0 to 100) over its first
+        `validate_sentences`, if there are any.
     """
 
     def __init__(self, learner, tokenizer, data, settings, workers):

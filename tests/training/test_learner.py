@@ -132,6 +132,25 @@ def test_four_batches_of_two_are_one_of_eight(tiny_model):
     np.testing.assert_allclose(histories[1]["loss"], histories[0]["loss"], rtol=1e-5)
 
 
+def test_an_evaluation_between_updates_leaves_the_loss_of_the_training(tiny_model):
+    """`fit` logs the mean since its epoch began, whatever was measured meanwhile."""
+    losses = []
+    other = datasets(batch([(5, 7)], seed=9))
+    for evaluates in (False, True):
+        learner = make_learner(tiny_model(), keras.optimizers.SGD(0.5))
+        look = keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda number, logs, learner=learner: learner.evaluate(
+                other, verbose=0
+            )
+        )
+        batches = datasets(batch(LENGTHS), batch(LENGTHS[:2]), batch(LENGTHS[1:]))
+        history = learner.fit(
+            batches, verbose=0, shuffle=False, callbacks=[look] if evaluates else []
+        ).history
+        losses.append(history["loss"])
+    assert losses[0] == losses[1]
+
+
 def test_another_loss_is_refused(tiny_model):
     with pytest.raises(TypeError, match="must be a LabelSmoothedCrossEntropy. Received: MeanSq"):
         Learner(tiny_model()).compile("sgd", keras.losses.MeanSquaredError())

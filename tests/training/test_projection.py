@@ -99,6 +99,37 @@ def test_half_precision_is_as_near_as_its_rounding(dtype, tolerance):
     np.testing.assert_allclose(tf.cast(by_table, "float32"), 3 * expected[2], atol=6 * tolerance)
 
 
+def relative_error(found, expected):
+    found = tf.cast(found, "float64").numpy()
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.01), ("float16", 0.002)])
+def test_small_weights_lose_no_digits(dtype, tolerance):
+    """Weights of one in 100,000 tokens, and a loss that is scaled up as under float16."""
+    hidden, table, labels, weights = example()
+    hidden, table = (np.asarray(tf.cast(tf.cast(x, dtype), "float64")) for x in (hidden, table))
+    weights = (weights > 0) * 1e-5
+    _, *expected = reference(hidden, table, labels, weights, 0.1)
+    with tf.GradientTape() as tape:
+        half = [tf.constant(x, dtype) for x in (hidden, table)]
+        tape.watch(half)
+        loss = 2.0**15 * projected_cross_entropy(
+            *half, tf.constant(labels), tf.constant(weights, "float32"), 0.1
+        )
+    for found, wanted in zip(tape.gradient(loss, half), expected, strict=True):
+        assert relative_error(found, 2.0**15 * wanted) < tolerance
+
+
+def test_a_confident_model_still_has_a_gradient_in_bfloat16():
+    """A label at 0.9985, which is 1 in bfloat16: what is left to learn is not rounded away."""
+    table = np.eye(D)
+    hidden = 8.0 * table[:1]  # label 0 at e^8 / (e^8 + 4)
+    _, expected, _ = reference(hidden, table, [0], [1.0], 0.0)
+    _, by_hidden, _ = measure(hidden, table, [0], [1.0], 0.0, "bfloat16")
+    assert relative_error(by_hidden, 3 * expected) < 0.02
+
+
 def test_no_tensor_holds_all_logits(monkeypatch):
     """Whatever the graph makes, forward and backward, is smaller than [N, V]."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)

@@ -285,6 +285,20 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
         run_quietly(configured(), tmp_path, [Break(1)])
 
 
+def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
+    """A training that continued would see some pairs twice in an epoch and others never."""
+    write_pairs(tmp_path, "train", 40, seed=1)
+    write_pairs(tmp_path, "validation", 7, seed=2)
+    (tmp_path / "config.toml").write_text(CONFIG)
+    settings = load_settings(tmp_path / "config.toml", ["training.updates=6"])
+    assert run_quietly(settings, tmp_path / "run", [press_ctrl_c(2)])[0] is None
+    for side in ("src", "tgt"):
+        path = tmp_path / f"train.{side}"
+        path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
+    with pytest.raises(ValueError, match="has changed since the training began: .*checksum"):
+        run_quietly(settings, tmp_path / "run")
+
+
 def test_the_command_ends_with_the_error(configured, tmp_path):
     """A process that ends while tf.data still runs ahead must not wait for it."""
     config, run = tmp_path / "config.toml", tmp_path / "run"
