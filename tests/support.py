@@ -1,5 +1,10 @@
 """Weights, sizes and tokens that the tests of the layers share."""
 
+import json
+import pathlib
+import subprocess
+import sys
+
 import keras
 import numpy as np
 
@@ -75,3 +80,27 @@ def sentences(lengths, vocab_size=19, pad_id=0, width=None, first=None, seed=0):
 def to_numpy(tensor):
     """Float64 copy of a tensor of any float dtype."""
     return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")), "float64")
+
+
+TWO_DEVICES = """
+import json, sys
+sys.path[:0] = sys.argv[1:]
+import keras, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+from support import randomise, small_config
+from test_learner import batch, datasets, make_learner
+from keras_transformer import Transformer
+"""
+
+
+def on_two_devices(script):
+    """Runs a script with two CPU devices, in a process of its own; returns the JSON it prints."""
+    tests = pathlib.Path(__file__).parent
+    process = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES + script, str(tests / "training"), str(tests)],
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.splitlines()[-1])

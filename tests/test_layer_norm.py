@@ -83,6 +83,8 @@ def test_training_says_what_inference_says(policy):
 def test_large_values_with_little_spread_keep_their_digits():
     """The variance is that of the centred values: no difference of two large squares."""
     x = 1000 + np.random.default_rng(0).normal(size=(B, T, D))
+    x = x.astype("float32").astype("float64")  # what the layer sees: steps of 6e-5
     layer = make_layer(np.ones(D), np.zeros(D))
     out = layer(tf.constant(x, "float32"), training=True)
-    np.testing.assert_allclose(out, norm(x, np.ones(D), np.zeros(D)), atol=1e-3)
+    # The error seen is 1.8e-4: float32 has steps of 6e-5 there, and so has the mean that is taken.
+    np.testing.assert_allclose(out, norm(x, np.ones(D), np.zeros(D)), atol=5e-4)

@@ -25,7 +25,8 @@ def average_checkpoints(run_dir, last=5, output=None):
     whole or not there. The run itself is only read, and need not be finished.
 
     The weights are those that were trained, also where `[optimizer] ema_momentum` keeps a moving
-    average. A checkpoint that was kept for nothing but being the best is not among the last.
+    average. The best checkpoint, where `[training] best_by` keeps one,
+    counts only while it is among the last `keep_checkpoints`.
 
     Args:
         run_dir: Folder of the run.

@@ -87,9 +87,7 @@ def beam_decode(
     cache_length = check_lengths(config.max_length, min_length, max_length, cache_length)
     source = tf.convert_to_tensor(source, tf.int32)
     batch = tf.shape(source)[0]
-    limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
-    limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
-    limit = limit + tf.zeros([batch], tf.int32)  # [B]
+    limit = _limit(max_length, cache_length, batch)  # [B]
     shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1])  # [B or 1, 1]
     memory, memory_allowed = model.encode(source)
     cache, memory_heads = model.start(memory, cache_length, beam_size)
@@ -143,12 +141,26 @@ def beam_decode(
         )
         return (state,)
 
-    state = _State(
+    state = _beginning(batch, beam_size, n_best, cache, cache_length, config)
+    (state,) = tf.while_loop(running, step, (state,))
+    return _ranked(state, normalize(state.scores, tf.expand_dims(limit, 1)), config.pad_id)
+
+
+def _limit(max_length, cache_length, batch):
+    """The longest output of each sentence, `[B]`."""
+    limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
+    limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
+    return limit + tf.zeros([batch], tf.int32)
+
+
+def _beginning(batch, beam_size, n_best, cache, cache_length, config):
+    """The state before the first step."""
+    return _State(
         index=tf.constant(0),
         last=tf.fill([batch, beam_size], config.bos_id),
         tokens=tf.fill([batch, beam_size, cache_length], config.pad_id),
         # One hypothesis to begin with: of equal ones all continuations would be equal, too.
-        scores=tf.where(tf.equal(places, 0), 0.0, tf.fill([batch, beam_size], NONE)),
+        scores=tf.where(tf.equal(tf.range(beam_size), 0), 0.0, tf.fill([batch, beam_size], NONE)),
         ancestors=tf.fill([batch, beam_size, cache_length], -1),
         cache=cache,
         ended_tokens=tf.fill([batch, n_best, cache_length], config.pad_id),
@@ -156,8 +168,6 @@ def beam_decode(
         ended_count=tf.zeros([batch], tf.int32),
         done=tf.zeros([batch], tf.bool),
     )
-    (state,) = tf.while_loop(running, step, (state,))
-    return _ranked(state, normalize(state.scores, tf.expand_dims(limit, 1)), config.pad_id)
 
 
 def exists(scores):

@@ -1,15 +1,10 @@
 """The learner trains a Transformer on token means, and counts what it has seen."""
 
-import json
-import pathlib
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import sentences
+from support import on_two_devices, sentences
 
 from keras_transformer.training.learner import Learner
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, smoothed_cross_entropy
@@ -167,16 +162,6 @@ def test_a_jitted_update_equals_an_interpreted_one(tiny_model):
 
 
 TWO_REPLICAS = """
-import json, sys
-sys.path[:0] = sys.argv[1:]
-import keras, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-
-from support import randomise, small_config
-from test_learner import batch, datasets, make_learner
-from keras_transformer import Transformer
-
 # The first two sentences go to one replica, the others to the other: 12 tokens against 4.
 batches = datasets(*[batch([(7, 5), (2, 7), (4, 1), (3, 3)], seed) for seed in range(3)])
 
@@ -196,13 +181,7 @@ print(json.dumps([one, train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
 
 
 def test_two_replicas_of_unequal_length_equal_one_device():
-    here = pathlib.Path(__file__).parent
-    process = subprocess.run(
-        [sys.executable, "-c", TWO_REPLICAS, str(here), str(here.parent)],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert process.returncode == 0, process.stderr
-    one, two = json.loads(process.stdout.splitlines()[-1])
+    one, two = on_two_devices(TWO_REPLICAS)
     assert one[0]["tokens_seen"] == two[0]["tokens_seen"] == 3 * 16
     for name in ("perplexity", "token_accuracy"):
         np.testing.assert_allclose(two[0][name], one[0][name], rtol=1e-5)

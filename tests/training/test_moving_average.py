@@ -1,13 +1,9 @@
 """The moving average is in the model for the length of a block, and never longer."""
 
-import json
-import pathlib
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
+from support import on_two_devices
 from test_learner import LENGTHS, batch, datasets, make_learner
 
 from keras_transformer.training.moving_average import averaged_weights
@@ -93,16 +89,6 @@ def test_without_an_average_the_block_sees_the_weights(tiny_model):
 
 
 TWO_REPLICAS = """
-import json, sys
-sys.path[:0] = sys.argv[1:]
-import keras, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-
-from support import randomise, small_config
-from test_learner import batch, datasets, make_learner
-from keras_transformer import Transformer
-
 batches = datasets(*[batch([(7, 5), (2, 7), (4, 1), (3, 3)], seed) for seed in range(3)])
 
 def averages(strategy):
@@ -118,12 +104,6 @@ print(json.dumps([one, averages(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"
 
 
 def test_two_replicas_have_the_average_of_one_device():
-    here = pathlib.Path(__file__).parent
-    process = subprocess.run(
-        [sys.executable, "-c", TWO_REPLICAS, str(here), str(here.parent)],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert process.returncode == 0, process.stderr
-    one, two = json.loads(process.stdout.splitlines()[-1])
+    one, two = on_two_devices(TWO_REPLICAS)
     for ours, theirs in zip(two, one, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
