@@ -95,11 +95,11 @@ class MultiHeadAttention(CompositeLayer):
 
     def project_query(self, x):
         """Returns the query heads of `x` `[B, T, D]`, as `[B, H, T, K]`."""
-        return self._split_heads(self.query(x))
+        return self._heads(self.query, x)
 
     def project_memory(self, memory):
         """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`."""
-        return self._split_heads(self.key(memory)), self._split_heads(self.value(memory))
+        return self._heads(self.key, memory), self._heads(self.value, memory)
 
     def attend(self, query, key, value, allowed=None, training=None):
         """Attends with projected heads, then joins and projects them.
@@ -119,17 +119,19 @@ class MultiHeadAttention(CompositeLayer):
         heads, weights = dot_product_attention(
             query, key, value, allowed, lambda weights: self.dropout(weights, training=training)
         )  # [B, H, T, K], [B, H, T, S]
-        return self.output_projection(self._join_heads(heads)), weights
+        return self._join_heads(heads), weights
 
-    def _split_heads(self, x):
-        batch, length = ops.shape(x)[:2]
+    def _heads(self, projection, x):
+        batch, length, width = ops.shape(x)
+        x = projection(ops.reshape(x, (-1, width)))  # [B * T, H * K]
         x = ops.reshape(x, (batch, length, self.num_heads, x.shape[-1] // self.num_heads))
         return ops.transpose(x, (0, 2, 1, 3))  # [B, H, T, K]
 
     def _join_heads(self, heads):
         batch, _, length, _ = ops.shape(heads)
         width = heads.shape[1] * heads.shape[3]
-        return ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (batch, length, width))  # [B, T, D]
+        flat = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))
+        return ops.reshape(self.output_projection(flat), (batch, length, -1))  # [B, T, D]
 
     def get_config(self):
         """Returns the constructor's arguments."""

@@ -1,6 +1,7 @@
 """Position-wise feed-forward network (section 3.3)."""
 
 import keras
+from keras import ops
 
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.dropout import Dropout
@@ -48,8 +49,10 @@ class FeedForward(CompositeLayer):
         self.outer.build((*x_shape[:-1], self.d_ff))
 
     def call(self, x, training=None):  # noqa: D102
-        inner = self.inner(x)  # [..., F]
-        return self.outer(self.dropout(inner, training=training))  # [..., D]
+        flat = ops.reshape(x, (-1, x.shape[-1]))  # [N, D]
+        inner = self.inner(flat)  # [N, F]
+        outer = self.outer(self.dropout(inner, training=training))  # [N, D]
+        return ops.reshape(outer, ops.shape(x))  # [..., D]
 
     def get_config(self):  # noqa: D102
         return {
