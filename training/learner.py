@@ -13,10 +13,10 @@ class Learner(DistributedModel):
     """Wraps a `Transformer` for training; the model that is kept afterwards is `transformer`.
 
     `compile` and `fit` are Keras'. What is added: losses are averaged over tokens, not over
-    batches; the logits of a training batch are never in memory as a whole; an update can take
-    several batches; the tokens seen are counted; perplexity and accuracy, which need another pass
-    over the logits, are computed in `evaluate` alone. Under a `tf.distribute` strategy create it
-    in the strategy's scope.
+    batches; the logits of a training batch are never in memory as a whole, and those of padding
+    are not computed unless XLA compiles the update; an update can take several batches; the tokens
+    seen are counted; perplexity and accuracy, which need another pass over the logits, are computed
+    in `evaluate` alone. Under a `tf.distribute` strategy create it in the strategy's scope.
 
     Args:
         transformer: A `Transformer`, or a model that has its `hidden_states` and `output_matrix`.
@@ -103,10 +103,13 @@ class Learner(DistributedModel):
 
     def _loss_and_gradients(self, inputs, labels, tokens):
         """Returns a batch's summed loss over `tokens`, and its gradients, scaled for float16."""
-        labels = tf.reshape(labels, [-1])  # [B*T]
+        labels = tf.reshape(labels, [-1])  # [B * T]
         with tf.GradientTape() as tape:
             hidden = self.transformer.hidden_states(inputs, training=True)  # [B, T, D]
-            hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B*T, D]
+            hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B * T, D]
+            if not self._has_static_shapes():  # no logits for padding
+                real = tf.where(tf.not_equal(labels, self.pad_id))[:, 0]  # [N]
+                hidden, labels = tf.gather(hidden, real), tf.gather(labels, real)  # [N, D], [N]
             loss = projected_cross_entropy(
                 hidden,
                 tf.cast(self.transformer.output_matrix, hidden.dtype),
@@ -116,6 +119,10 @@ class Learner(DistributedModel):
             )
             scaled = self.optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, self.trainable_weights)
+
+    def _has_static_shapes(self):
+        """Whether XLA compiles an update: the shape of a tensor may not depend on values."""
+        return self.jit_compile or isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
 
     def test_step(self, data):
         """Adds one batch to the loss, the perplexity and the accuracy."""

@@ -35,7 +35,7 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0)
     @tf.custom_gradient
     def cross_entropy(hidden, table):
         # Weights are of the size of 1 / tokens: too small for float16 before the loss is scaled.
-        largest = tf.reduce_max(weights)
+        largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 where there are none at all
         relative = tf.math.divide_no_nan(weights, largest)
         total, by_hidden, by_table = _with_logits(
             hidden, table, tf.cast(labels, tf.int32), relative, label_smoothing
@@ -99,8 +99,8 @@ def _with_logits(hidden, table, labels, weights, smoothing):
 def _chunks(count, vocab_size):
     """How many chunks there are, and of how many rows each, for `count` rows of logits."""
     most = max(1, CHUNK_BYTES // (4 * vocab_size))
-    chunks = (count + most - 1) // most
-    return chunks, (count + chunks - 1) // chunks
+    chunks = count // most + 1  # never 0 of them, and none without a row
+    return chunks, count // chunks + 1
 
 
 def _cut(x, count, chunks, rows):

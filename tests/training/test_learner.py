@@ -6,8 +6,10 @@ import pytest
 import tensorflow as tf
 from support import on_two_devices, sentences
 
+from keras_transformer import training
 from keras_transformer.training.learner import Learner
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, smoothed_cross_entropy
+from keras_transformer.training.projection import projected_cross_entropy
 
 LENGTHS = [(7, 5), (2, 3), (4, 1)]  # source and target of each sentence
 
@@ -88,6 +90,23 @@ def test_the_gradient_accumulates_nothing_from_padding(tiny_model):
     )
     for ours, theirs in zip(one.weights, two.weights, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("jit_compile, positions", [(False, 5 + 3 + 1), (True, 3 * 5)])
+def test_logits_of_padding_are_computed_only_where_shapes_are_static(
+    tiny_model, monkeypatch, jit_compile, positions
+):
+    projected = []
+
+    def spy(hidden, *others):
+        projected.append(hidden.shape[0])
+        return projected_cross_entropy(hidden, *others)
+
+    monkeypatch.setattr(training.learner, "projected_cross_entropy", spy)
+    learner = make_learner(tiny_model(), jit_compile=jit_compile)
+    inputs, labels = batch(LENGTHS)
+    learner._loss_and_gradients(inputs, tf.constant(labels), tf.constant(9.0))
+    assert projected == [positions]
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])

@@ -77,6 +77,14 @@ def test_xla_and_an_unknown_number_of_positions(monkeypatch):
         np.testing.assert_allclose(by_table, 3 * expected[2], atol=1e-5)
 
 
+def test_no_positions_at_all():
+    hidden, table, labels, weights = example()
+    loss, by_hidden, by_table = measure(hidden[:0], table, labels[:0], weights[:0], 0.1)
+    assert loss == 0
+    assert by_hidden.shape == (0, D)
+    np.testing.assert_array_equal(by_table, np.zeros((V, D)))
+
+
 def test_large_logits_overflow_nothing():
     """Logits of some hundreds, where most probabilities are zero in float32."""
     loss, by_hidden, by_table = measure(*example(scale=200), 0.1)
