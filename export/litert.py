@@ -2,36 +2,26 @@
 
 import itertools
 import json
-import pathlib
-import re
-import tempfile
 import zipfile
 
-import numpy as np
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.beam_translator import BeamTranslator
+from keras_transformer.decoding.beam import check_beam
 from keras_transformer.translation import encode, translate_sorted
 
-from .loaded import (
-    FACTS,
-    FORMAT,
-    VOCABULARY,
-    LiteRTTranslator,
-    Signature,
-    load_interpreter,
-)
+from .conversion import convert
+from .loaded import FACTS, FORMAT, VOCABULARY, LiteRTTranslator, Signature, load_interpreter
 from .parity import (
     ExportError,
     check_sentences,
     compare,
-    copy_model,
     in_float32,
     require_agreement,
     require_identical,
 )
-from .staging import check_place_of_file, place_file, save
+from .staging import check_place_of_file, place_file
 
 # Share of tokens that must be those of the model in memory. Seen, for a model after 60 updates, one
 # of Multi30K at 31 BLEU and one of the CLDR phrases at 99 % exact match: float16 99.9, 99.8, 100 %;
@@ -48,14 +38,19 @@ def export_litert(
     lengths=None,
     batch_sizes=(1,),
     min_agreement=None,
+    beam_size=None,
+    n_best=1,
 ):
     """Writes a .tflite file that runs with LiteRT's builtin operators alone.
 
     For each length of source and batch size it has a signature of fixed shape, such as
     `greedy_1x16`: `source`, int32 `[1, 16]`, ids that end in `eos_id` and then padding; to
     `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, and `score`, float32 `[1]`.
-    The vocabulary and a JSON of facts lie behind the model as in a ZIP archive, `tokenizer.model`
-    and `facts.json`: any unzip program reads them, and LiteRT does not mind them.
+    With a beam it has as many more, such as `beam4_1x16`: `source`; `max_length`, int32 `[1]`, the
+    longest output of each sentence; and `length_penalty`, float32 `[1]`; to `tokens`, int32
+    `[1, n_best, max_length]`, and `score`, float32 `[1, n_best]`, as `beam_decode` gives them. The
+    vocabulary and a JSON of facts lie behind the model as in a ZIP archive, `tokenizer.model` and
+    `facts.json`: any unzip program reads them, and LiteRT does not mind them.
 
     The file appears at `path` when it has translated `sentences` as the model in memory does. If
     it does not, or on any other error, `path` is as it was before.
@@ -73,9 +68,12 @@ def export_litert(
         min_agreement: Smallest share of tokens that must be those of the model in memory, for
             quantised files. `None`: 0.98 for float16, 0.9 for int8. Without quantisation every
             translation must be the same.
+        beam_size: Hypotheses of the beam. `None`: greedy search alone.
+        n_best: How many of them the beam returns.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`.
+        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`; with
+        a beam, under `beam`, the figures of another one.
 
     Raises:
         ExportError: If the file does not agree, needs other than builtin operators, or something
@@ -88,30 +86,28 @@ def export_litert(
     if lengths is None:
         lengths = default_lengths(translator.max_length)
     _check(quantize, lengths, batch_sizes, min_agreement, translator.max_length)
+    if beam_size is not None:
+        check_beam(beam_size, n_best, 0, "gnmt")
     translator = in_float32(translator)
-    signatures = [
-        Signature(f"greedy_{batch}x{length}", "greedy", batch, length, translator.max_length)
-        for length in lengths
-        for batch in batch_sizes
-    ]
+    signatures = _signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best)
+    minimum = MIN_AGREEMENT[quantize] if min_agreement is None else min_agreement
 
     def write(draft):
         content = _convert_or_explain(path, translator.model, signatures, quantize)
         facts = _facts(translator, signatures, quantize)
         _pack(draft, content, translator.tokenizer, facts)
-        parity = _verify(draft, path, translator, sentences, quantize, min_agreement)
-        figures = {name: value for name, value in parity.to_dict().items() if name != "differences"}
-        _pack(draft, content, translator.tokenizer, {**facts, "agreement": figures})
+        report = _verify(draft, path, translator, sentences, beam_size, minimum)
+        _pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
-        return parity
+        return report
 
-    parity = place_file(path, write)
+    report = place_file(path, write)
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
         "quantize": quantize,
         "signatures": [signature.name for signature in signatures],
-        **parity.to_dict(),
+        **report,
     }
 
 
@@ -124,79 +120,24 @@ def default_lengths(max_length):
     return [length for length in lengths if length < max_length] + [max_length]
 
 
-def convert(model, signatures, quantize):
-    """Returns the bytes of a .tflite model with the given signatures.
-
-    Args:
-        model: A `Transformer` that computes in float32.
-        signatures: List of `Signature`.
-        quantize: `"none"`, `"float16"` or `"int8"`.
-    """
-    if quantize == "int8":
-        model = copy_model(model)
-        for embedding in {model.source_embedding, model.target_embedding}:
-            embedding.look_up = _look_up_in_int8(embedding.table.numpy())
-    # The variables are tracked, the model is not: see `Translator`.
-    module = tf.Module()
-    module.weights = [variable.value for variable in model.variables]
-    functions = {each.name: _trace(model, each) for each in signatures}
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder, "model")
-        save(module, folder, functions)
-        converter = tf.lite.TFLiteConverter.from_saved_model(
-            str(folder), signature_keys=list(functions)
-        )
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        if quantize != "none":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if quantize == "float16":
-            converter.target_spec.supported_types = [tf.float16]
-        return converter.convert()
-
-
-def _trace(model, signature):
-    """The decoding of one signature as a graph in which every shape is known.
-
-    With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
-    """
-    shape = [signature.batch_size, signature.source_length]
-
-    def decode(source):
-        tokens, scores = greedy_decode(model, source, signature.target_length)
-        # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
-        # browsers. Neither of these changes a value.
-        return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
-
-    function = tf.function(decode, autograph=False)
-    return function.get_concrete_function(tf.TensorSpec(shape, tf.int32, name="source"))
-
-
-def _look_up_in_int8(table):
-    """A function that looks up rows of the table in int8, one scale per row.
-
-    The converter quantises the table once for looking up and once for the logits. With the very
-    numbers that it computes for the logits, it stores one.
-    """
-    scales = np.abs(table).max(axis=1, keepdims=True).astype(np.float64) / 127  # [V, 1]
-    scales[scales == 0] = 1
-    codes = (np.sign(table) * np.floor(np.abs(table / scales) + 0.5)).astype(np.int8)  # [V, D]
-    scales = scales.astype(np.float32)
-
-    def look_up(tokens):
-        return tf.cast(tf.gather(codes, tokens), tf.float32) * tf.gather(scales, tokens)
-
-    return look_up
+def _signatures(lengths, batch_sizes, target_length, beam_size, n_best):
+    """Every search for every shape."""
+    searches = [("greedy", None, 1)]
+    if beam_size is not None:
+        searches.append((f"beam{beam_size}", beam_size, n_best))
+    return [
+        Signature(f"{name}_{batch}x{length}", batch, length, target_length, beam, best)
+        for name, beam, best in searches
+        for length in lengths
+        for batch in batch_sizes
+    ]
 
 
 def _convert_or_explain(path, model, signatures, quantize):
     try:
         return convert(model, signatures, quantize)
-    except Exception as error:
-        found = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
-        if not found:
-            raise
-        names = ", ".join(sorted({name for names in found for name in names.strip().split(", ")}))
-        raise ExportError(f"{path}: LiteRT has no builtin operator for {names}.") from error
+    except ExportError as error:
+        raise ExportError(f"{path}: {error}") from error
 
 
 def _facts(translator, signatures, quantize):
@@ -229,15 +170,32 @@ def _pack(path, content, tokenizer, facts):
             archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
 
-def _verify(draft, name, translator, sentences, quantize, min_agreement):
-    loaded = LiteRTTranslator(draft)
-    expected = translate_sorted(translator, sentences)
+def _verify(draft, name, translator, sentences, beam_size, minimum):
+    """The figures of how every search in the file agrees with that of the model in memory."""
+    report = _agreement(LiteRTTranslator(draft), name, translator, translator, sentences, minimum)
+    if beam_size is not None:
+        ours = BeamTranslator(translator, beam_size)
+        loaded = LiteRTTranslator(draft, beam_size=beam_size)
+        report["beam"] = _agreement(loaded, name, translator, ours, sentences, minimum)
+    return report
+
+
+def _agreement(loaded, name, translator, search, sentences, minimum):
+    expected = translate_sorted(search, sentences)
     found = _translate_by_every_signature(loaded, sentences)
     parity = compare(sentences, expected, found, translator.tokenizer)
-    if quantize == "none":
-        return require_identical(parity, name)
-    minimum = MIN_AGREEMENT[quantize] if min_agreement is None else min_agreement
-    return require_agreement(parity, minimum, name)
+    if loaded.facts["quantize"] == "none":
+        return require_identical(parity, name).to_dict()
+    return require_agreement(parity, minimum, name).to_dict()
+
+
+def _figures(report):
+    """What of a report travels with the file: nobody's sentences."""
+    return {
+        name: _figures(value) if isinstance(value, dict) else value
+        for name, value in report.items()
+        if name != "differences"
+    }
 
 
 def _translate_by_every_signature(loaded, sentences):

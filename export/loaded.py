@@ -16,7 +16,7 @@ from keras_transformer.translation import encode, to_translations
 
 from .staging import SAVED_MODEL, versions
 
-FORMAT = 1
+FORMAT = 2
 VOCABULARY, FACTS = "tokenizer.model", "facts.json"
 
 
@@ -58,17 +58,19 @@ class Signature:
 
     Args:
         name: Its name in the file.
-        search: How it searches: `"greedy"`.
         batch_size: Sentences at a time.
         source_length: Longest source, in tokens, `eos_id` included.
         target_length: Longest output, in tokens, `eos_id` included.
+        beam_size: Hypotheses of its beam. `None`: it searches greedily.
+        n_best: How many of them it returns.
     """
 
     name: str
-    search: str
     batch_size: int
     source_length: int
     target_length: int
+    beam_size: int | None = None
+    n_best: int = 1
 
 
 class LiteRTTranslator:
@@ -77,27 +79,37 @@ class LiteRTTranslator:
     Args:
         path: The file.
         num_threads: Threads that LiteRT may use. `None`: its default, one.
+        beam_size: Hypotheses of the beam to search with, one that the file was exported with.
+            `None`: greedy search.
+        length_penalty: With a beam, see `beam_decode`.
+        extra_length: With a beam, see `BeamTranslator`.
 
     Raises:
-        ValueError: If ai-edge-litert is missing, or the file is something else.
+        ValueError: If ai-edge-litert is missing, the file is something else or has no such beam, or
+            a number is out of range.
     """
 
-    def __init__(self, path, num_threads=None):
+    def __init__(self, path, num_threads=None, beam_size=None, length_penalty=0.6, extra_length=50):
         interpreter = load_interpreter()
         path = pathlib.Path(path)
-        facts, model = _read_members(path)
-        if facts["format"] != FORMAT:
+        self.facts, model = _read_members(path)
+        if self.facts["format"] != FORMAT:
             raise ValueError(
-                f"{path} has format {facts['format']}; this package reads format {FORMAT}."
+                f"{path} has format {self.facts['format']}; this package reads format {FORMAT}."
+            )
+        self.signatures = _with_beam(self.facts["signatures"], beam_size, path)
+        if not length_penalty >= 0:
+            raise ValueError(
+                f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty}."
             )
         try:
             self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
-        self.facts = facts
         self.tokenizer = Tokenizer(model)
-        self.max_length = facts["max_length"]
-        self.signatures = [Signature(**fields) for fields in facts["signatures"]]
+        self.max_length = self.facts["max_length"]
+        self.length_penalty = length_penalty
+        self.extra_length = self.max_length if extra_length is None else extra_length
 
     def translate_batch(self, sentences, signature=None):
         """Returns a `Translation` for each of a list of strings.
@@ -108,11 +120,11 @@ class LiteRTTranslator:
         """
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
-        tokens, scores = self.decode(ids.to_list(), signature)
+        tokens, scores = self.decode(ids.to_list(), signature)  # [B, M, L], [B, M]
         return to_translations(
             {
-                "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),
-                "score": tf.where(empty, 0.0, scores),
+                "translation": tf.where(empty, "", self.tokenizer.decode(tokens[:, 0])),
+                "score": tf.where(empty, 0.0, scores[:, 0]),
                 "truncated": truncated,
             }
         )
@@ -125,21 +137,32 @@ class LiteRTTranslator:
             signature: The `Signature` to run. `None`: for each source the shortest that holds it.
 
         Returns:
-            Token ids `[B, max_length]`, int32, each row ending in `eos_id` and then padding, and
-            scores `[B]`, float32.
+            Token ids `[B, M, max_length]`, int32, the best of M first, each row ending in `eos_id`
+            and then padding; and scores `[B, M]`, float32. M is 1 in greedy search.
         """
-        tokens = np.full((len(sources), self.max_length), self.tokenizer.pad_id, np.int32)
-        scores = np.zeros(len(sources), np.float32)
+        shape = len(sources), self.signatures[0].n_best
+        tokens = np.full((*shape, self.max_length), self.tokenizer.pad_id, np.int32)
+        scores = np.zeros(shape, np.float32)
         for each, numbers in self._plan([len(source) for source in sources], signature):
             # What is missing to a full batch is filled with its first sentence.
             rows = numbers + numbers[:1] * (each.batch_size - len(numbers))
-            batch = np.full((each.batch_size, each.source_length), self.tokenizer.pad_id, np.int32)
-            for row, number in zip(batch, rows, strict=True):
-                row[: len(sources[number])] = sources[number]
-            outputs = self._interpreter.get_signature_runner(each.name)(source=batch)
-            tokens[numbers] = outputs["tokens"][: len(numbers)]
-            scores[numbers] = outputs["score"][: len(numbers)]
+            outputs = self._run(each, [sources[number] for number in rows])
+            found = outputs["tokens"].reshape(each.batch_size, each.n_best, each.target_length)
+            tokens[numbers] = found[: len(numbers)]
+            scores[numbers] = outputs["score"].reshape(found.shape[:2])[: len(numbers)]
         return tokens, scores
+
+    def _run(self, signature, sources):
+        """What a signature makes of a full batch."""
+        lengths = np.array([len(source) for source in sources], np.int32)
+        batch = np.full((len(sources), signature.source_length), self.tokenizer.pad_id, np.int32)
+        for row, source, length in zip(batch, sources, lengths, strict=True):
+            row[:length] = source
+        controls = {}
+        if signature.beam_size is not None:
+            controls["max_length"] = lengths + np.int32(self.extra_length)
+            controls["length_penalty"] = np.array([self.length_penalty], np.float32)
+        return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
 
     def _plan(self, lengths, signature):
         """Which signature takes which sentences, by their numbers."""
@@ -157,6 +180,20 @@ class LiteRTTranslator:
                 chosen = (fitting or choices[-1:])[0]
                 yield chosen, numbers[: chosen.batch_size]
                 numbers = numbers[chosen.batch_size :]
+
+
+def _with_beam(signatures, beam_size, path):
+    """Those signatures of a file that search with a beam, or greedily."""
+    signatures = [Signature(**fields) for fields in signatures]
+    chosen = [each for each in signatures if each.beam_size == beam_size]
+    if not chosen:
+        sizes = sorted({each.beam_size for each in signatures} - {None})
+        has = f"one of {', '.join(map(str, sizes))}" if sizes else "none"
+        raise ValueError(
+            f"{path} has no beam of {beam_size}, but {has}. Export it again with "
+            f"--beam {beam_size}."
+        )
+    return chosen
 
 
 def load_interpreter():

@@ -159,16 +159,9 @@ def translate(model, batch_size, beam, length_penalty):
 
     MODEL is a run, a SavedModel or a .tflite file.
     """
-    from keras_transformer.beam_translator import BeamTranslator
     from keras_transformer.streaming import translate_stream
-    from keras_transformer.translator import Translator
 
-    search = _search(beam, length_penalty)
-    translator = _open_model(model)
-    if search:
-        if not isinstance(translator, Translator):
-            raise click.UsageError(f"--beam needs a run; the search of {model} is part of it.")
-        translator = BeamTranslator(translator, **search)
+    translator = _open_model(model, **_search(beam, length_penalty))
     source = sys.stdin.buffer
     window = 1 if source.isatty() else 2048
     translate_stream(
@@ -244,18 +237,38 @@ def saved_model(run, directory, sentences):
     help="Tokens of a quantised file that must be those of the run.  [default: 98 for float16, "
     "90 for int8]",
 )
+@click.option(
+    "--beam",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Put a search with N hypotheses in, too, beside greedy search.",
+)
+@click.option(
+    "--n-best",
+    type=click.IntRange(1),
+    metavar="M",
+    help="With --beam: translations that it returns.  [default: 1]",
+)
 @SENTENCES
-def litert(run, file, quantize, min_agreement, sentences):
+def litert(run, file, quantize, min_agreement, beam, n_best, sentences):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
     from keras_transformer.run import Run
     from keras_transformer.translator import Translator
 
+    if n_best is not None and beam is None:
+        raise click.UsageError("--n-best needs --beam.")
     sentences = _sentences(run, sentences)
     if min_agreement is not None:
         min_agreement /= 100
     report = export_litert(
-        Translator.from_run(run), file, sentences, quantize, min_agreement=min_agreement
+        Translator.from_run(run),
+        file,
+        sentences,
+        quantize,
+        min_agreement=min_agreement,
+        beam_size=beam,
+        n_best=n_best or 1,
     )
     name = "litert" if quantize == "none" else f"litert_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
@@ -284,18 +297,22 @@ def _sentences(run, file, count=200):
     return read_pairs(data, "test", count)[0]
 
 
-def _open_model(path):
+def _open_model(path, **search):
     """The run, SavedModel or .tflite file at `path`, as something with `translate_batch`."""
+    from keras_transformer.beam_translator import BeamTranslator
     from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
     from keras_transformer.translator import Translator
 
     if not path.exists():
         raise click.UsageError(f"{path} does not exist: MODEL is a run, a SavedModel or a .tflite.")
     if path.is_file():
-        return LiteRTTranslator(path)
+        return LiteRTTranslator(path, **search)
     if any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb")):
+        if search:
+            raise click.UsageError(f"--beam has no effect on {path}: its search is part of it.")
         return SavedModelTranslator(path)
-    return Translator.from_run(path)
+    translator = Translator.from_run(path)
+    return BeamTranslator(translator, **search) if search else translator
 
 
 def _start_tensorflow():

@@ -80,14 +80,20 @@ def test_a_length_penalty_needs_a_beam(command, tmp_path):
     assert "--length-penalty needs --beam." in line
 
 
-def test_a_beam_needs_a_run(monkeypatch):
-    """The search of an exported model was chosen when it was exported."""
-    monkeypatch.setattr("keras_transformer.__main__._open_model", lambda path: object())
-    line = error_line("translate", "demo.tflite", "--beam", "4")
-    assert "--beam needs a run; the search of demo.tflite is part of it." in line
+def test_a_beam_has_no_effect_on_a_saved_model(tmp_path):
+    """Its search was chosen when it was exported."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").touch()
+    line = error_line("translate", tmp_path, "--beam", "4")
+    assert f"--beam has no effect on {tmp_path}: its search is part of it." in line
 
 
-def test_a_beam_and_its_penalty_reach_the_search(monkeypatch):
+def test_n_best_needs_a_beam(tmp_path):
+    line = error_line("export", "litert", tmp_path, tmp_path / "x.tflite", "--n-best", "2")
+    assert "--n-best needs --beam." in line
+
+
+def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
     class Recorder(keras_transformer.Translator):
         max_length = 9
 
@@ -106,9 +112,9 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch):
             return search
 
     recorder = Recorder()
-    monkeypatch.setattr("keras_transformer.__main__._open_model", lambda path: recorder)
+    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: recorder)
     for options in ([], ["--length-penalty", "1.5"]):
-        assert run("translate", "run", "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
+        assert run("translate", tmp_path, "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
     assert recorder.searches == [(3, 1, "gnmt", 0.6, 1, 50), (3, 1, "gnmt", 1.5, 1, 50)]
 
 

@@ -103,8 +103,8 @@ def test_a_file_from_the_future_is_named(file, tmp_path):
     path.write_bytes(content[: content.index(b"PK\x03\x04")])
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("tokenizer.model", b"")
-        archive.writestr("facts.json", facts.replace(b'"format": 1', b'"format": 2'))
-    with pytest.raises(ValueError, match="x.tflite has format 2; this package reads format 1"):
+        archive.writestr("facts.json", facts.replace(b'"format": 2', b'"format": 3'))
+    with pytest.raises(ValueError, match="x.tflite has format 3; this package reads format 2"):
         LiteRTTranslator(path)
 
 

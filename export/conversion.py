@@ -1,0 +1,112 @@
+"""From a model and its signatures to the bytes of a .tflite file."""
+
+import pathlib
+import re
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding import beam_decode, greedy_decode
+
+from .parity import ExportError, copy_model
+from .staging import save
+
+
+def convert(model, signatures, quantize):
+    """Returns the bytes of a .tflite model with the given signatures.
+
+    Args:
+        model: A `Transformer` that computes in float32.
+        signatures: List of `Signature`.
+        quantize: `"none"`, `"float16"` or `"int8"`.
+
+    Raises:
+        ExportError: If it needs other than LiteRT's builtin operators; the message names them.
+    """
+    if quantize == "int8":
+        model = copy_model(model)
+        for embedding in {model.source_embedding, model.target_embedding}:
+            embedding.look_up = _look_up_in_int8(embedding.table.numpy())
+    # The variables are tracked, the model is not: see `Translator`.
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    functions = {each.name: _trace(model, each) for each in signatures}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder, "model")
+        save(module, folder, functions)
+        return _convert(folder, list(functions), quantize)
+
+
+def _convert(folder, names, quantize):
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=names)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    if quantize != "none":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    try:
+        return converter.convert()
+    except Exception as error:
+        found = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
+        if not found:
+            raise
+        names = ", ".join(sorted({name for names in found for name in names.strip().split(", ")}))
+        raise ExportError(f"LiteRT has no builtin operator for {names}.") from error
+
+
+def _trace(model, signature):
+    """The decoding of one signature as a graph in which every shape is known.
+
+    With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
+    """
+    batch = signature.batch_size
+    specification = {
+        "source": tf.TensorSpec([batch, signature.source_length], tf.int32, name="source")
+    }
+    if signature.beam_size is None:
+        decode = _greedy
+    else:
+        decode = _beam
+        specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
+        # Not scalars: not every runtime has tensors without an axis.
+        specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
+    function = tf.function(lambda **inputs: decode(model, signature, **inputs), autograph=False)
+    return function.get_concrete_function(**specification)
+
+
+def _greedy(model, signature, source):
+    tokens, scores = greedy_decode(model, source, signature.target_length)
+    # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
+    # browsers. Neither of these changes a value.
+    return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
+
+
+def _beam(model, signature, source, max_length, length_penalty):
+    tokens, scores = beam_decode(
+        model,
+        source,
+        signature.beam_size,
+        signature.n_best,
+        length_penalty,
+        max_length=max_length,
+        cache_length=signature.target_length,
+    )
+    return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
+
+
+def _look_up_in_int8(table):
+    """A function that looks up rows of the table in int8, one scale per row.
+
+    The converter quantises the table once for looking up and once for the logits. With the very
+    numbers that it computes for the logits, it stores one.
+    """
+    scales = np.abs(table).max(axis=1, keepdims=True).astype(np.float64) / 127  # [V, 1]
+    scales[scales == 0] = 1
+    codes = (np.sign(table) * np.floor(np.abs(table / scales) + 0.5)).astype(np.int8)  # [V, D]
+    scales = scales.astype(np.float32)
+
+    def look_up(tokens):
+        return tf.cast(tf.gather(codes, tokens), tf.float32) * tf.gather(scales, tokens)
+
+    return look_up

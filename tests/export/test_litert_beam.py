@@ -1,0 +1,188 @@
+"""The search with a beam in a .tflite file."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_litert import PHONE, listing, operators, tables
+
+from keras_transformer import BeamTranslator, beam_decode
+from keras_transformer.export import conversion, litert
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.parity import ExportError
+from keras_transformer.translation import translate_sorted
+
+pytest.importorskip("ai_edge_litert")
+
+BEAM, BEST, LIMIT = 4, 3, 20
+
+
+@pytest.fixture(scope="module")
+def made(translator, sentences, tmp_path_factory):
+    """A function from a quantisation to the path and the report of a file with a beam."""
+    folder, files = tmp_path_factory.mktemp("beam"), {}
+
+    def of(quantize="none"):
+        if quantize not in files:
+            path = folder / f"{quantize}.tflite"
+            files[quantize] = (
+                path,
+                export_litert(
+                    translator,
+                    path,
+                    sentences,
+                    quantize,
+                    lengths=[LIMIT],
+                    batch_sizes=[1, 3],
+                    beam_size=BEAM,
+                    n_best=BEST,
+                ),
+            )
+        return files[quantize]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def ids(translator, sentences):
+    rows = translator.tokenizer.encode(sentences[:32]).to_list()
+    return [row for row in rows if len(row) <= LIMIT]
+
+
+def padded(ids):
+    source = np.zeros((len(ids), LIMIT), np.int32)
+    for row, each in zip(source, ids, strict=True):
+        row[: len(each)] = each
+    return source
+
+
+def test_the_report_says_how_both_searches_agree(made, sentences):
+    path, report = made()
+    searches = ("greedy_1x20", "greedy_3x20", "beam4_1x20", "beam4_3x20")
+    assert report["signatures"] == list(searches)
+    assert report["agreement"] == report["beam"]["agreement"] == 1
+    assert report["sentences"] == report["beam"]["sentences"] == len(sentences)
+    facts = LiteRTTranslator(path).facts
+    assert facts["signatures"][2] == {
+        "name": "beam4_1x20",
+        "batch_size": 1,
+        "source_length": LIMIT,
+        "target_length": LIMIT,
+        "beam_size": BEAM,
+        "n_best": BEST,
+    }
+    assert facts["agreement"]["beam"]["identical"] == len(sentences)
+    assert "differences" not in facts["agreement"]["beam"]
+
+
+@pytest.mark.parametrize("length_penalty, extra_length", [(0.6, 50), (0, 50), (2.5, 1)])
+def test_token_for_token_the_n_best_of_the_model(
+    made, translator, ids, length_penalty, extra_length
+):
+    loaded = LiteRTTranslator(
+        made()[0], beam_size=BEAM, length_penalty=length_penalty, extra_length=extra_length
+    )
+    tokens, scores = loaded.decode(ids)
+    limits = tf.constant([len(row) + extra_length for row in ids])
+    expected, expected_scores = beam_decode(
+        translator.model, padded(ids), BEAM, BEST, length_penalty, max_length=limits
+    )
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
+    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best say something, too
+
+
+def test_the_controls_are_inputs(made, ids):
+    """Other lengths and other winners come from the same file."""
+    path = made()[0]
+    short = LiteRTTranslator(path, beam_size=BEAM, extra_length=0).decode(ids)[0]
+    assert all(
+        len(row) >= np.count_nonzero(best) for row, best in zip(ids, short[:, 0], strict=True)
+    )
+    found = [
+        LiteRTTranslator(path, beam_size=BEAM, length_penalty=a).decode(ids)[0] for a in (0, 4)
+    ]
+    assert (found[0] != found[1]).any()
+
+
+def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
+    loaded = LiteRTTranslator(made()[0], beam_size=BEAM, length_penalty=1.0)
+    expected = translate_sorted(BeamTranslator(translator, BEAM, 1.0), sentences)
+    found = translate_sorted(loaded, sentences, batch_size=5)
+    assert [each.text for each in found] == [each.text for each in expected]
+    np.testing.assert_allclose(
+        [each.score for each in found], [each.score for each in expected], rtol=1e-3
+    )
+
+
+def test_a_phone_without_tensorflow_gives_the_same(made, ids, python):
+    path = made()[0]
+    controls = "max_length=np.array([20], np.int32), length_penalty=np.array([0.6], np.float32)"
+    phone = PHONE.replace("run(source=source)", f"run(source=source, {controls})")
+    assert phone != PHONE
+    answers = python(phone, path, "beam4_1x20", json.dumps(ids[:6]))
+    expected, _ = LiteRTTranslator(path, beam_size=BEAM).decode(ids[:6])
+    np.testing.assert_array_equal(json.loads(answers), expected)
+
+
+def test_the_compiled_model_api_gives_the_same(made, ids):
+    compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
+    path, report = made()
+    model = compiled_model.CompiledModel.from_file(str(path))
+    number = report["signatures"].index("beam4_1x20")
+    number = [model.get_signature_by_index(n)["key"] for n in range(4)].index("beam4_1x20")
+    signature = model.get_signature_by_index(number)
+    inputs, outputs = model.create_input_buffers(number), model.create_output_buffers(number)
+    values = {
+        "source": padded(ids[:1]),
+        "max_length": np.array([LIMIT], np.int32),
+        "length_penalty": np.array([0.6], np.float32),
+    }
+    for name, buffer in zip(signature["inputs"], inputs, strict=True):
+        buffer.write(values[name])
+    model.run_by_index(number, inputs, outputs)
+    tokens = outputs[signature["outputs"].index("tokens")].read(BEST * LIMIT, np.int32)
+    expected, _ = LiteRTTranslator(path, beam_size=BEAM).decode(ids[:1])
+    np.testing.assert_array_equal(tokens.reshape(1, BEST, LIMIT), expected)
+
+
+def test_in_int8_it_agrees_nearly_always_and_stores_the_table_once(made, translator):
+    path, report = made("int8")
+    assert report["beam"]["token_agreement"] >= 0.9
+    names, ends = operators(path)
+    assert "CUSTOM" not in names and "WHILE" not in ends.values()
+    assert len(tables(path, translator.model.source_embedding.table.shape)) == 1
+
+
+def test_a_beam_that_the_file_does_not_have_is_named(made, export):
+    path = made()[0]
+    message = f"{path} has no beam of 5, but one of 4. Export it again with --beam 5."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LiteRTTranslator(path, beam_size=5)
+    with pytest.raises(ValueError, match="has no beam of 4, but none. Export"):
+        LiteRTTranslator(export("none")[0], beam_size=4)
+
+
+def test_wrong_numbers_are_refused(made, translator, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="`length_penalty` must be at least 0. Received: .*=-1"):
+        LiteRTTranslator(made()[0], beam_size=BEAM, length_penalty=-1)
+    monkeypatch.setattr(litert, "convert", None)
+    with pytest.raises(ValueError, match="`n_best` must be between 1 and `beam_size`"):
+        export_litert(translator, tmp_path / "x.tflite", ["a"], beam_size=2, n_best=3)
+    assert listing(tmp_path) == []
+
+
+def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, monkeypatch):
+    """Greedy search is right and the beam is not: the file is not kept."""
+
+    def second_best(model, source, beam_size, n_best, *args, **kwargs):
+        tokens, scores = beam_decode(model, source, beam_size, 2, *args, **kwargs)
+        return tokens[:, 1:], scores[:, 1:]
+
+    monkeypatch.setattr(conversion, "beam_decode", second_best)
+    with pytest.raises(ExportError, match="x.tflite.* differ"):
+        export_litert(translator, tmp_path / "x.tflite", sentences, lengths=[LIMIT], beam_size=2)
+    assert listing(tmp_path) == []
