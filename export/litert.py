@@ -1,5 +1,6 @@
 """One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
 
+import dataclasses
 import itertools
 import json
 import zipfile
@@ -10,6 +11,7 @@ import keras_transformer
 from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.decoding.beam import check_beam
 from keras_transformer.translation import encode, translate_sorted
+from keras_transformer.translator import Translator
 
 from .conversion import convert
 from .loaded import FACTS, FORMAT, VOCABULARY, LiteRTTranslator, Signature, load_interpreter
@@ -18,8 +20,10 @@ from .parity import (
     check_sentences,
     compare,
     in_float32,
+    measure_quality,
     require_agreement,
     require_identical,
+    require_quality,
 )
 from .staging import check_place_of_file, place_file
 
@@ -27,6 +31,7 @@ from .staging import check_place_of_file, place_file
 # of Multi30K at 31 BLEU and one of the CLDR phrases at 99 % exact match: float16 99.9, 99.8, 100 %;
 # int8 95.4, 94.4, 99.7 %. Where a translation takes another turn, all tokens behind it differ.
 MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9}
+MAX_LOSS = 1.0  # of BLEU and of chrF, by quantisation
 
 
 def export_litert(
@@ -38,8 +43,11 @@ def export_litert(
     lengths=None,
     batch_sizes=(1,),
     min_agreement=None,
+    references=None,
+    max_loss=MAX_LOSS,
     beam_size=None,
     n_best=1,
+    license=None,
 ):
     """Writes a .tflite file that runs with LiteRT's builtin operators alone.
 
@@ -68,12 +76,16 @@ def export_litert(
         min_agreement: Smallest share of tokens that must be those of the model in memory, for
             quantised files. `None`: 0.98 for float16, 0.9 for int8. Without quantisation every
             translation must be the same.
+        references: List of the right translations of `sentences`. With them, BLEU and chrF of a
+            quantised file are compared with those of the model in memory.
+        max_loss: Most BLEU and most chrF, each from 0 to 100, that a quantised file may lose.
         beam_size: Hypotheses of the beam. `None`: greedy search alone.
         n_best: How many of them the beam returns.
+        license: Under which the model may be used, a string for the facts.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`; with
-        a beam, under `beam`, the figures of another one.
+        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`;
+        with references, those of `measure_quality`; with a beam, under `beam`, all of them again.
 
     Raises:
         ExportError: If the file does not agree, needs other than builtin operators, or something
@@ -85,18 +97,20 @@ def export_litert(
     path = check_place_of_file(path)
     if lengths is None:
         lengths = default_lengths(translator.max_length)
-    _check(quantize, lengths, batch_sizes, min_agreement, translator.max_length)
+    _check(quantize, lengths, batch_sizes, translator.max_length)
     if beam_size is not None:
         check_beam(beam_size, n_best, 0, "gnmt")
     translator = in_float32(translator)
+    if min_agreement is None:
+        min_agreement = MIN_AGREEMENT[quantize]
+    gate = _Gate(translator, sentences, references, min_agreement, max_loss)
     signatures = _signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best)
-    minimum = MIN_AGREEMENT[quantize] if min_agreement is None else min_agreement
 
     def write(draft):
         content = _convert_or_explain(path, translator.model, signatures, quantize)
-        facts = _facts(translator, signatures, quantize)
+        facts = {**_facts(translator, signatures, quantize), "license": license}
         _pack(draft, content, translator.tokenizer, facts)
-        report = _verify(draft, path, translator, sentences, beam_size, minimum)
+        report = gate.check(draft, path, beam_size)
         _pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
         return report
@@ -170,23 +184,50 @@ def _pack(path, content, tokenizer, facts):
             archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
 
-def _verify(draft, name, translator, sentences, beam_size, minimum):
-    """The figures of how every search in the file agrees with that of the model in memory."""
-    report = _agreement(LiteRTTranslator(draft), name, translator, translator, sentences, minimum)
-    if beam_size is not None:
-        ours = BeamTranslator(translator, beam_size)
-        loaded = LiteRTTranslator(draft, beam_size=beam_size)
-        report["beam"] = _agreement(loaded, name, translator, ours, sentences, minimum)
-    return report
+@dataclasses.dataclass
+class _Gate:
+    """What a file must do before it is kept."""
 
+    translator: Translator
+    sentences: list
+    references: list | None
+    min_agreement: float
+    max_loss: float
 
-def _agreement(loaded, name, translator, search, sentences, minimum):
-    expected = translate_sorted(search, sentences)
-    found = _translate_by_every_signature(loaded, sentences)
-    parity = compare(sentences, expected, found, translator.tokenizer)
-    if loaded.facts["quantize"] == "none":
-        return require_identical(parity, name).to_dict()
-    return require_agreement(parity, minimum, name).to_dict()
+    def __post_init__(self):
+        if self.references is not None and len(self.references) != len(self.sentences):
+            raise ValueError(
+                "`references` must have one translation for each of `sentences`. Received: "
+                f"{len(self.sentences)} sentences, {len(self.references)} references."
+            )
+        if not 0 <= self.min_agreement <= 1:
+            raise ValueError(
+                f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
+            )
+        if not self.max_loss >= 0:
+            raise ValueError(f"`max_loss` must be at least 0. Received: {self.max_loss}.")
+
+    def check(self, draft, name, beam_size):
+        """The figures of how every search in the file agrees with that of the model in memory."""
+        report = self._agreement(LiteRTTranslator(draft), name, self.translator)
+        if beam_size is not None:
+            loaded = LiteRTTranslator(draft, beam_size=beam_size)
+            report["beam"] = self._agreement(
+                loaded, name, BeamTranslator(self.translator, beam_size)
+            )
+        return report
+
+    def _agreement(self, loaded, name, search):
+        expected = translate_sorted(search, self.sentences)
+        found = _translate_by_every_signature(loaded, self.sentences)
+        parity = compare(self.sentences, expected, found, self.translator.tokenizer)
+        if loaded.facts["quantize"] == "none":
+            return require_identical(parity, name).to_dict()
+        report = require_agreement(parity, self.min_agreement, name).to_dict()
+        if self.references is not None:
+            quality = measure_quality(expected, found, self.references)
+            report.update(require_quality(quality, self.max_loss, name))
+        return report
 
 
 def _figures(report):
@@ -213,7 +254,7 @@ def _translate_by_every_signature(loaded, sentences):
     return found
 
 
-def _check(quantize, lengths, batch_sizes, min_agreement, max_length):
+def _check(quantize, lengths, batch_sizes, max_length):
     if quantize not in MIN_AGREEMENT:
         raise ValueError(
             f"`quantize` must be one of {', '.join(MIN_AGREEMENT)}. Received: {quantize!r}."
@@ -228,5 +269,3 @@ def _check(quantize, lengths, batch_sizes, min_agreement, max_length):
     batch_sizes = list(batch_sizes)
     if not batch_sizes or min(batch_sizes) < 1:
         raise ValueError(f"`batch_sizes` must be positive numbers. Received: {batch_sizes}.")
-    if min_agreement is not None and not 0 <= min_agreement <= 1:
-        raise ValueError(f"`min_agreement` must be between 0 and 1. Received: {min_agreement}.")

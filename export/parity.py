@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 
 from keras_transformer import Transformer
+from keras_transformer.quality import score
 from keras_transformer.translator import Translator
 
 # Runtimes order their additions differently: seen are relative differences of 1e-6.
@@ -119,6 +120,46 @@ def require_agreement(parity, minimum, what):
             f"memory, {100 * minimum:g} % are asked for. The export was not kept."
         )
     return parity
+
+
+def measure_quality(expected, found, references):
+    """Scores two lists of translations of the same sentences.
+
+    Args:
+        expected: `Translation` of each by the model in memory.
+        found: `Translation` of each by what was exported.
+        references: List of strings, the right translations.
+
+    Returns:
+        Dictionary of `bleu` and `chrf`, each a dictionary of `in_memory`, `exported` and
+        `difference`; a difference below 0 is a loss.
+    """
+    ours, theirs = (score([each.text for each in side], references) for side in (expected, found))
+    return {
+        name: {
+            "in_memory": ours[name],
+            "exported": theirs[name],
+            "difference": theirs[name] - ours[name],
+        }
+        for name in ("bleu", "chrf")
+    }
+
+
+def require_quality(quality, max_loss, what):
+    """Returns `quality` if what was exported loses at most `max_loss` BLEU and as much chrF.
+
+    Raises:
+        ExportError: If it loses more.
+    """
+    for metric, figures in quality.items():
+        if not figures["difference"] >= -max_loss:
+            name = {"bleu": "BLEU", "chrf": "chrF"}[metric]
+            raise ExportError(
+                f"{what}: {name} falls from {figures['in_memory']:.1f} to "
+                f"{figures['exported']:.1f}, by more than the {max_loss:g} that are allowed. "
+                "The export was not kept."
+            )
+    return quality
 
 
 def check_sentences(sentences):

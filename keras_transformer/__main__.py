@@ -238,6 +238,14 @@ def saved_model(run, directory, sentences):
     "90 for int8]",
 )
 @click.option(
+    "--max-loss",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    metavar="POINTS",
+    help="BLEU, and chrF, that a quantised file may lose.",
+)
+@click.option(
     "--beam",
     type=click.IntRange(1),
     metavar="N",
@@ -250,7 +258,15 @@ def saved_model(run, directory, sentences):
     help="With --beam: translations that it returns.  [default: 1]",
 )
 @SENTENCES
-def litert(run, file, quantize, min_agreement, beam, n_best, sentences):
+@click.option(
+    "--references",
+    type=EXISTING_FILE,
+    help="Their translations, line by line, for BLEU and chrF of a quantised file.",
+)
+@click.option("--license", help="Under which the model may be used: a line for the file's facts.")
+def litert(
+    run, file, quantize, min_agreement, max_loss, beam, n_best, sentences, references, license
+):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
     from keras_transformer.run import Run
@@ -258,7 +274,9 @@ def litert(run, file, quantize, min_agreement, beam, n_best, sentences):
 
     if n_best is not None and beam is None:
         raise click.UsageError("--n-best needs --beam.")
-    sentences = _sentences(run, sentences)
+    if references and not sentences:
+        raise click.UsageError("--references needs --sentences.")
+    sentences, references = _pairs(run, sentences, references)
     if min_agreement is not None:
         min_agreement /= 100
     report = export_litert(
@@ -267,8 +285,11 @@ def litert(run, file, quantize, min_agreement, beam, n_best, sentences):
         sentences,
         quantize,
         min_agreement=min_agreement,
+        references=references,
+        max_loss=max_loss,
         beam_size=beam,
         n_best=n_best or 1,
+        license=license,
     )
     name = "litert" if quantize == "none" else f"litert_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
@@ -284,17 +305,24 @@ def _search(beam, length_penalty):
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _sentences(run, file, count=200):
-    """Real sentences to check an export with: those of `file`, or of the run's test split."""
+def _sentences(run, file):
+    return _pairs(run, file)[0]
+
+
+def _pairs(run, file, references=None, count=200):
+    """Real sentences to check an export with, and their translations or `None`.
+
+    Those of the files, or else of the run's test split.
+    """
     if file is not None:
-        return file.read_text("utf-8").splitlines()
+        return [each and each.read_text("utf-8").splitlines() for each in (file, references)]
     from keras_transformer.run import Run
     from keras_transformer.training.data import parallel_data
     from keras_transformer.training.evaluate import read_pairs
     from keras_transformer.training.settings import load_settings
 
     data = parallel_data(load_settings(Run(run).config).data)
-    return read_pairs(data, "test", count)[0]
+    return read_pairs(data, "test", count)
 
 
 def _open_model(path, **search):

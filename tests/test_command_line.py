@@ -88,6 +88,13 @@ def test_a_beam_has_no_effect_on_a_saved_model(tmp_path):
     assert f"--beam has no effect on {tmp_path}: its search is part of it." in line
 
 
+def test_references_need_sentences(tmp_path):
+    (tmp_path / "a.txt").touch()
+    file = tmp_path / "x.tflite"
+    line = error_line("export", "litert", tmp_path, file, "--references", tmp_path / "a.txt")
+    assert "--references needs --sentences." in line
+
+
 def test_n_best_needs_a_beam(tmp_path):
     line = error_line("export", "litert", tmp_path, tmp_path / "x.tflite", "--n-best", "2")
     assert "--n-best needs --beam." in line

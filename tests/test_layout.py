@@ -11,7 +11,7 @@ FOLDERS = ("keras_transformer", "training", "export")
 DOORS = {
     "tensorflow_text": {"keras_transformer/tokenizer.py"},
     "tensorflow_datasets": {"training/sources/cldr.py", "training/sources/tfds.py"},
-    "sacrebleu": {"training/evaluate.py"},
+    "sacrebleu": {"keras_transformer/quality.py"},
     "sentencepiece": {"training/vocabulary.py", "keras_transformer/tokenizer.py"},
     "matplotlib": {"training/figure.py"},
     "ai_edge_litert": {"export/loaded.py"},

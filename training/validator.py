@@ -1,9 +1,10 @@
 """What is measured on the validation split during the training."""
 
+from keras_transformer.quality import score
 from keras_transformer.translator import Translator
 
 from .data import TokenizedCorpus
-from .evaluate import read_pairs, score
+from .evaluate import read_pairs
 from .moving_average import averaged_weights
 from .pieces import cut_batches
 

@@ -325,22 +325,48 @@ def test_a_file_that_differs_by_one_weight_is_found_out(
     assert listing(tmp_path) == []
 
 
-def test_a_quantisation_that_hurts_is_found_out(
-    export, translator, sentences, tmp_path, monkeypatch
-):
-    content = model_of(export("none")[0])
+@pytest.fixture
+def damaged(export, translator, monkeypatch):
+    """The converter returns a model whose embeddings are wrong by a fifth."""
     table = translator.model.source_embedding.table.numpy()
     rng = np.random.default_rng(0)
-    damaged = (table + 0.2 * rng.normal(size=table.shape)).astype("float32")
-    damaged = content.replace(table.tobytes(), damaged.tobytes())
-    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: damaged)
+    wrong = (table + 0.2 * rng.normal(size=table.shape)).astype("float32")
+    content = model_of(export("none")[0]).replace(table.tobytes(), wrong.tobytes())
+    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+
+
+def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, tmp_path):
+    path = tmp_path / "x.tflite"
     with pytest.raises(ExportError, match="x.tflite: .*% of the tokens .* 90 % are asked"):
-        export_litert(translator, tmp_path / "x.tflite", sentences, quantize="int8")
+        export_litert(translator, path, sentences, quantize="int8")
     assert listing(tmp_path) == []
-    report = export_litert(
-        translator, tmp_path / "x.tflite", sentences, quantize="int8", min_agreement=0
-    )
+    report = export_litert(translator, path, sentences, quantize="int8", min_agreement=0)
     assert report["token_agreement"] < 0.9
+
+
+def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path):
+    path = tmp_path / "x.tflite"
+    right = translator(sentences)
+
+    def export(references, **options):
+        return export_litert(
+            translator, path, sentences, "int8",
+            references=references, license="MIT", min_agreement=0, **options,
+        )  # fmt: skip
+
+    for options, message in [
+        ({"references": right}, "x.tflite: BLEU falls from 100.0 to .* than the 1 that are"),
+        ({"references": ["x"]}, "`references` must have one .*: 37 sentences, 1 references"),
+        ({"references": right, "max_loss": -1}, "`max_loss` must be at least 0. Received: -1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            export(**options)
+    assert listing(tmp_path) == []
+    report = export(right, max_loss=100)
+    assert report["bleu"]["difference"] == report["bleu"]["exported"] - report["bleu"]["in_memory"]
+    facts = LiteRTTranslator(path).facts
+    assert facts["agreement"]["chrf"] == report["chrf"]
+    assert facts["license"] == "MIT"
 
 
 def test_an_older_export_is_replaced(ready_made, translator, tmp_path):

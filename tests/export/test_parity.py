@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+import sacrebleu
 import tensorflow as tf
 
 from keras_transformer import Transformer, Translator
@@ -11,8 +12,10 @@ from keras_transformer.export.parity import (
     check_sentences,
     compare,
     in_float32,
+    measure_quality,
     require_agreement,
     require_identical,
+    require_quality,
 )
 from keras_transformer.translation import Translation
 
@@ -114,3 +117,33 @@ def test_exports_compute_in_float32(translator):
     memory, _ = float32.model.encode(source)
     assert memory.dtype == tf.float32
     np.testing.assert_array_equal(memory, translator.model.encode(source)[0])
+
+
+def test_quality_is_sacrebleus_of_both():
+    references = [f"in {number} weeks and {number} days" for number in range(10)]
+    ours = [Translation(reference, 0.0, False) for reference in references]
+    found = [dataclasses.replace(each, text="in 4 weeks and a day") for each in ours]
+    quality = measure_quality(ours, found, references)
+    for name, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
+        expected = [
+            metric.corpus_score([each.text for each in side], [references]).score
+            for side in (ours, found)
+        ]
+        assert [quality[name][key] for key in ("in_memory", "exported")] == expected
+        assert quality[name]["difference"] == expected[1] - expected[0] < -1
+
+
+def test_a_loss_is_allowed_up_to_its_limit():
+    bleu = {"in_memory": 30.0, "exported": 29.5, "difference": -0.5}
+    chrf = {"in_memory": 50.0, "exported": 48.0, "difference": -2.0}
+    quality = {"bleu": bleu, "chrf": chrf}
+    assert require_quality(quality, 2.0, "it") is quality
+    message = "x.tflite: chrF falls from 50.0 to 48.0, by more than the 1.5 that are allowed. The"
+    with pytest.raises(ExportError, match=message):
+        require_quality(quality, 1.5, "x.tflite")
+    with pytest.raises(ExportError, match="x.tflite: BLEU falls from 30.0 to 29.5, .* the 0.25 th"):
+        require_quality(quality, 0.25, "x.tflite")
+    with pytest.raises(ExportError, match="BLEU"):
+        require_quality({"bleu": {**bleu, "difference": math.nan}}, 100, "x.tflite")
+    better = {"bleu": {"in_memory": 30.0, "exported": 31.0, "difference": 1.0}}
+    assert require_quality(better, 0.0, "it") is better

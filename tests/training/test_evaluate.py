@@ -5,8 +5,9 @@ import json
 import pytest
 import sacrebleu
 
+from keras_transformer.quality import score
 from keras_transformer.training import evaluate as module
-from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split, score
+from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split
 
 REFERENCES = ["Der Hund läuft über die Wiese.", "In 17 Wochen, am Montag.", "Zwei Äpfel, 1,5 kg."]
 HYPOTHESES = ["Der Hund lief über die Wiese.", "In 17 Wochen, am Montag.", "zwei äpfel, 1,5 kg."]
