@@ -16,7 +16,7 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 def test_an_update_compiles_for_static_shapes(name):
     config = TransformerConfig.preset(name, vocab_size=60, max_length=16)
     learner = Learner(Transformer(config))
-    learner.compile(keras.optimizers.Adam(1e-3), LabelSmoothedCrossEntropy(0.1))
+    learner.compile(keras.optimizers.Adam(1e-3), LabelSmoothedCrossEntropy(0.1), jit_compile=True)
     learner.optimizer.build(learner.trainable_variables)
     labels = sentences([7, 3], seed=1, width=8)
     target = np.roll(labels, 1, axis=1)
