@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import beam_decode, greedy_decode
 
+from .compact import share_quantization
 from .parity import ExportError, copy_model
 from .staging import save
 
@@ -35,7 +36,8 @@ def convert(model, signatures, quantize):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder, "model")
         save(module, folder, functions)
-        return _convert(folder, list(functions), quantize)
+        content = _convert(folder, list(functions), quantize)
+    return share_quantization(content) if quantize == "int8" else content
 
 
 def _convert(folder, names, quantize):
@@ -77,9 +79,7 @@ def _trace(model, signature):
 
 def _greedy(model, signature, source):
     tokens, scores = greedy_decode(model, source, signature.target_length)
-    # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
-    # browsers. Neither of these changes a value.
-    return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
+    return _outputs(model, tokens, scores)
 
 
 def _beam(model, signature, source, max_length, length_penalty):
@@ -92,7 +92,18 @@ def _beam(model, signature, source, max_length, length_penalty):
         max_length=max_length,
         cache_length=signature.target_length,
     )
-    return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
+    return _outputs(model, tokens, scores)
+
+
+def _outputs(model, tokens, scores):
+    real = tf.cast(tf.not_equal(tokens, model.config.pad_id), tf.int32)
+    return {
+        # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
+        # browsers. Neither of these changes a value.
+        "tokens": tf.maximum(tokens, 0),
+        "score": tf.minimum(scores, 0.0),
+        "length": tf.reduce_sum(real, axis=-1),
+    }
 
 
 def _look_up_in_int8(table):
@@ -104,9 +115,11 @@ def _look_up_in_int8(table):
     scales = np.abs(table).max(axis=1, keepdims=True).astype(np.float64) / 127  # [V, 1]
     scales[scales == 0] = 1
     codes = (np.sign(table) * np.floor(np.abs(table / scales) + 0.5)).astype(np.int8)  # [V, D]
-    scales = scales.astype(np.float32)
+    # Dressed up as integers: the converter would round the scales to 8 bits, too.
+    scales = scales.astype(np.float32).view(np.int32)
 
     def look_up(tokens):
-        return tf.cast(tf.gather(codes, tokens), tf.float32) * tf.gather(scales, tokens)
+        scale = tf.bitcast(tf.gather(scales, tokens), tf.float32)
+        return tf.cast(tf.gather(codes, tokens), tf.float32) * scale
 
     return look_up

@@ -53,12 +53,13 @@ def export_litert(
 
     For each length of source and batch size it has a signature of fixed shape, such as
     `greedy_1x16`: `source`, int32 `[1, 16]`, ids that end in `eos_id` and then padding; to
-    `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, and `score`, float32 `[1]`.
-    With a beam it has as many more, such as `beam4_1x16`: `source`; `max_length`, int32 `[1]`, the
-    longest output of each sentence; and `length_penalty`, float32 `[1]`; to `tokens`, int32
-    `[1, n_best, max_length]`, and `score`, float32 `[1, n_best]`, as `beam_decode` gives them. The
-    vocabulary and a JSON of facts lie behind the model as in a ZIP archive, `tokenizer.model` and
-    `facts.json`: any unzip program reads them, and LiteRT does not mind them.
+    `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, `score`, float32 `[1]`, and
+    `length`, int32 `[1]`, of how many tokens there are before the padding. With a beam it has as
+    many more, such as `beam4_1x16`, which also take `max_length`, int32 `[1]`, the longest output
+    of each sentence, and `length_penalty`, float32 `[1]`; to what `beam_decode` gives, `tokens`
+    `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. The vocabulary and a JSON of
+    facts lie behind the model as in a ZIP archive, `tokenizer.model` and `facts.json`: any unzip
+    program reads them, and LiteRT does not mind them.
 
     The file appears at `path` when it has translated `sentences` as the model in memory does. If
     it does not, or on any other error, `path` is as it was before.

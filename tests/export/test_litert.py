@@ -10,7 +10,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
 from keras_transformer.export import litert
 from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.loaded import LiteRTTranslator, Signature
 from keras_transformer.export.parity import ExportError
 from keras_transformer.translation import translate_sorted
 
@@ -100,7 +100,7 @@ def test_signatures_are_named_and_of_fixed_shape(export):
     for quantize in ("none", "int8"):
         interpreter = Interpreter(str(export(quantize)[0]))
         assert interpreter.get_signature_list() == {
-            name: {"inputs": ["source"], "outputs": ["score", "tokens"]}
+            name: {"inputs": ["source"], "outputs": ["length", "score", "tokens"]}
             for name in ("greedy_1x16", "greedy_1x20")
         }
         run = interpreter.get_signature_runner("greedy_1x16")
@@ -112,6 +112,22 @@ def test_signatures_are_named_and_of_fixed_shape(export):
             np.int32,
         )
         assert (outputs["score"]["shape"].tolist(), outputs["score"]["dtype"]) == ([1], np.float32)
+
+
+def test_the_length_is_that_of_the_tokens_before_the_padding(export, sources):
+    from ai_edge_litert.interpreter import Interpreter
+
+    ids, tokens, _ = sources
+    run = Interpreter(str(export("none")[0])).get_signature_runner("greedy_1x20")
+    lengths = set()
+    for row, expected in zip(ids, tokens[:, 0], strict=True):
+        source = np.zeros((1, 20), np.int32)
+        source[0, : len(row)] = row
+        (length,) = run(source=source)["length"]
+        ends = np.flatnonzero(expected == 3)
+        assert length == (ends[0] + 1 if len(ends) else 20)
+        lengths.add(int(length))
+    assert len(lengths) > 3
 
 
 def test_a_phone_without_tensorflow_gives_the_same(export, sources, python):
@@ -176,7 +192,7 @@ def operators(path):
 def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
     names, ends = operators(export(quantize)[0])
     assert "WHILE" in names and "CUSTOM" not in names
-    assert len(ends) == 4 and "WHILE" not in ends.values()
+    assert len(ends) == 6 and "WHILE" not in ends.values()
 
 
 def tables(path, shape):
@@ -420,3 +436,39 @@ def test_translations_are_the_same_in_any_order(export, translator, sentences):
     loaded = LiteRTTranslator(export("none")[0])
     ours = [each.text for each in translate_sorted(loaded, sentences[::-1], batch_size=5)]
     assert ours == translator(sentences[::-1])
+
+
+def in_int8(preset, vocab_size, **changes):
+    """A model that knows nothing, with greedy search and a beam, as bytes; and its signatures."""
+    model = Transformer(TransformerConfig.preset(preset, vocab_size=vocab_size, **changes))
+    limit = model.config.max_length
+    signatures = [
+        Signature(f"{beam}_{length}", 1, length, limit, beam, 4 if beam else 1)
+        for beam in (None, 4)
+        for length in litert.default_lengths(limit)
+    ]
+    return model, litert.convert(model, signatures, "int8")
+
+
+def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
+    """Once to look up, once to describe the table in the body of all loops.
+
+    The converter rounds constants of more than 1,024 numbers to 8 bits, and describes the table
+    anew in each of the four loops.
+    """
+    model, content = in_int8("tiny", 2000, num_layers=1, d_ff=8, d_model=32, max_length=20)
+    table = model.source_embedding.table.numpy()
+    scales = (np.abs(table).max(axis=1).astype(np.float64) / 127).astype(np.float32)
+    assert content.count(scales.tobytes()) == 2
+    (tmp_path / "x.tflite").write_bytes(content)
+    assert tables(tmp_path / "x.tflite", table.shape) == [codes_of(table).tobytes()]
+    assert [scales.tobytes()] == tables(tmp_path / "x.tflite", (2000, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "preset, vocab_size, megabytes", [("tiny", 10_000, 4.5), ("base", 32_000, 80)]
+)
+def test_int8_is_small(preset, vocab_size, megabytes):
+    model, content = in_int8(preset, vocab_size, max_length=128)
+    assert model.count_params() < len(content) < megabytes * 1e6
