@@ -98,6 +98,64 @@ def place_version(directory, write):
             shutil.rmtree(draft, ignore_errors=True)
 
 
+def check_place_of_folder(directory, names):
+    """Returns the path of a folder to write.
+
+    Args:
+        directory: The folder.
+        names: Set of what a folder of this kind may hold.
+
+    Raises:
+        ExportError: If it holds anything else.
+    """
+    directory = pathlib.Path(directory)
+    if directory.exists() and not directory.is_dir():
+        raise ExportError(f"{directory} is a file; a folder is to be written.")
+    foreign = [path.name for path in _list(directory) if path.name not in names]
+    if foreign:
+        raise ExportError(
+            f"{directory} holds other things than an older export ({foreign[0]}, for example). "
+            "Choose a new folder."
+        )
+    return directory
+
+
+def place_folder(directory, write):
+    """Calls `write` with a temporary folder beside `directory` and then moves it there.
+
+    If `write` raises, whatever was at `directory` stays, and nothing else does.
+
+    Returns:
+        What `write` returned.
+    """
+    directory = directory.resolve()
+    draft = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
+    with _folder(directory.parent):
+        try:
+            draft.mkdir()
+            result = write(draft)
+            for file in draft.rglob("*"):
+                sync(file)
+            _replace_folder(draft, directory)
+            return result
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _replace_folder(draft, directory):
+    # A folder that is not empty cannot be replaced in one step: the old one steps aside.
+    old = draft.with_suffix(".old")
+    if directory.exists():
+        os.rename(directory, old)
+    try:
+        os.rename(draft, directory)
+    except BaseException:
+        if old.exists():
+            os.rename(old, directory)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
 def save(module, folder, signatures):
     """Writes a SavedModel.
 

@@ -203,6 +203,19 @@ SENTENCES = click.option(
     type=EXISTING_FILE,
     help="Sentences to check the export with, one per line. Default: of the run's own data.",
 )
+QUANTIZE = click.option(
+    "--quantize",
+    type=click.Choice(["none", "float16", "int8"]),
+    default="none",
+    show_default=True,
+)
+MIN_AGREEMENT = click.option(
+    "--min-agreement",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Tokens of a quantised model that must be those of the run.  [default: 98 for float16, "
+    "90 for int8]",
+)
 
 
 @export.command("saved-model")
@@ -224,19 +237,8 @@ def saved_model(run, directory, sentences):
 @export.command()
 @click.argument("run", type=FOLDER)
 @click.argument("file", type=FILE)
-@click.option(
-    "--quantize",
-    type=click.Choice(["none", "float16", "int8"]),
-    default="none",
-    show_default=True,
-)
-@click.option(
-    "--min-agreement",
-    type=click.FloatRange(0, 100),
-    metavar="PERCENT",
-    help="Tokens of a quantised file that must be those of the run.  [default: 98 for float16, "
-    "90 for int8]",
-)
+@QUANTIZE
+@MIN_AGREEMENT
 @click.option(
     "--max-loss",
     type=click.FloatRange(0),
@@ -269,29 +271,46 @@ def litert(
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
-    from keras_transformer.run import Run
-    from keras_transformer.translator import Translator
 
     if n_best is not None and beam is None:
         raise click.UsageError("--n-best needs --beam.")
     if references and not sentences:
         raise click.UsageError("--references needs --sentences.")
     sentences, references = _pairs(run, sentences, references)
+    options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
+    options.update(references=references, max_loss=max_loss)
+    _export_quantized(
+        "litert", export_litert, run, file, sentences, quantize, min_agreement, **options
+    )
+
+
+@export.command()
+@click.argument("run", type=FOLDER)
+@click.argument("directory", type=FOLDER)
+@QUANTIZE
+@MIN_AGREEMENT
+@SENTENCES
+def ctranslate2(run, directory, quantize, min_agreement, sentences):
+    """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
+    from keras_transformer.export.ctranslate2 import export_ctranslate2
+
+    sentences = _sentences(run, sentences)
+    _export_quantized(
+        "ctranslate2", export_ctranslate2, run, directory, sentences, quantize, min_agreement
+    )
+
+
+def _export_quantized(name, export, run, path, sentences, quantize, min_agreement, **options):
+    """Exports in a form that can be quantised, and keeps its figures in the run."""
+    from keras_transformer.run import Run
+    from keras_transformer.translator import Translator
+
     if min_agreement is not None:
         min_agreement /= 100
-    report = export_litert(
-        Translator.from_run(run),
-        file,
-        sentences,
-        quantize,
-        min_agreement=min_agreement,
-        references=references,
-        max_loss=max_loss,
-        beam_size=beam,
-        n_best=n_best or 1,
-        license=license,
-    )
-    name = "litert" if quantize == "none" else f"litert_{quantize}"
+    translator = Translator.from_run(run)
+    report = export(translator, path, sentences, quantize, min_agreement=min_agreement, **options)
+    if quantize != "none":
+        name = f"{name}_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     Run(run).update_metrics(**figures)
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))

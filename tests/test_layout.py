@@ -15,6 +15,7 @@ DOORS = {
     "sentencepiece": {"training/vocabulary.py", "keras_transformer/tokenizer.py"},
     "matplotlib": {"training/figure.py"},
     "ai_edge_litert": {"export/loaded.py"},
+    "ctranslate2": {"export/ctranslate2_loaded.py"},
 }
 
 

@@ -1,0 +1,120 @@
+"""A CTranslate2 model as a translator. The one door to `ctranslate2`."""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tokenizer import Tokenizer
+from keras_transformer.translation import encode, to_translations
+
+from .loaded import VOCABULARY, reason
+
+MODEL, CONFIG = "model.bin", "config.json"
+
+
+class CTranslate2Translator:
+    """A folder written by `export_ctranslate2`; nothing else is needed.
+
+    Args:
+        path: The folder.
+        num_threads: Threads that CTranslate2 may use. `None`: its default.
+        **search: Options of `ctranslate2.Translator.translate_batch`, such as `beam_size`.
+            Without any it searches greedily, as `greedy_decode` does.
+
+    Raises:
+        ValueError: If ctranslate2 is missing, or the folder is something else.
+
+    Example:
+        beam = {"beam_size": 4, "length_penalty": 1}  # that of `normalization="average"`
+        CTranslate2Translator("model", **beam).translate_batch(["in 17 weeks"])
+    """
+
+    def __init__(self, path, num_threads=None, **search):
+        ctranslate2 = load_ctranslate2()
+        path = pathlib.Path(path)
+        for name in (MODEL, CONFIG, VOCABULARY):
+            if not (path / name).is_file():
+                raise ValueError(
+                    f"{path} was not written by `keras-transformer export ctranslate2`, or is "
+                    f"damaged: {name} is missing."
+                )
+        self.max_length = json.loads((path / CONFIG).read_text("utf-8"))["max_length"]
+        self.tokenizer = Tokenizer.load(path / VOCABULARY)
+        self._pieces = self.tokenizer.pieces(range(self.tokenizer.vocab_size))
+        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        try:
+            self._model = ctranslate2.Translator(str(path), intra_threads=num_threads or 0)
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error
+        self._search = {
+            "beam_size": 1,
+            "length_penalty": 0,
+            "min_decoding_length": 0,
+            "max_decoding_length": self.max_length,
+            **search,
+        }
+
+    def translate(self, sentences):
+        """Translates a list of strings as one batch.
+
+        Returns:
+            Dictionary of `translation`, `score` and `truncated` as `Translator.translate` gives
+            them, and `ended`, boolean `[B]`: whether the end came before the limit.
+        """
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
+        tokens, scores = self.decode(ids.to_list())
+        return {
+            "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),
+            "score": tf.where(empty, 0.0, scores),
+            "truncated": truncated,
+            "ended": tf.reduce_any(tf.equal(tokens, self.tokenizer.eos_id), axis=1),
+        }
+
+    def translate_batch(self, sentences):
+        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        return to_translations(self.translate(sentences))
+
+    def decode(self, sources):
+        """Runs the model on token ids.
+
+        Args:
+            sources: List of lists of token ids, each ending in `eos_id`.
+
+        Returns:
+            Token ids `[B, max_length]`, int32, each row ending in `eos_id` and then padding
+            (without `eos_id` where the limit came first), and scores `[B]`, float32. A source of
+            `eos_id` alone gives padding alone: CTranslate2 does not translate nothing.
+        """
+        # CTranslate2 adds the end of a source by itself.
+        batch = [[self._pieces[token] for token in source[:-1]] for source in sources]
+        results = self._model.translate_batch(
+            batch,
+            return_end_token=True,  # and counts it when it divides by the length
+            return_scores=True,
+            max_input_length=0,
+            **self._search,
+        )
+        found = [[self._ids[piece] for piece in result.hypotheses[0]] for result in results]
+        tokens = np.full((len(sources), self.max_length), self.tokenizer.pad_id, np.int32)
+        for row, ids in zip(tokens, found, strict=True):
+            row[: len(ids)] = ids
+        return tokens, np.array([result.scores[0] for result in results], np.float32)
+
+
+def load_ctranslate2():
+    """Returns the package `ctranslate2`.
+
+    Raises:
+        ValueError: If it is not installed; the message says how to.
+    """
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise ValueError(
+            "CTranslate2 models need the package ctranslate2. Install it with: "
+            'pip install "keras-transformer-kit[ctranslate2]"'
+        ) from error
+    return ctranslate2

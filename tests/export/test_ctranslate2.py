@@ -1,0 +1,436 @@
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from support import randomise, small_config
+
+from keras_transformer import Run, Transformer, Translator, beam_decode, greedy_decode
+from keras_transformer.__main__ import cli
+from keras_transformer.export import ctranslate2 as module
+from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.export.ctranslate2_loaded import CTranslate2Translator
+from keras_transformer.export.ctranslate2_spec import make_spec
+from keras_transformer.export.parity import ExportError
+from keras_transformer.translation import translate_sorted
+
+ctranslate2 = pytest.importorskip(
+    "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'
+)
+
+PIECES = [f"piece {number}" for number in range(19)]
+FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
+
+# What those do who run CTranslate2: its package and SentencePiece, nothing of ours.
+SERVER = """
+import json, sys
+import ctranslate2, sentencepiece
+vocabulary = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1] + "/tokenizer.model")
+translator = ctranslate2.Translator(sys.argv[1], intra_threads=1)
+batch = vocabulary.encode(json.loads(sys.argv[2]), out_type=str)
+options = {"beam_size": 1, "min_decoding_length": 0, "max_decoding_length": 20}
+results = translator.translate_batch(batch, **options)
+assert not {"tensorflow", "keras", "keras_transformer"} & set(sys.modules)
+print(json.dumps([vocabulary.decode(result.hypotheses[0]) for result in results]))
+"""
+
+
+def listing(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.fixture(scope="module")
+def exported(translator, sentences, tmp_path_factory):
+    """A function from a quantisation to the folder and the report of an export."""
+    folder, made = tmp_path_factory.mktemp("ctranslate2"), {}
+
+    def of(quantize):
+        if quantize not in made:
+            path = folder / quantize / "model"
+            made[quantize] = path, export_ctranslate2(translator, path, sentences, quantize)
+        return made[quantize]
+
+    return of
+
+
+def random_model(seed=0, **changes):
+    return randomise(Transformer(small_config(**changes)), seed)
+
+
+def model_that_ends(seed, eos, sharpness=1, **changes):
+    """A model of random weights that ends some sentences, and says no padding and no start.
+
+    The last normalisation gives every hidden state a 1 in the first place, where the output weights
+    of the special tokens have what is added to their logits.
+    """
+    model = random_model(seed, tie="none", **changes)
+    norm = model.decoder.norm or model.decoder.blocks[-1].feed_forward_norm
+    for weights, first in ((norm.gamma, 0), (norm.beta, 1)):
+        values = weights.numpy()
+        values[0] = first
+        weights.assign(values)
+    kernel = sharpness * model.output_layer.kernel.numpy()  # [D, V]
+    kernel[0] = 0
+    kernel[0, [model.config.pad_id, model.config.bos_id]] = -20
+    kernel[0, model.config.eos_id] = eos
+    model.output_layer.kernel.assign(kernel)
+    return model
+
+
+def random_sources(config, count=24, seed=0):
+    """Token ids `[count, 14]`, sentences of 2 to 14 tokens."""
+    random = np.random.default_rng(seed)
+    words = [w for w in range(19) if w not in (config.pad_id, config.bos_id, config.eos_id)]
+    sources = np.full((count, 14), config.pad_id, "int32")
+    for row in sources:
+        length = random.integers(2, 15)
+        row[: length - 1] = random.choice(words, length - 1)
+        row[length - 1] = config.eos_id
+    return sources
+
+
+def load(model, folder, quantize=None):
+    spec = make_spec(model, PIECES, 1, 29)
+    spec.optimize(quantize)
+    spec.save(str(folder))
+    return ctranslate2.Translator(str(folder), intra_threads=1)
+
+
+def search(loaded, sources, config, **options):
+    """Hypotheses as lists of pieces, with their end, and their scores."""
+    ends = [list(row).index(config.eos_id) for row in sources]
+    results = loaded.translate_batch(
+        [[PIECES[token] for token in row[:end]] for row, end in zip(sources, ends, strict=True)],
+        **{
+            "return_end_token": True,
+            "return_scores": True,
+            "min_decoding_length": 0,
+            "max_decoding_length": 29,
+            **options,
+        },
+    )
+    return [each.hypotheses[0] for each in results], [each.scores[0] for each in results]
+
+
+def pieces_of(tokens, config):
+    """The same from rows of token ids."""
+    rows = [list(row) for row in tokens.numpy()]
+    ends = [row.index(config.eos_id) + 1 if config.eos_id in row else len(row) for row in rows]
+    return [[PIECES[token] for token in row[:end]] for row, end in zip(rows, ends, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"norm": "pre", "position": "learned", "layer_norm_epsilon": 0.05},
+        {"tie": "none", "attention_bias": True, "d_k": 7, "d_v": 4, "activation": "gelu"},
+        {"tie": "target", "position": "none", "activation": "swish", "target_vocab_size": 13},
+        {"num_layers": 3, "num_decoder_layers": None, "num_heads": 2, "d_k": None, "d_v": None},
+        {"norm": "pre", "attention_bias": True, "pad_id": 4, "bos_id": 0, "eos_id": 2},
+    ],
+    ids=lambda changes: ", ".join(map(str, changes.values())) or "small",
+)
+def test_every_kind_of_model_gives_the_same(changes, tmp_path):
+    model = random_model(**changes)
+    config, sources = model.config, random_sources(model.config)
+    tokens, scores = greedy_decode(model, sources)
+    loaded = load(model, tmp_path)
+    found, found_scores = search(loaded, sources, config, beam_size=1, length_penalty=0)
+    assert found == pieces_of(tokens, config)
+    np.testing.assert_allclose(found_scores, scores, rtol=1e-5, atol=1e-5)
+    assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the source
+
+
+@pytest.mark.parametrize(
+    ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
+)
+@pytest.mark.parametrize(
+    ("seed", "eos", "norm"), [(0, 0.5, "pre"), (2, 1.0, "post")], ids=["pre", "post"]
+)
+def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, tmp_path):
+    """But where the limit came before the end: see `export_ctranslate2`."""
+    model = model_that_ends(seed, eos, norm=norm)
+    config, sources = model.config, random_sources(model.config)
+    decode = tf.function(lambda: beam_decode(model, sources, normalization=normalization))
+    tokens, scores = decode()
+    loaded = load(model, tmp_path)
+    found, found_scores = search(
+        loaded, sources, config, beam_size=4, length_penalty=length_penalty
+    )
+    ended = [each[-1] == PIECES[config.eos_id] for each in found]
+    assert sum(ended) > 10 and len({tuple(each) for each in found}) > 9
+    for row, mine in enumerate(pieces_of(tokens[:, 0], config)):
+        if ended[row]:
+            assert found[row] == mine
+            assert found_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
+
+
+def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
+    """Why `normalization="none"` is 1e-9 there: with 0 another rule says when to stop."""
+    model = model_that_ends(3, 9, sharpness=6, norm="pre")
+    config, sources = model.config, random_sources(model.config)
+    _, scores = tf.function(lambda: beam_decode(model, sources, normalization="none"))()
+    loaded = load(model, tmp_path)
+    found, equal = search(loaded, sources, config, beam_size=4, length_penalty=1e-9)
+    _, longer = search(loaded, sources, config, beam_size=4, length_penalty=0)
+    ended = np.array([each[-1] == PIECES[config.eos_id] for each in found])
+    np.testing.assert_allclose(np.array(equal)[ended], scores[:, 0][ended], atol=1e-4)
+    assert (np.array(longer) > np.array(equal) + 0.01)[ended].sum() > 5
+
+
+def test_the_defaults_of_ctranslate2_do_not_fail(tmp_path):
+    """They allow more tokens than the model's limit of 29, so there are positions for them."""
+    loaded = load(random_model(), tmp_path)
+    assert loaded.translate_batch([PIECES[5:] * 4])[0].hypotheses[0]
+
+
+def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
+    load(random_model(pad_id=4, bos_id=0, eos_id=2), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert {name: config[name] for name in config if name.endswith("_token")} == {
+        "bos_token": "piece 0",
+        "decoder_start_token": "piece 0",
+        "unk_token": "piece 1",
+        "eos_token": "piece 2",
+    }
+    assert config["add_source_eos"] and config["layer_norm_epsilon"] == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation": "leaky_relu"}, "activations relu, gelu, silu. This model has leaky_relu"),
+        ({"tie": "none", "target_vocab_size": 23}, "has 23 target tokens, its vocabulary 19"),
+    ],
+)
+def test_what_ctranslate2_cannot_express_is_named(changes, message):
+    with pytest.raises(ExportError, match=message):
+        make_spec(Transformer(small_config(**changes)), PIECES, 1, 29)
+
+
+def test_the_report_says_what_was_written_and_checked(exported, sentences):
+    path, report = exported("none")
+    assert report["path"] == str(path)
+    assert report["bytes"] == sum(file.stat().st_size for file in path.iterdir())
+    assert (report["quantize"], report["sentences"]) == ("none", len(sentences))
+    assert (report["agreement"], report["beam_agreement"]) == (1.0, 1.0)
+    assert 30 <= report["beam_sentences"] < len(sentences)  # without the empty one, at least
+    assert json.loads(json.dumps(report)) == report
+    assert listing(path.parent) == ["model", *(f"model/{name}" for name in FILES)]
+    assert path.stat().st_mode & 0o777 == path.parent.stat().st_mode & 0o777
+
+
+def test_a_program_without_tensorflow_gives_the_same(exported, translator, sentences, python):
+    short = sentences[:33]
+    answers = python(SERVER, exported("none")[0], json.dumps(short))
+    assert json.loads(answers) == translator(short)
+
+
+def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sentences):
+    loaded = CTranslate2Translator(exported("none")[0], num_threads=1)
+    expected = translator.translate_batch(sentences)
+    assert any(each.truncated for each in expected)
+    for found in (loaded.translate_batch(sentences), translate_sorted(loaded, sentences, 4)):
+        assert [each.text for each in found] == [each.text for each in expected]
+        assert [each.truncated for each in found] == [each.truncated for each in expected]
+        scores = [each.score for each in expected]
+        assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
+    assert loaded.translate_batch([]) == []
+
+
+def codes_of(table):
+    """The table in int8, one scale per row."""
+    codes = np.zeros(table.shape, np.int8)
+    for row, values in zip(codes, table, strict=True):
+        row[:] = np.rint(values * (np.float32(127) / np.abs(values).max()))
+    return codes
+
+
+@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
+def test_the_tied_table_is_stored_once(exported, translator, quantize):
+    table = translator.model.source_embedding.table.numpy()
+    stored = {"none": table, "float16": table.astype(np.float16), "int8": codes_of(table)}
+    content = (exported(quantize)[0] / "model.bin").read_bytes()
+    assert content.count(stored[quantize].tobytes()) == 1
+
+
+@pytest.mark.parametrize("quantize", ["float16", "int8"])
+def test_quantised_models_are_smaller_and_agree_nearly_always(exported, quantize):
+    _, report = exported(quantize)
+    assert report["quantize"] == quantize
+    assert report["token_agreement"] >= 0.9
+    assert report["bytes"] < exported("none")[1]["bytes"]
+
+
+def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "make_spec", None)
+    for wrong, message in [
+        ({"quantize": "int4"}, "`quantize` must be one of none, float16, int8. Received: 'int4'"),
+        ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
+        ({"sentences": [" "]}, "at least one sentence"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            export_ctranslate2(translator, tmp_path / "x", **{"sentences": ["in 3"], **wrong})
+    assert listing(tmp_path) == []
+
+
+def test_without_ctranslate2_the_message_says_what_to_install(
+    exported, translator, tmp_path, monkeypatch
+):
+    folder, _ = exported("none")
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    message = r'pip install "keras-transformer-kit\[ctranslate2\]"'
+    with pytest.raises(ValueError, match=message):
+        export_ctranslate2(translator, tmp_path / "x", ["in 3 weeks"])
+    with pytest.raises(ValueError, match=message):
+        CTranslate2Translator(folder)
+    assert listing(tmp_path) == []
+
+
+def of_a_changed_model(monkeypatch, change):
+    """What is written is that of a model whose table `change` has had its hands on."""
+
+    def make(model, *args):
+        table = model.target_embedding.table
+        before = table.numpy()
+        table.assign(change(before.copy()))
+        spec = make_spec(model, *args)
+        table.assign(before)
+        return spec
+
+    monkeypatch.setattr(module, "make_spec", make)
+
+
+def test_a_model_that_differs_by_one_weight_is_found_out(
+    translator, sentences, tmp_path, monkeypatch
+):
+    def change(table):
+        table[7, 3] += 0.05
+        return table
+
+    of_a_changed_model(monkeypatch, change)
+    with pytest.raises(ExportError, match="x: .* differ"):
+        export_ctranslate2(translator, tmp_path / "new" / "x", sentences)
+    assert listing(tmp_path) == []
+
+
+def test_a_quantisation_that_hurts_is_found_out(translator, sentences, tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    of_a_changed_model(monkeypatch, lambda table: table + 0.2 * random.normal(size=table.shape))
+    with pytest.raises(ExportError, match="x: .*% of the tokens .* 90 % are asked"):
+        export_ctranslate2(translator, tmp_path / "x", sentences, "int8")
+    assert listing(tmp_path) == []
+    report = export_ctranslate2(translator, tmp_path / "x", sentences, "int8", min_agreement=0)
+    assert report["token_agreement"] < 0.9
+
+
+def test_a_search_that_differs_with_a_beam_alone_is_found_out(
+    translator, sentences, tmp_path, monkeypatch
+):
+    class Other(CTranslate2Translator):
+        def __init__(self, path, **search):
+            super().__init__(path, **({"beam_size": 4, "length_penalty": -3} if search else {}))
+
+    monkeypatch.setattr(module, "CTranslate2Translator", Other)
+    with pytest.raises(ExportError, match="x, searched with a beam: .* 99 % are asked"):
+        export_ctranslate2(translator, tmp_path / "x", sentences)
+    assert listing(tmp_path) == []
+
+
+def test_an_older_export_is_replaced(translator, tmp_path):
+    folder = tmp_path / "x"
+    folder.mkdir()
+    for name in ("model.bin", "source_vocabulary.json"):
+        (folder / name).write_bytes(b"an older one")
+    export_ctranslate2(translator, folder, ["in 17 weeks"])
+    assert CTranslate2Translator(folder).translate_batch(["in 17 weeks"])[0].text
+    assert listing(tmp_path) == ["x", *(f"x/{name}" for name in FILES)]
+
+
+def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "make_spec", None)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("1")
+    (tmp_path / "file").write_text("1")
+    before = listing(tmp_path)
+    with pytest.raises(ExportError, match=r"thesis holds other things .*chapter\.txt"):
+        export_ctranslate2(translator, tmp_path / "thesis", ["in 17 weeks"])
+    with pytest.raises(ExportError, match="file is a file"):
+        export_ctranslate2(translator, tmp_path / "file", ["in 17 weeks"])
+    assert listing(tmp_path) == before
+
+
+def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "compare", stop)
+    old = tmp_path / "x"
+    old.mkdir()
+    (old / "model.bin").write_bytes(b"an older one")
+    for folder in (old, tmp_path / "new" / "y"):
+        with pytest.raises(KeyboardInterrupt):
+            export_ctranslate2(translator, folder, ["in 17 weeks"])
+    assert listing(tmp_path) == ["x", "x/model.bin"]
+
+
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_older_one(
+    translator, tmp_path, monkeypatch
+):
+    rename, folder = module.place_folder.__globals__["os"].rename, tmp_path / "x"
+
+    def fail(source, target):
+        if pathlib.Path(target) == folder and pathlib.Path(source).suffix != ".old":
+            raise PermissionError("no")
+        rename(source, target)
+
+    folder.mkdir()
+    (folder / "model.bin").write_bytes(b"an older one")
+    monkeypatch.setattr("os.rename", fail)
+    with pytest.raises(PermissionError):
+        export_ctranslate2(translator, folder, ["in 17 weeks"])
+    assert listing(tmp_path) == ["x", "x/model.bin"]
+
+
+def test_a_full_disk_is_one_clear_line(translator, tmp_path, full_disk):
+    with pytest.raises(OSError, match="File too large") as caught, full_disk(50_000):
+        export_ctranslate2(translator, tmp_path / "x", ["in 17 weeks"])
+    assert "\n" not in str(caught.value)
+    assert listing(tmp_path) == []
+
+
+def test_what_is_no_export_is_named(exported, tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere was not written by .*: model\.bin is missing"):
+        CTranslate2Translator(tmp_path / "nowhere")
+    for name in FILES:
+        content = (exported("none")[0] / name).read_bytes()
+        (tmp_path / name).write_bytes(content[:1000] if name == "model.bin" else content)
+    with pytest.raises(ValueError, match="cannot be read by CTranslate2: ") as caught:
+        CTranslate2Translator(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_from_the_command_line(translator, sentences, tmp_path):
+    run = Run(tmp_path / "run")
+    run.path.mkdir()
+    translator.model.save(run.model)
+    run.tokenizer.write_bytes(translator.tokenizer.model)
+    file = tmp_path / "sentences.txt"
+    file.write_text("\n".join(sentences[:12]))
+    arguments = ["export", "ctranslate2", run.path, tmp_path / "x", "--sentences", file]
+    done = CliRunner().invoke(cli, [*map(str, arguments), "--quantize", "int8"])
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["path"], report["quantize"]) == (str(tmp_path / "x"), "int8")
+    assert json.loads(run.metrics.read_text()) == {
+        "ctranslate2_int8_agreement": 100 * report["agreement"],
+        "ctranslate2_int8_bytes": report["bytes"],
+    }
+    again = Translator.from_run(run.path)
+    loaded = CTranslate2Translator(tmp_path / "x")
+    assert loaded.max_length == again.max_length
+    assert loaded.tokenizer.model == again.tokenizer.model
