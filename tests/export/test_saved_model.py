@@ -8,7 +8,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import Transformer, Translator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.export.saved_model import check_operations, export_saved_model
+from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.verify import check_operations
 
 # What a server does: TensorFlow and TensorFlow Text, nothing of ours.
 SERVER = """
