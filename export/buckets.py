@@ -4,6 +4,8 @@ import dataclasses
 
 import tensorflow as tf
 
+from .endpoints import SOURCE
+
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
@@ -45,9 +47,8 @@ class BucketedSearch:
     """
 
     def __init__(self, search, buckets, pad_id, eos_id):
-        spec = tf.TensorSpec([None, None], tf.int32, name="source")
         self._compiled = tf.function(
-            search, input_signature=[spec], jit_compile=True, autograph=False
+            search, input_signature=[SOURCE], jit_compile=True, autograph=False
         )
         self._buckets, self._pad_id, self._eos_id = buckets, pad_id, eos_id
 

@@ -9,7 +9,15 @@ from keras_transformer.decoding.beam import check_beam
 DEFAULT = "serving_default"
 
 
-def make_endpoints(translator, n_best=None, transform=lambda search: search):
+SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
+
+
+def traced(search):
+    """Returns a search as one graph, which all endpoints share that use it."""
+    return tf.function(search, input_signature=[SOURCE], autograph=False)
+
+
+def make_endpoints(translator, n_best=None, graph_of=traced):
     """Returns the signatures of an export, in order; the table to add another one to.
 
     Args:
@@ -17,7 +25,7 @@ def make_endpoints(translator, n_best=None, transform=lambda search: search):
             `BeamTranslator`, whose settings are those of every search with a beam.
         n_best: Translations M that the signatures with several give. `None`: 4, or the beam's size
             if that is less.
-        transform: Makes of each search the one that is used in its place; see `BucketedSearch`.
+        graph_of: Makes of each search the function that the endpoints call.
 
     Returns:
         List of `Sentences` and `Ids`.
@@ -29,15 +37,17 @@ def make_endpoints(translator, n_best=None, transform=lambda search: search):
     if not isinstance(translator, BeamTranslator):
         beam = BeamTranslator(translator, max(4, n_best or 4))
     n_best = min(4, beam.beam_size) if n_best is None else n_best
-    several = transform(BeamSearch(beam, n_best))
-    greedy = transform(GreedySearch(beam.translator))
-    best = transform(BeamSearch(beam)) if translator is beam else greedy
-    translator = beam.translator
+    several, greedy = BeamSearch(beam, n_best), GreedySearch(beam.translator)
+    best = BeamSearch(beam) if translator is beam else greedy
+    graphs = {search: graph_of(search) for search in (several, greedy, best)}
+    table = [
+        (Sentences, DEFAULT, best),
+        (Sentences, "n_best", several),
+        (Ids, "tokens", greedy),
+        (Ids, "beam_tokens", several),
+    ]
     return [
-        Sentences(DEFAULT, translator, best),
-        Sentences("n_best", translator, several),
-        Ids("tokens", translator, greedy),
-        Ids("beam_tokens", translator, several),
+        kind(name, beam.translator, graphs[search], search.summary) for kind, name, search in table
     ]
 
 
@@ -111,8 +121,9 @@ class Endpoint:
     Args:
         name: The signature's name.
         translator: The `Translator` that knows the vocabulary and the longest length L.
-        search: From token ids `[B, S]` to a dictionary of `tokens` and `score`, such as
-            `GreedySearch`.
+        search: Function from token ids `[B, S]` to a dictionary of `tokens` and `score`, such as a
+            `GreedySearch` in a graph.
+        summary: How it searches, for people.
 
     Attributes:
         input: The `tf.TensorSpec` of the input.
@@ -121,10 +132,11 @@ class Endpoint:
 
     input = None
 
-    def __init__(self, name, translator, search):
+    def __init__(self, name, translator, search, summary):
         self.name = name
         self.translator = translator
         self.search = search
+        self.summary = summary
         self.function = tf.function(self.answer, input_signature=[self.input], autograph=False)
 
     def answer(self, value):
@@ -175,7 +187,7 @@ class Ids(Endpoint):
     `eos_id`, longer than `max_length`, or with ids that are not in the vocabulary is an error.
     """
 
-    input = tf.TensorSpec([None, None], tf.int32, name="source")
+    input = SOURCE
 
     def answer(self, value):  # noqa: D102
         return self.search(self._checked(value))

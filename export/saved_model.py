@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import tensorflow as tf
+
 from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.translation import translate_sorted
 
@@ -65,7 +67,9 @@ def export_saved_model(
     exported = make_endpoints(translator, n_best, _compiled(inner, buckets)) if jit else endpoints
 
     def write(draft):
-        save(inner, draft, {endpoint.name: endpoint.function for endpoint in exported})
+        module = tf.Module()
+        module.weights = inner.weights
+        save(module, draft, {endpoint.name: endpoint.function for endpoint in exported})
         requests = make_requests(endpoints, buckets, sentences)
         write_requests(draft / PATH, model_name(directory), requests)
         _write_texts(draft, model_name(directory), endpoints, sentences, buckets if jit else None)
