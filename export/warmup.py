@@ -62,7 +62,7 @@ def sentence_of_length(tokenizer, sentences, length):
         length: Number of tokens.
     """
     ids = tokenizer.encode([" ".join(sentences)])[0, :-1]
-    ids = tf.tile(ids, [-(-length // len(ids))])[:length]
+    ids = tf.tile(ids, [-(-length // max(len(ids), 1))])[:length]
     # What is split anew after a cut may have another length: every cut is tried.
     begins = tf.ragged.constant([ids.numpy()[:count].tolist() for count in range(length)], tf.int32)
     texts = tokenizer.decode(begins)
