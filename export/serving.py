@@ -40,6 +40,8 @@ $signatures
 - Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is translated, and
   `truncated` says so. An empty sentence stays empty. Token ids that cannot be read are an error.
 
+How they search:
+
 $searches
 
 ## Start the server
@@ -58,7 +60,8 @@ To decode the sentences of several requests together, add
   --enable_batching --batching_parameters_file="/models/$model/$$(basename "$$PWD")/$batching"
 ```
 
-A request then may hold $largest sentences and no more.
+A request then may hold $largest sentences and no more, and token ids that cannot be read are an
+error for all requests that share their batch.
 
 While it loads the model, the server answers the requests in `assets.extra` for itself, so that the
 first client need not wait for what is done only once.

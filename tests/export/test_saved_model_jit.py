@@ -13,8 +13,6 @@ from keras_transformer.export import export_saved_model
 from keras_transformer.export.endpoints import make_endpoints
 from keras_transformer.export.verify import SessionModel
 
-pytest.importorskip("tensorflow_serving.apis")
-
 # Counts what XLA compiles: it writes every program that it is given to a folder.
 COUNT = """
 import glob, json, sys
@@ -81,6 +79,7 @@ def test_no_sentences_and_odd_ones(model, translator):
 def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
     version, python, tmp_path, monkeypatch
 ):
+    pytest.importorskip("tensorflow_serving.apis")
     monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text")
     batches = [["in 17 weeks"], [], ["in 3"] * 7, ["after 3 hours and 12 minutes and 30 days"] * 3]
     tests = pathlib.Path(__file__).parent
