@@ -31,6 +31,8 @@ class Server(prediction_service_pb2_grpc.PredictionServiceServicer):
             self.answer(log.predict_log.request)
 
     def run(self, signature, **inputs):
+        if signature not in self.signatures:  # which would make an empty one of that name
+            raise KeyError(f"Serving signature name: {signature} not found")
         known = self.signatures[signature]
         outputs = {name: info.name for name, info in known.outputs.items()}
         feed = {known.inputs[name].name: value for name, value in inputs.items()}

@@ -267,8 +267,9 @@ def test_every_signature_is_checked(serving, translator, sentences, name):
     others = make_endpoints(BeamTranslator(translator, 4, min_length=9))
     number = [endpoint.name for endpoint in endpoints].index(name)
     if name == "tokens":
+        greedy = endpoints[number].function
         others[number].function = lambda ids: {
-            key: value[::-1] for key, value in endpoints[number].function(ids).items()
+            key: value[::-1] for key, value in greedy(ids).items()
         }
     endpoints[number] = others[number]
     expected = translate_sorted(translator, sentences)
