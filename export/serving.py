@@ -119,7 +119,8 @@ COMPILED = string.Template("""
 The searches are compiled by XLA while the model is loaded, for batches of $sizes and sources of
 $lengths tokens, to which requests are filled up; larger batches are decoded in parts. On a
 processor the server must be started with `$flag`, as above; without it, it
-cannot load the model.
+cannot load the model. Images for GPUs were reported to lack the compiler
+(https://github.com/tensorflow/serving/issues/2214).
 """)
 XLA_FLAG = "--xla_cpu_compilation_enabled=true"
 LARGEST_BATCH = 32  # of several requests, where the model is not compiled for certain sizes
@@ -156,7 +157,6 @@ def readme(model, endpoints, sentence, buckets=None):
         buckets: The `Buckets` for which the model is compiled, if it is.
     """
     translator = endpoints[0].translator
-    ids = translator.tokenizer.encode([sentence]).to_list()[0]
     return TEXT.substitute(
         model=model,
         signatures="\n".join(_row(endpoint) for endpoint in endpoints),
@@ -169,7 +169,7 @@ def readme(model, endpoints, sentence, buckets=None):
         largest=_largest(buckets),
         compiled=_compiled(buckets) if buckets else "",
         sentence=json.dumps(sentence).replace("'", "\\u0027"),
-        ids=ids[: translator.max_length - 1] + ids[-1:],
+        ids=translator.encode([sentence])[0].numpy().tolist()[0],
     )
 
 

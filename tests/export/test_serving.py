@@ -219,6 +219,8 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*)'", readme)]
     assert [body.get("signature_name", "serving_default") for body in bodies] == NAMES
     assert readme.count("http://localhost:8501/v1/models/serving:predict") == 4
+    ids = translator.tokenizer.encode(sentences[:1]).to_list()
+    assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 4
     answers = [server.rest(body)["outputs"] for body in bodies]
     expected = translator(sentences[:1])[0]
     assert answers[0]["translation"][0].decode() == expected
