@@ -1,112 +1,103 @@
-"""A SavedModel for TensorFlow Serving: strings in, strings and scores out, tokenizer inside."""
+"""A SavedModel for TensorFlow Serving: strings or ids in, translations out, tokenizer inside."""
+
+import dataclasses
 
 import tensorflow as tf
 
-from keras_transformer.translation import to_translations, translate_sorted
+from keras_transformer.beam_translator import BeamTranslator
+from keras_transformer.translation import translate_sorted
 
-from .loaded import SavedModelTranslator, reason
-from .parity import (
-    ExportError,
-    check_sentences,
-    compare,
-    in_float32,
-    require_identical,
-)
-from .staging import (
-    check_place_of_versions,
-    place_version,
-    save,
-)
-
-SIGNATURE = "serving_default"
-# The operations of TensorFlow Text that TensorFlow Serving has known for long.
-SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
+from .buckets import BucketedSearch, Buckets
+from .endpoints import make_endpoints
+from .litert import default_lengths
+from .parity import check_sentences, in_float32
+from .serving import BATCHING, README, batching_parameters, model_name, readme
+from .staging import check_place_of_versions, place_version, save
+from .verify import verify
+from .warmup import PATH, make_requests, write_requests
 
 
-def export_saved_model(translator, directory, sentences):
+def export_saved_model(
+    translator, directory, sentences, n_best=None, *, jit=False, batch_sizes=(1, 4, 16)
+):
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
-    Its signature `serving_default` takes `sentences`, string `[B]`, and gives what
-    `Translator.translate` gives: `translation`, `score` and `truncated`.
+    It has four signatures, see `Sentences` and `Ids`:
 
-    The version appears in `directory` when it is complete and has translated `sentences` as the
-    model in memory does, loaded in both ways that TensorFlow has. If it does not, or on any other
-    error, `directory` is as it was before.
+    - `serving_default`, strings `[B]` to what `translate_batch` of the translator gives;
+    - `n_best`, strings to the best M translations of a beam;
+    - `tokens`, token ids `[B, S]` to those of `greedy_decode`;
+    - `beam_tokens`, token ids to the best M of a beam.
+
+    Beside the model lie requests with which TensorFlow Serving warms it up, parameters for its
+    batching, and a `README.md` that says how to start it and how to ask it.
+
+    The version appears in `directory` when it is complete and every signature has answered
+    `sentences` as the model in memory does, loaded in both ways that TensorFlow has. If one does
+    not, or on any other error, `directory` is as it was before.
 
     Args:
-        translator: A `Translator`.
+        translator: A `Translator`, or a `BeamTranslator`: then `serving_default` searches with its
+            beam, and its settings are those of the other signatures. With a `Translator` these use
+            a beam of 4, or of `n_best` if that is more, and the defaults of `BeamTranslator`.
         directory: Folder of the versions, as TensorFlow Serving expects it; made if missing.
         sentences: List of real sentences to check the export with.
+        n_best: Translations M. `None`: 4, or the size of the beam if that is less.
+        jit: Whether XLA compiles the searches, when the model is loaded, for each of `batch_sizes`
+            and a few lengths. On a processor TensorFlow Serving does so only if it is told to; see
+            the `README.md`.
+        batch_sizes: Numbers of sentences to compile for, increasing.
 
     Returns:
-        Dictionary of `path`, `bytes`, and the figures of a `Parity`.
+        Dictionary of `path`, `bytes`, `signatures`, and the figures of a `Parity`, which are those
+        of `serving_default`.
 
     Raises:
-        ExportError: If the translations differ, or `directory` holds something else.
+        ExportError: If the answers differ, or `directory` holds something else.
+        ValueError: If `n_best` is not between 1 and the size of the beam, or `batch_sizes` are not
+            positive and increasing.
         OSError: If it cannot be written.
     """
     sentences = check_sentences(sentences)
     directory = check_place_of_versions(directory)
-    translator = in_float32(translator)
+    translator = _in_float32(translator)
+    inner = getattr(translator, "translator", translator)
+    endpoints = make_endpoints(translator, n_best)
+    buckets = Buckets(tuple(batch_sizes) if jit else (1,), tuple(default_lengths(inner.max_length)))
+    exported = make_endpoints(translator, n_best, _compiled(inner, buckets)) if jit else endpoints
 
     def write(draft):
-        save(translator, draft, {SIGNATURE: translator.translate})
-        return _verify(draft, directory, translator, sentences)
+        module = tf.Module()
+        module.weights = inner.weights
+        save(module, draft, {endpoint.name: endpoint.function for endpoint in exported})
+        requests = make_requests(endpoints, buckets, sentences)
+        write_requests(draft / PATH, model_name(directory), requests)
+        _write_texts(draft, model_name(directory), endpoints, sentences, buckets if jit else None)
+        expected = translate_sorted(translator, sentences)
+        return verify(draft, directory, endpoints, sentences, requests, expected)
 
     path, parity = place_version(directory, write)
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    return {"path": str(path), "bytes": size, **parity.to_dict()}
+    return {
+        "path": str(path),
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "signatures": [endpoint.name for endpoint in endpoints],
+        **parity.to_dict(),
+    }
 
 
-def _verify(draft, name, translator, sentences):
-    expected = translate_sorted(translator, sentences)
-    for load in (_SessionTranslator, SavedModelTranslator):
-        try:
-            found = translate_sorted(load(draft), sentences)
-        except tf.errors.OpError as error:
-            raise ExportError(
-                f"{name}: TensorFlow Serving could not run it: {reason(error)}"
-            ) from error
-        parity = compare(sentences, expected, found, translator.tokenizer)
-        require_identical(parity, name)
-    return parity
+def _in_float32(translator):
+    if isinstance(translator, BeamTranslator):
+        return dataclasses.replace(translator, translator=in_float32(translator.translator))
+    return in_float32(translator)
 
 
-class _SessionTranslator:
-    """Loads a SavedModel as TensorFlow Serving does: from the graph alone, without its objects.
-
-    What Python's loader puts together from the objects can hide that the graph is incomplete.
-    """
-
-    def __init__(self, path):
-        self.session = tf.compat.v1.Session(graph=tf.Graph())
-        logger = tf.get_logger()
-        level = logger.level
-        logger.setLevel("ERROR")  # it advises to use the other loader
-        try:
-            with self.session.graph.as_default():
-                meta = tf.compat.v1.saved_model.loader.load(self.session, ["serve"], str(path))
-        finally:
-            logger.setLevel(level)
-        check_operations(meta.graph_def)
-        signature = meta.signature_def[SIGNATURE]
-        self.sentences = signature.inputs["sentences"].name
-        self.outputs = {name: info.name for name, info in signature.outputs.items()}
-
-    def translate_batch(self, sentences):
-        outputs = self.session.run(self.outputs, {self.sentences: sentences})
-        return to_translations({name: tf.constant(value) for name, value in outputs.items()})
+def _compiled(translator, buckets):
+    """What makes of a search one that is compiled for the shapes of `buckets`."""
+    tokenizer = translator.tokenizer
+    return lambda search: BucketedSearch(search, buckets, tokenizer.pad_id, tokenizer.eos_id)
 
 
-def check_operations(graph):
-    """Raises unless every operation is one that TensorFlow Serving has."""
-    functions = graph.library.function
-    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
-    names = {node.op for node in nodes} - {function.signature.name for function in functions}
-    foreign = sorted(
-        name
-        for name in names - SENTENCEPIECE
-        if not hasattr(tf.raw_ops, name) or name.startswith("Xla")
-    )
-    if foreign:
-        raise ExportError(f"TensorFlow Serving does not have the operations {', '.join(foreign)}.")
+def _write_texts(folder, model, endpoints, sentences, buckets):
+    sentence = next(sentence for sentence in sentences if sentence.strip())
+    (folder / BATCHING).write_text(batching_parameters(buckets), "utf-8")
+    (folder / README).write_text(readme(model, endpoints, sentence, buckets), "utf-8")

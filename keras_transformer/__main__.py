@@ -221,15 +221,41 @@ MIN_AGREEMENT = click.option(
 @export.command("saved-model")
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
+@BEAM
+@LENGTH_PENALTY
+@click.option(
+    "--n-best",
+    type=click.IntRange(1),
+    metavar="M",
+    help="Translations of a sentence that the signatures with several give.  [default: 4, or the "
+    "beam's N if that is less]",
+)
+@click.option(
+    "--jit",
+    is_flag=True,
+    help="Let XLA compile the searches when the server loads the model. On a processor TensorFlow "
+    "Serving then needs --xla_cpu_compilation_enabled=true.",
+)
 @SENTENCES
-def saved_model(run, directory, sentences):
-    """Write DIRECTORY/1/ as TensorFlow Serving expects it: strings in, strings and scores out."""
+def saved_model(run, directory, beam, length_penalty, n_best, jit, sentences):
+    """Write DIRECTORY/1/ as TensorFlow Serving expects it.
+
+    Its signatures: serving_default, strings to translations; n_best, strings to the best M of a
+    beam; tokens and beam_tokens, the same with token ids. --beam and --length-penalty are those of
+    every search with a beam; with --beam serving_default is one of them. DIRECTORY/1/README.md says
+    how to start the server and how to ask it.
+    """
+    from keras_transformer.beam_translator import BeamTranslator
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.run import Run
     from keras_transformer.translator import Translator
 
+    search = _search(beam, length_penalty)
     sentences = _sentences(run, sentences)
-    report = export_saved_model(Translator.from_run(run), directory, sentences)
+    translator = Translator.from_run(run)
+    if search:
+        translator = BeamTranslator(translator, **search)
+    report = export_saved_model(translator, directory, sentences, n_best, jit=jit)
     Run(run).update_metrics(saved_model_agreement=100 * report["agreement"])
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
 

@@ -71,18 +71,15 @@ def trace_search(translator, beam_size, n_best, normalization):
 
     def search(sentences, length_penalty, min_length, extra_length):
         source, truncated, empty = translator.encode(sentences)  # [B, S], [B], [B]
-        real = tf.not_equal(source, translator.model.config.pad_id)
-        limit = tf.reduce_sum(tf.cast(real, tf.int32), axis=1) + extra_length  # [B]
-        tokens, scores = beam_decode(
-            translator.model,
+        tokens, scores = search_with_limit(
+            translator,
             source,
             beam_size,
             n_best,
-            length_penalty,
             normalization,
+            length_penalty,
             min_length,
-            tf.maximum(limit, min_length),
-            cache_length=translator.max_length,
+            extra_length,
         )  # [B, M, L], [B, M]
         flat = tf.reshape(tokens, [-1, translator.max_length])
         texts = tf.reshape(translator.tokenizer.decode(flat), [-1, n_best])
@@ -98,4 +95,44 @@ def trace_search(translator, beam_size, n_best, normalization):
         search,
         input_signature=[tf.TensorSpec([None], tf.string), number, count, count],
         autograph=False,
+    )
+
+
+def search_with_limit(
+    translator,
+    source,
+    beam_size,
+    n_best,
+    normalization,
+    length_penalty,
+    min_length,
+    extra_length,
+):
+    """Searches as `BeamTranslator` does, from token ids.
+
+    Args:
+        translator: A `Translator`.
+        source: Token ids `[B, S]`, int32, each row ending in `eos_id` and then padding.
+        beam_size: Hypotheses N that run at a time, an integer.
+        n_best: Hypotheses M that are returned, an integer.
+        normalization: See `beam_decode`.
+        length_penalty: See `beam_decode`.
+        min_length: Shortest output in tokens, integer or scalar tensor.
+        extra_length: How many tokens an output may be longer than its source, likewise.
+
+    Returns:
+        What `beam_decode` returns.
+    """
+    real = tf.not_equal(source, translator.model.config.pad_id)
+    limit = tf.reduce_sum(tf.cast(real, tf.int32), axis=1) + extra_length  # [B]
+    return beam_decode(
+        translator.model,
+        source,
+        beam_size,
+        n_best,
+        length_penalty,
+        normalization,
+        min_length,
+        tf.maximum(limit, min_length),
+        cache_length=translator.max_length,
     )

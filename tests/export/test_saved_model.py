@@ -2,35 +2,44 @@ import json
 import os
 import pathlib
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer import Transformer, Translator
+from keras_transformer import BeamTranslator, Transformer, Translator
+from keras_transformer.export.endpoints import make_endpoints
 from keras_transformer.export.parity import ExportError
-from keras_transformer.export.saved_model import check_operations, export_saved_model
+from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.verify import check_operations, verify
+from keras_transformer.export.warmup import Request
+from keras_transformer.translation import translate_sorted
 
-# What a server does: TensorFlow and TensorFlow Text, nothing of ours.
+# What a server does: TensorFlow and TensorFlow Text, nothing of ours. Bytes travel in hexadecimal.
 SERVER = """
 import json, sys
+import numpy as np
+sys.modules["keras_transformer"] = None  # to import it is an error
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
-foreign = [name for name in json.loads(sys.argv[3]) if op_def_registry.get(name) is None]
+requests, operations = map(json.loads, sys.argv[2:])
+foreign = [name for name in operations if op_def_registry.get(name) is None]
 import tensorflow_text
 session = tf.compat.v1.Session(graph=tf.Graph())
 with session.graph.as_default():
     meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], sys.argv[1])
-signature = meta.signature_def["serving_default"]
-outputs = {name: info.name for name, info in signature.outputs.items()}
-batch = [bytes.fromhex(sentence) for sentence in json.loads(sys.argv[2])]
-answers = session.run(outputs, {signature.inputs["sentences"].name: batch})
-assert not [name for name in sys.modules if name.startswith("keras_transformer")]
-print(json.dumps({
-    "foreign": foreign,
-    "translation": [text.hex() for text in answers["translation"].tolist()],
-    "score": answers["score"].tolist(),
-    "truncated": answers["truncated"].tolist(),
-}))
+answers = {"foreign": foreign}
+for name, values in requests.items():
+    signature = meta.signature_def[name]
+    ((given, info),) = signature.inputs.items()
+    if given == "sentences":
+        values = [bytes.fromhex(value) for value in values]
+    outputs = {output: each.name for output, each in signature.outputs.items()}
+    outputs = session.run(outputs, {info.name: values})
+    if given == "sentences":
+        outputs["translation"] = np.vectorize(bytes.hex)(outputs["translation"])
+    answers[name] = {output: value.tolist() for output, value in outputs.items()}
+print(json.dumps(answers))
 """
 
 
@@ -60,6 +69,7 @@ def test_the_report_says_what_was_written_and_checked(serving, sentences):
     directory, report = serving
     assert report["path"] == str(directory / "1")
     assert (report["sentences"], report["agreement"]) == (len(sentences), 1.0)
+    assert report["signatures"] == ["serving_default", "n_best", "tokens", "beam_tokens"]
     assert report["bytes"] == sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
     assert json.loads(json.dumps(report)) == report
 
@@ -67,7 +77,13 @@ def test_the_report_says_what_was_written_and_checked(serving, sentences):
 def test_the_folder_is_as_tensorflow_serving_expects_it(serving):
     directory, _ = serving
     assert os.listdir(directory) == ["1"]
-    assert {"1/saved_model.pb", "1/variables/variables.index"} <= set(listing(directory))
+    assert {
+        "1/saved_model.pb",
+        "1/variables/variables.index",
+        "1/assets.extra/tf_serving_warmup_requests",
+        "1/batching_parameters.txt",
+        "1/README.md",
+    } <= set(listing(directory))
     assert (directory / "1").stat().st_mode & 0o777 == 0o777 & ~umask()
 
 
@@ -85,19 +101,34 @@ def test_strings_in_strings_and_scores_out(serve):
 
 
 @pytest.fixture(scope="module")
-def answers(serving, operations, sentences, python):
+def answers(serving, operations, translator, sentences, python):
     batch = [sentence.encode().hex() for sentence in sentences]
+    ids = translator.encode(tf.constant(sentences))[0].numpy().tolist()
+    requests = {"serving_default": batch, "n_best": batch, "tokens": ids, "beam_tokens": ids}
     return json.loads(
-        python(SERVER, serving[0] / "1", json.dumps(batch), json.dumps(sorted(operations)))
+        python(SERVER, serving[0] / "1", json.dumps(requests), json.dumps(sorted(operations)))
     )
 
 
 def test_a_server_without_our_package_gives_the_same(answers, translator, sentences):
-    ours = translator.translate_batch(sentences)
-    texts = [bytes.fromhex(text).decode() for text in answers["translation"]]
+    answer, ours = answers["serving_default"], translator.translate_batch(sentences)
+    texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
     assert texts == [each.text for each in ours]
-    assert answers["truncated"] == [each.truncated for each in ours]
-    assert answers["score"] == pytest.approx([each.score for each in ours], abs=1e-4)
+    assert answer["truncated"] == [each.truncated for each in ours]
+    assert answer["score"] == pytest.approx([each.score for each in ours], abs=1e-4)
+
+
+def test_so_do_the_other_signatures(answers, translator, sentences):
+    for endpoint in make_endpoints(translator)[1:]:
+        ours = endpoint.function(endpoint.example(sentences))
+        answer = answers[endpoint.name]
+        assert set(answer) == set(ours)
+        np.testing.assert_allclose(answer["score"], ours["score"], rtol=1e-5, atol=1e-4)
+        if endpoint.name == "n_best":
+            texts = [[bytes.fromhex(text) for text in row] for row in answer["translation"]]
+            assert texts == ours["translation"].numpy().tolist()
+        else:
+            assert answer["tokens"] == ours["tokens"].numpy().tolist()
 
 
 def test_every_operation_is_tensorflows_or_one_of_sentencepieces_three(answers, operations):
@@ -183,6 +214,13 @@ def test_neither_a_file_nor_a_version_is_a_place_for_versions(translator, tmp_pa
         export_saved_model(translator, tmp_path / "1", ["in 17 weeks"])
 
 
+def test_sizes_to_compile_for_are_checked_before_any_work(translator, tmp_path, monkeypatch):
+    refuse(monkeypatch)
+    with pytest.raises(ValueError, match="`batch_sizes` must be positive and increasing"):
+        export_saved_model(translator, tmp_path / "x", ["in 3"], jit=True, batch_sizes=(4, 1))
+    assert listing(tmp_path) == []
+
+
 def test_nothing_to_check_with_is_refused_before_any_work(translator, tmp_path, monkeypatch):
     refuse(monkeypatch)
     with pytest.raises(ValueError, match="at least one sentence"):
@@ -208,14 +246,44 @@ def test_an_export_that_differs_by_one_weight_is_found_out(
     assert listing(tmp_path) == []
 
 
-def test_what_only_python_can_load_is_found_out(translator, tmp_path):
+def test_what_only_python_can_load_is_found_out(translator, tmp_path, monkeypatch):
     """Python finds variables that are saved as part of a Keras model; a server does not."""
-    broken = Translator(translator.model, translator.tokenizer)
-    broken.weights = []
-    broken.keras_model = translator.model
+    save = tf.saved_model.save
+
+    def save_model(module, folder, **kwargs):
+        module.weights, module.keras_model = [], translator.model
+        save(module, folder, **kwargs)
+
+    monkeypatch.setattr(tf.saved_model, "save", save_model)
     with pytest.raises(ExportError, match="serving: TensorFlow Serving could not .* find variable"):
-        export_saved_model(broken, tmp_path / "serving", ["in 17 weeks"])
+        export_saved_model(translator, tmp_path / "serving", ["in 17 weeks"])
     assert listing(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["n_best", "tokens", "beam_tokens"])
+def test_every_signature_is_checked(serving, translator, sentences, name):
+    """With the answers of another search in the place of one signature's."""
+    endpoints = make_endpoints(translator)
+    others = make_endpoints(BeamTranslator(translator, 4, min_length=9))
+    number = [endpoint.name for endpoint in endpoints].index(name)
+    if name == "tokens":
+        greedy = endpoints[number].function
+        others[number].function = lambda ids: {
+            key: value[::-1] for key, value in greedy(ids).items()
+        }
+    endpoints[number] = others[number]
+    expected = translate_sorted(translator, sentences)
+    with pytest.raises(ExportError, match=f"serving, {name}: .* differ .*not kept"):
+        verify(serving[0] / "1", "serving", endpoints, sentences, [], expected)
+
+
+def test_a_request_that_the_server_could_not_answer_at_its_start_is_found_out(
+    serving, translator, sentences
+):
+    expected = translate_sorted(translator, sentences)
+    request = Request("tokens", {"source": [[5, 6]]})
+    with pytest.raises(ExportError, match="could not run it: .*must end each row in the id 3"):
+        verify(serving[0] / "1", "x", make_endpoints(translator), sentences, [request], expected)
 
 
 def test_operations_that_a_server_lacks_are_named():

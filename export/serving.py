@@ -1,0 +1,200 @@
+"""What lies beside an exported model for whoever runs it with TensorFlow Serving."""
+
+import json
+import re
+import string
+
+from .endpoints import Sentences
+
+BATCHING, README = "batching_parameters.txt", "README.md"
+
+BATCHING_PARAMETERS = string.Template("""\
+# For tensorflow_model_server --enable_batching --batching_parameters_file=...
+max_batch_size { value: $largest }
+# A request that comes alone waits so long for others. Sentences of one batch are decoded together
+# and all of them are ready when the longest is.
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 100 }
+# Token ids of several requests become one batch although they differ in length.
+pad_variable_length_inputs: true
+""")
+
+TEXT = string.Template("""\
+# $model
+
+Translates, with its tokenizer and its search inside, under TensorFlow Serving. Written by
+`keras-transformer export saved-model`; neither a server nor a client needs that package.
+
+| signature | input | outputs |
+|---|---|---|
+$signatures
+
+- B: sentences of a request, any number. S: tokens of its longest source, at most $max_length.
+- M: translations of a sentence, the best first. Where a search finds fewer, the others are empty
+  and have a score of -1e9.
+- L: $max_length, the longest output in tokens.
+- Token ids are those of the SentencePiece vocabulary inside. A source ends in $eos_id, and whatever
+  follows is ignored; an output ends in $eos_id and is filled up with $pad_id.
+- `score` is the sum of the log-probabilities of the tokens; from a search with a beam it is divided
+  by the penalty for the length.
+- Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is translated, and
+  `truncated` says so. An empty sentence stays empty. Token ids that cannot be read are an error.
+
+How they search:
+
+$searches
+
+## Start the server
+
+In the folder of this file:
+
+```sh
+docker run -p 8500:8500 -p 8501:8501 \\
+  -v "$$(dirname "$$PWD"):/models/$model" -e MODEL_NAME=$model \\
+  tensorflow/serving$flags
+```
+
+To decode the sentences of several requests together, add
+
+```sh
+  --enable_batching --batching_parameters_file="/models/$model/$$(basename "$$PWD")/$batching"
+```
+
+A request then may hold $largest sentences and no more, and token ids that cannot be read are an
+error for all requests that share their batch.
+
+While it loads the model, the server answers the requests in `assets.extra` for itself, so that the
+first client need not wait for what is done only once.
+$compiled
+## Ask it over REST
+
+```sh
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{"inputs": {"sentences": [$sentence]}}'
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{"signature_name": "n_best", "inputs": {"sentences": [$sentence]}}'
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{"signature_name": "tokens", "inputs": {"source": [$ids]}}'
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{"signature_name": "beam_tokens", "inputs": {"source": [$ids]}}'
+```
+
+The answer is `{"outputs": {...}}` with the outputs of the table.
+
+## Ask it over gRPC
+
+After `pip install tensorflow-serving-api`:
+
+```python
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+stub = prediction_service_pb2_grpc.PredictionServiceStub(grpc.insecure_channel("localhost:8500"))
+
+
+def predict(signature, **inputs):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "$model"
+    request.model_spec.signature_name = signature
+    for name, value in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    outputs = stub.Predict(request, timeout=60).outputs
+    return {name: tf.make_ndarray(value) for name, value in outputs.items()}
+
+
+answer = predict("serving_default", sentences=[$sentence])
+print(answer["score"][0], answer["translation"][0].decode())
+
+answer = predict("n_best", sentences=[$sentence])
+for text, score in zip(answer["translation"][0], answer["score"][0]):
+    print(score, text.decode())
+
+print(predict("tokens", source=[$ids])["tokens"][0])
+print(predict("beam_tokens", source=[$ids])["tokens"][0])
+```
+""")
+
+COMPILED = string.Template("""
+The searches are compiled by XLA while the model is loaded, for batches of $sizes and sources of
+$lengths tokens, to which requests are filled up; larger batches are decoded in parts. On a
+processor the server must be started with `$flag`, as above; without it, it
+cannot load the model. Images for GPUs were reported to lack the compiler
+(https://github.com/tensorflow/serving/issues/2214).
+""")
+XLA_FLAG = "--xla_cpu_compilation_enabled=true"
+LARGEST_BATCH = 32  # of several requests, where the model is not compiled for certain sizes
+# The last axes of an output, where it has other than the batch and the n-best list.
+LAST_AXES = {"tokens": ["L"]}
+
+
+def model_name(directory):
+    """Returns the name under which to serve the versions in a folder: that of the folder.
+
+    What would have to be quoted in a shell or an address becomes a hyphen.
+    """
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", directory.resolve().name).strip("-.") or "translator"
+
+
+def batching_parameters(buckets=None):
+    """Returns the text of a file for TensorFlow Serving's `--batching_parameters_file`.
+
+    Args:
+        buckets: The `Buckets` for which the model is compiled, if it is.
+    """
+    sizes = buckets.batch_sizes if buckets else ()
+    text = BATCHING_PARAMETERS.substitute(largest=_largest(buckets))
+    return text + "".join(f"allowed_batch_sizes: {size}\n" for size in sizes)
+
+
+def readme(model, endpoints, sentence, buckets=None):
+    """Returns a text in Markdown: the signatures, how to start a server and how to ask it.
+
+    Args:
+        model: Name of the model.
+        endpoints: List of `Sentences` and `Ids`.
+        sentence: A string to translate in the examples.
+        buckets: The `Buckets` for which the model is compiled, if it is.
+    """
+    translator = endpoints[0].translator
+    return TEXT.substitute(
+        model=model,
+        signatures="\n".join(_row(endpoint) for endpoint in endpoints),
+        max_length=translator.max_length,
+        eos_id=translator.tokenizer.eos_id,
+        pad_id=translator.tokenizer.pad_id,
+        searches="\n".join(f"- `{each.name}`: {each.summary}" for each in endpoints),
+        flags=f" {XLA_FLAG}" if buckets else "",
+        batching=BATCHING,
+        largest=_largest(buckets),
+        compiled=_compiled(buckets) if buckets else "",
+        sentence=json.dumps(sentence).replace("'", "\\u0027"),
+        ids=translator.encode([sentence])[0].numpy().tolist()[0],
+    )
+
+
+def _largest(buckets):
+    return buckets.batch_sizes[-1] if buckets else LARGEST_BATCH
+
+
+def _row(endpoint):
+    outputs = endpoint.function.get_concrete_function().structured_outputs
+    cells = [f"`{name}` {spec.dtype.name} {_axes(name, spec)}" for name, spec in outputs.items()]
+    shape = "[B]" if isinstance(endpoint, Sentences) else "[B, S]"
+    spec = endpoint.input
+    return f"| `{endpoint.name}` | `{spec.name}` {spec.dtype.name} {shape} | {', '.join(cells)} |"
+
+
+def _axes(name, spec):
+    """The shape of an output in the letters of the text."""
+    last = LAST_AXES.get(name, [])
+    n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
+    return f"[{', '.join(['B', *n_best, *last])}]"
+
+
+def _compiled(buckets):
+    sizes, lengths = (
+        f"{', '.join(map(str, values[:-1]))} and {values[-1]}" if values[1:] else str(values[0])
+        for values in (buckets.batch_sizes, buckets.lengths)
+    )
+    return COMPILED.substitute(sizes=sizes, lengths=lengths, flag=XLA_FLAG)

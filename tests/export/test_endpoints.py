@@ -1,0 +1,117 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import randomise
+
+from keras_transformer import (
+    BeamTranslator,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.export.endpoints import make_endpoints
+
+
+@pytest.fixture(scope="module")
+def beam(translator):
+    return BeamTranslator(translator, 3, length_penalty=1.5, normalization="average", min_length=4)
+
+
+@pytest.fixture(scope="module")
+def ask(beam):
+    """A function that asks the endpoints of a beam of 3, which give 2."""
+    endpoints = {endpoint.name: endpoint for endpoint in make_endpoints(beam, n_best=2)}
+
+    def ask(name, sentences):
+        endpoint = endpoints[name]
+        outputs = endpoint.function(endpoint.example(sentences))
+        return {key: value.numpy() for key, value in outputs.items()}
+
+    return ask
+
+
+def test_with_a_beam_the_default_is_that_beams_best(ask, beam, sentences):
+    answer = ask("serving_default", sentences)
+    ours = beam.translate_batch(sentences)
+    assert [text.decode() for text in answer["translation"]] == [each.text for each in ours]
+    assert answer["score"].tolist() == pytest.approx([each.score for each in ours], abs=1e-4)
+    greedy = beam.translator.translate_batch(sentences)
+    assert [each.score for each in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
+
+
+def test_the_settings_of_the_beam_are_those_of_all(ask, beam, translator, sentences):
+    source = translator.encode(tf.constant(sentences))[0]
+    limit = np.minimum(tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + 50, 20)
+    tokens, scores = beam_decode(translator.model, source, 3, 2, 1.5, "average", 4, limit)
+    answer = ask("beam_tokens", sentences)
+    np.testing.assert_array_equal(answer["tokens"], tokens)
+    np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
+    lists = beam.n_best_batch(sentences, 2)
+    texts = ask("n_best", sentences)["translation"]
+    assert [text.decode() for text in texts[:, 0]] == [each[0].text for each in lists]
+    tokens, scores = greedy_decode(translator.model, source)
+    np.testing.assert_array_equal(ask("tokens", sentences)["tokens"], tokens)
+
+
+def test_several_translations_of_an_empty_sentence_are_empty(ask):
+    answer = ask("n_best", ["in 17 weeks", " "])
+    assert answer["translation"][1].tolist() == [b"", b""]
+    assert answer["score"][1].tolist() == [0.0, 0.0]
+    assert all(answer["translation"][0])
+
+
+def test_there_are_no_more_translations_than_hypotheses(beam, translator):
+    for n_best in (0, 4):
+        with pytest.raises(ValueError, match=f"`n_best` must be .*n_best={n_best}, beam_size=3"):
+            make_endpoints(beam, n_best)
+    with pytest.raises(ValueError, match="`n_best` must be .*n_best=0"):
+        make_endpoints(translator, 0)
+
+
+def shapes(translator, n_best=None):
+    outputs = {
+        endpoint.name: endpoint.function.get_concrete_function().structured_outputs["score"].shape
+        for endpoint in make_endpoints(translator, n_best)
+    }
+    return outputs["serving_default"].rank, outputs["n_best"][1], outputs["beam_tokens"][1]
+
+
+@pytest.fixture(scope="module")
+def never_ending(tokenizer):
+    """A model that always says 7: its last layer norm gives ones, its output weights the rest."""
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size,
+        num_layers=1,
+        d_model=8,
+        d_ff=8,
+        num_heads=2,
+        max_length=9,
+        tie="none",
+    )
+    model = randomise(Transformer(config))
+    norm = model.decoder.blocks[-1].feed_forward_norm
+    norm.gamma.assign(tf.zeros_like(norm.gamma))
+    norm.beta.assign(tf.ones_like(norm.beta))
+    kernel = np.zeros((8, tokenizer.vocab_size), "float32")
+    kernel[:, 7], kernel[:, 3] = 1, -1
+    model.output_layer.kernel.assign(kernel)
+    return Translator(model, tokenizer)
+
+
+def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
+    for endpoint in make_endpoints(dataclasses.replace(BeamTranslator(never_ending), beam_size=2)):
+        answer = endpoint.function(endpoint.example(["in 17 weeks", "in 3"]))
+        if "tokens" in answer:
+            best = answer["tokens"].numpy().reshape(2, -1, 9)[:, 0]
+            assert (best == 7).all()
+        assert np.isfinite(answer["score"]).all()
+
+
+def test_the_number_of_translations_follows_the_beam(never_ending):
+    assert shapes(never_ending) == (1, 4, 4)
+    assert shapes(never_ending, 6) == (1, 6, 6)
+    assert shapes(BeamTranslator(never_ending, 2)) == (1, 2, 2)

@@ -1,0 +1,95 @@
+"""The export that XLA compiles."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import phrases
+
+from keras_transformer import greedy_decode
+from keras_transformer.export import export_saved_model
+from keras_transformer.export.endpoints import make_endpoints
+from keras_transformer.export.verify import SessionModel
+
+# Counts what XLA compiles: it writes every program that it is given to a folder.
+COUNT = """
+import glob, json, sys
+sys.modules["keras_transformer"] = None  # to import it is an error
+path, tests, dump, batches = sys.argv[1:]
+sys.path.insert(0, tests)
+import numpy as np
+from model_server import Server
+def compiled():
+    return len(glob.glob(dump + "/*.before_optimizations.txt"))
+counts = [compiled()]
+server = Server(path, "compiled")
+counts.append(compiled())
+for batch in json.loads(batches):
+    for signature in ("serving_default", "n_best"):
+        server.run(signature, sentences=np.array(batch, object))
+    counts.append(compiled())
+print(json.dumps(counts))
+"""
+
+
+@pytest.fixture(scope="module")
+def version(translator, sentences, tmp_path_factory):
+    """Compiled for 3 sentences of 16 and 20 tokens."""
+    directory = tmp_path_factory.mktemp("jit") / "compiled"
+    report = export_saved_model(translator, directory, sentences, jit=True, batch_sizes=(3,))
+    assert report["agreement"] == 1.0
+    return pathlib.Path(report["path"])
+
+
+@pytest.fixture(scope="module")
+def model(version):
+    with SessionModel(version) as model:
+        yield model
+
+
+def test_token_for_token_what_the_search_says_without_a_compiler(model, translator):
+    sentences = [source for source, _ in phrases()[4480:4780]]
+    source = translator.encode(tf.constant(sentences))[0]
+    tokens, scores = greedy_decode(translator.model, source)
+    assert len({tuple(row) for row in tokens.numpy()}) > 250
+    answer = model.run("tokens", source=source)
+    np.testing.assert_array_equal(answer["tokens"], tokens)
+    np.testing.assert_allclose(answer["score"], scores, atol=1e-3)
+    for endpoint in make_endpoints(translator):
+        example = endpoint.example(sentences)
+        ours = endpoint.function(example)
+        answer = model.run(endpoint.name, **{endpoint.input.name: example})
+        assert set(answer) == set(ours)
+        for name, value in ours.items():
+            if name == "score":
+                np.testing.assert_allclose(answer[name], value, atol=1e-3)
+            else:
+                np.testing.assert_array_equal(answer[name], value)
+
+
+def test_no_sentences_and_odd_ones(model, translator):
+    for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
+        ours = [each.text for each in translator.translate_batch(batch)]
+        answer = model.run("serving_default", sentences=np.array(batch, object))
+        assert [text.decode() for text in answer["translation"]] == ours
+
+
+def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
+    version, python, tmp_path, monkeypatch
+):
+    pytest.importorskip("tensorflow_serving.apis")
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text")
+    batches = [["in 17 weeks"], [], ["in 3"] * 7, ["after 3 hours and 12 minutes and 30 days"] * 3]
+    tests = pathlib.Path(__file__).parent
+    counts = json.loads(python(COUNT, version, tests, tmp_path, json.dumps(batches * 2)))
+    # Two lengths for each of two searches, which four signatures share.
+    assert counts == [0] + [4] * 9
+
+
+def test_the_readme_says_for_what_and_how_to_start_the_server(version):
+    text = (version / "README.md").read_text("utf-8")
+    assert "batches of 3 and sources of\n16 and 20 tokens" in text
+    assert "tensorflow/serving --xla_cpu_compilation_enabled=true\n" in text
+    assert "allowed_batch_sizes: 3\n" in (version / "batching_parameters.txt").read_text("utf-8")

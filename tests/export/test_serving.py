@@ -1,0 +1,277 @@
+"""What a client and a server of TensorFlow Serving find in an export."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+from keras_transformer.export.buckets import Buckets
+from keras_transformer.export.endpoints import make_endpoints
+from keras_transformer.export.serving import batching_parameters, model_name
+from keras_transformer.export.warmup import sentence_of_length
+
+grpc = pytest.importorskip("grpc")
+pytest.importorskip("tensorflow_serving.apis")
+
+from model_server import Server, read_warmup  # noqa: E402
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc  # noqa: E402
+
+NAMES = ["serving_default", "n_best", "tokens", "beam_tokens"]
+
+
+@pytest.fixture(scope="module")
+def version(serving):
+    return serving[0] / "1"
+
+
+@pytest.fixture(scope="module")
+def server(version):
+    return Server(version, "serving")
+
+
+@pytest.fixture(scope="module")
+def port(server):
+    with server.listening() as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def predict(port):
+    with grpc.insecure_channel(f"localhost:{port}") as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+        def predict(signature, **inputs):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = "serving"
+            request.model_spec.signature_name = signature
+            for name, value in inputs.items():
+                dtype = tf.string if name == "sentences" else tf.int32
+                request.inputs[name].CopyFrom(tf.make_tensor_proto(value, dtype))
+            outputs = stub.Predict(request, timeout=250).outputs
+            return {name: tf.make_ndarray(value) for name, value in outputs.items()}
+
+        yield predict
+
+
+def texts_of(values):
+    return [value.decode() for value in values]
+
+
+def test_strings_over_grpc_are_translated_as_in_memory(predict, translator, sentences):
+    answer = predict("serving_default", sentences=sentences)
+    ours = translator.translate_batch(sentences)
+    assert texts_of(answer["translation"]) == [each.text for each in ours]
+    assert answer["truncated"].tolist() == [each.truncated for each in ours]
+    assert answer["score"].tolist() == pytest.approx([each.score for each in ours], abs=1e-4)
+
+
+def test_n_best_over_grpc_is_that_of_the_beam(predict, translator, sentences):
+    answer = predict("n_best", sentences=sentences)
+    assert answer["translation"].shape == answer["score"].shape == (len(sentences), 4)
+    lists = translator.n_best(sentences, 4)  # which names each text once
+    assert max(map(len, lists)) == 4
+    for texts, scores, ours in zip(answer["translation"], answer["score"], lists, strict=True):
+        found = {}
+        for text, score in zip(texts_of(texts), scores, strict=True):
+            found.setdefault(text, score)
+        assert list(found) == [each.text for each in ours]
+        expected = [each.score for each in ours]
+        assert list(found.values()) == pytest.approx(expected, abs=1e-4)
+
+
+def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
+    source = translator.encode(tf.constant(sentences))[0].numpy()
+    best, several = predict("tokens", source=source), predict("beam_tokens", source=source)
+    assert best["tokens"].shape == (len(sentences), 20)
+    assert several["tokens"].shape == (len(sentences), 4, 20)
+    spoken = [bool(sentence.strip()) for sentence in sentences]
+    for ids, name in ((best["tokens"], "serving_default"), (several["tokens"], "n_best")):
+        answer = predict(name, sentences=sentences)["translation"]
+        texts = translator.tokenizer.decode(ids.reshape(-1, 20)).numpy().reshape(answer.shape)
+        assert texts[spoken].tolist() == answer[spoken].tolist()
+
+
+def test_warmup_requests_are_what_the_real_messages_say(version, translator):
+    logs = read_warmup(version)
+    asked = []
+    for log in logs:
+        request = log.predict_log.request
+        assert log.WhichOneof("log_type") == "predict_log"
+        again = predict_pb2.PredictRequest()
+        again.model_spec.name = "serving"
+        again.model_spec.signature_name = request.model_spec.signature_name
+        for name, value in request.inputs.items():
+            again.inputs[name].CopyFrom(tf.make_tensor_proto(tf.make_ndarray(value)))
+        assert request == again  # nothing else is in it
+        (value,) = map(tf.make_ndarray, request.inputs.values())
+        ids = value if value.ndim == 2 else translator.encode(tf.constant(value))[0]
+        asked.append((request.model_spec.signature_name, *ids.shape))
+    expected = [(name, 1, length) for name in NAMES for length in (16, 20)]
+    assert [(name, size, 16 if n <= 16 else 20) for name, size, n in asked] == expected
+
+
+def test_a_sentence_of_any_length(translator, sentences):
+    tokenizer = translator.tokenizer
+    for length in (2, 3, 5, 16, 64, 300):
+        text = sentence_of_length(tokenizer, sentences, length)
+        count = len(tokenizer.encode([text])[0])
+        assert max(1, length - 3) <= count <= length
+    assert sentence_of_length(tokenizer, ["in 3"], 1) == ""
+
+
+def test_a_server_that_cannot_read_an_input_says_why(predict):
+    for source, message in (
+        ([[5, 6, 7]], "`source` must end each row in the id 3"),
+        ([[5, 6, 7, 3], [5, 6, 7, 8]], "`source` must end each row in the id 3"),
+        ([[]], "`source` must end each row in the id 3"),
+        ([[5] * 20 + [3]], "`source` must have at most 20 ids in a row"),
+        ([[5, 90, 3]], "`source` must hold ids from 0 to 89"),
+        ([[-1, 3]], "`source` must hold ids from 0 to 89"),
+    ):
+        for signature in ("tokens", "beam_tokens"):
+            with pytest.raises(grpc.RpcError) as caught:
+                predict(signature, source=np.array(source, "int32"))
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert message in caught.value.details()
+
+
+def test_what_follows_the_end_of_a_source_does_not_matter(predict):
+    """TensorFlow Serving fills up the rows of a batch with the first id of a request."""
+    alone = [np.array([[13, 21, 8, 3]], "int32"), np.array([[30, 9, 17, 44, 12, 3]], "int32")]
+    batch = np.array([[13, 21, 8, 3, 13, 13], [30, 9, 17, 44, 12, 3]], "int32")
+    for signature in ("tokens", "beam_tokens"):
+        together = predict(signature, source=batch)
+        for row, source in enumerate(alone):
+            single = predict(signature, source=source)
+            np.testing.assert_array_equal(together["tokens"][row], single["tokens"][0])
+            np.testing.assert_allclose(together["score"][row], single["score"][0], atol=1e-4)
+    wide = np.pad(batch, [(0, 0), (0, 40)])  # more columns than a source may have ids
+    np.testing.assert_array_equal(
+        predict("tokens", source=wide)["tokens"], predict("tokens", source=batch)["tokens"]
+    )
+
+
+HOSTILE = {
+    "none": [],
+    "empty": [b""],
+    "1 MB": [b"x" * 1_000_000, b"in 17 weeks"],
+    "not UTF-8": [b"in 17 weeks", b"\xff\xfe weeks", b"\x80", b"\xed\xa0\x80"],
+    "control": [b"in 17\x00 weeks", b"\x01\x02", b"\n", "\u2028".encode(), "\ufeff".encode()],
+    "1,000": [b"in 3 weeks", b"", b"after 12 hours and 30 minutes"] * 333 + [b"in 4 days"],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("signature", ["serving_default", "n_best"])
+def test_hostile_sentences_get_an_answer_each(predict, translator, signature, name):
+    batch = HOSTILE[name]
+    answer = predict(signature, sentences=np.array(batch, object))
+    assert {len(value) for value in answer.values()} == {len(batch)}
+    for text in answer["translation"].ravel():
+        text.decode()
+    if batch:
+        alone = predict(signature, sentences=np.array(batch[-1:], object))
+        assert alone["translation"].tolist() == answer["translation"][-1:].tolist()
+
+
+def test_no_ids_get_no_answers(predict):
+    for shape in ((0, 5), (0, 0)):
+        assert predict("tokens", source=np.zeros(shape, "int32"))["tokens"].shape == (0, 20)
+        assert predict("beam_tokens", source=np.zeros(shape, "int32"))["score"].shape == (0, 4)
+
+
+def test_another_model_or_signature_is_not_found(predict):
+    with pytest.raises(grpc.RpcError) as caught:
+        predict("nonsense", sentences=["in 17 weeks"])
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.fixture(scope="module")
+def readme(version):
+    return (version / "README.md").read_text("utf-8")
+
+
+def test_the_readme_describes_every_signature(readme, server):
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` (.*) \| (.*) \|$", readme, re.MULTILINE)
+    assert [row[0] for row in rows] == NAMES
+    for name, given, _, outputs in rows:
+        assert {given} == set(server.signatures[name].inputs)
+        assert set(re.findall(r"`(\w+)`", outputs)) == set(server.signatures[name].outputs)
+    assert "`translation` string [B, M=4]" in rows[1][3]
+    assert "`tokens` int32 [B, M=4, L]" in rows[3][3]
+    assert "`serving_default`: greedy search" in readme and "`n_best`: beam search, 4" in readme
+
+
+def test_the_readmes_grpc_client_works(readme, port, translator, sentences, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert code.count("localhost:8500") == 1
+    exec(compile(code.replace("localhost:8500", f"localhost:{port}"), "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    best = translator.n_best(sentences[:1], 4)[0][0]
+    assert lines[0].endswith(translator(sentences[:1])[0])
+    assert lines[1].endswith(best.text) and lines[1] != lines[2]
+
+
+def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
+    bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*)'", readme)]
+    assert [body.get("signature_name", "serving_default") for body in bodies] == NAMES
+    assert readme.count("http://localhost:8501/v1/models/serving:predict") == 4
+    ids = translator.tokenizer.encode(sentences[:1]).to_list()
+    assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 4
+    answers = [server.rest(body)["outputs"] for body in bodies]
+    expected = translator(sentences[:1])[0]
+    assert answers[0]["translation"][0].decode() == expected
+    assert translator.tokenizer.decode(answers[2]["tokens"])[0].numpy().decode() == expected
+    tokens = np.array(answers[3]["tokens"][0])
+    texts = translator.tokenizer.decode(tokens).numpy().tolist()
+    assert texts == answers[1]["translation"][0]
+
+
+def test_the_readmes_commands_name_what_is_there(readme, version):
+    assert "-e MODEL_NAME=serving" in readme and ":/models/serving" in readme
+    (file,) = re.findall(r'batching_parameters_file=.*/([^"/]+)"\n', readme)
+    assert (version / file).exists()
+    assert "xla" not in readme and "$" not in re.sub(
+        r'\$\((dirname|basename) "\$PWD"\)', "", readme
+    )
+
+
+def test_model_names_need_no_quoting(tmp_path):
+    assert model_name(tmp_path / "en-de_v1.2") == "en-de_v1.2"
+    assert model_name(tmp_path / "my model's $HOME") == "my-model-s-HOME"
+    assert model_name(tmp_path / "日本") == "translator"
+
+
+def batching_message():
+    """TensorFlow Serving's `BatchingParameters`, which tensorflow-serving-api does not have."""
+    file = descriptor_pb2.FileDescriptorProto(name="batching.proto", syntax="proto3")
+    file.message_type.add(name="Int64Value").field.add(name="value", number=1, type=3, label=1)
+    message = file.message_type.add(name="BatchingParameters")
+    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
+    for number, name in enumerate(names, start=1):
+        message.field.add(name=name, number=number, type=11, label=1, type_name=".Int64Value")
+    message.field.add(name="allowed_batch_sizes", number=6, type=3, label=3)
+    message.field.add(name="pad_variable_length_inputs", number=7, type=8, label=1)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("BatchingParameters"))()
+
+
+def test_batching_parameters_are_what_the_server_reads(version):
+    text = (version / "batching_parameters.txt").read_text()
+    plain = text_format.Parse(text, batching_message())
+    assert plain.max_batch_size.value == 32 and not plain.allowed_batch_sizes
+    assert plain.pad_variable_length_inputs and plain.batch_timeout_micros.value == 2000
+    compiled = text_format.Parse(batching_parameters(Buckets((1, 4), (16,))), batching_message())
+    assert list(compiled.allowed_batch_sizes) == [1, 4] and compiled.max_batch_size.value == 4
+
+
+def test_every_endpoint_gives_one_answer_for_each_input(translator):
+    """TensorFlow Serving cuts the outputs of a batch along their first axis."""
+    for endpoint in make_endpoints(translator):
+        assert endpoint.input.shape[0] is None
+        specs = endpoint.function.get_concrete_function().structured_outputs
+        assert all(spec.shape[0] is None for spec in specs.values())
