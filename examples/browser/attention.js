@@ -1,0 +1,45 @@
+/**
+ * Draws who attended to whom as a table: a row for each target piece, a column for each source
+ * piece, the stronger the colour the more.
+ *
+ * @param {HTMLTableElement} table What was in it is replaced.
+ * @param {string[]} source
+ * @param {string[]} target
+ * @param {ArrayLike<number>[]} weights For each target piece, a weight for each source piece.
+ */
+export function drawAttention(table, source, target, weights) {
+  const head = row(heading("", "col"), ...source.map((piece) => heading(piece, "col")));
+  const rows = target.map((piece, t) => {
+    const cells = source.map((from, s) => cell(weights[t][s], piece, from));
+    return row(heading(piece, "row"), ...cells);
+  });
+  table.replaceChildren(section("thead", head), section("tbody", ...rows));
+}
+
+function cell(weight, piece, from) {
+  const element = document.createElement("td");
+  const percent = `${Math.round(100 * weight)} %`;
+  element.style.setProperty("--weight", weight.toFixed(3));
+  element.title = `${piece} looks at ${from}: ${percent}`;
+  element.setAttribute("aria-label", percent);
+  return element;
+}
+
+function heading(piece, scope) {
+  const element = document.createElement("th");
+  element.scope = scope;
+  const name = document.createElement("span");
+  name.textContent = piece;
+  element.append(name);
+  return element;
+}
+
+function row(...cells) {
+  return section("tr", ...cells);
+}
+
+function section(tag, ...children) {
+  const element = document.createElement(tag);
+  element.append(...children);
+  return element;
+}

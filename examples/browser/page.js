@@ -1,0 +1,76 @@
+/** What the page shows, and when. `?model=other.tflite` in the address takes another file. */
+
+import { drawAttention } from "./attention.js";
+import { Translator } from "./translate.js";
+
+const byId = (id) => document.getElementById(id);
+const url = new URLSearchParams(location.search).get("model") ?? "model.tflite";
+
+/** One line: what goes on, or what went wrong. */
+function say(text, isError = false) {
+  byId("status").textContent = text;
+  byId("status").classList.toggle("error", isError);
+}
+
+/** Lets the browser draw: the model then keeps the page busy until it is done. */
+const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+
+async function load() {
+  say("Loading the model …");
+  const translator = await Translator.load(url, (share) => {
+    byId("progress").value = share;
+    if (share === 1) say("Preparing …");
+  });
+  byId("progress").hidden = true;
+  byId("facts").textContent = describe(translator.facts);
+  byId("translate").disabled = false;
+  say("Ready.");
+  return translator;
+}
+
+function describe(facts) {
+  const compact = { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 };
+  const size = `${facts.parameters.toLocaleString("en", compact)} parameters`;
+  const weights = facts.quantize === "none" ? "float32" : facts.quantize;
+  const license = facts.license ? [`license: ${facts.license}`] : [];
+  return [size, weights, `up to ${facts.max_length} pieces`, ...license].join(" · ");
+}
+
+async function translate(translator) {
+  byId("translate").disabled = true;
+  say("Translating …");
+  await drawn();
+  try {
+    const begin = performance.now();
+    const result = await translator.translate(byId("source").value);
+    show(result, performance.now() - begin, translator.facts.max_length);
+  } finally {
+    byId("translate").disabled = false;
+  }
+}
+
+function show(result, milliseconds, limit) {
+  byId("target").textContent = result.text;
+  byId("cut").hidden = !result.cut;
+  byId("cut").textContent = `cut: longer than the model’s limit of ${limit} pieces`;
+  byId("attention").hidden = !result.alignment;
+  if (result.alignment) {
+    drawAttention(byId("weights"), result.source, result.target, result.alignment);
+  }
+  say(`${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`);
+}
+
+function fail(error) {
+  byId("progress").hidden = true;
+  say(String(error?.message ?? error).split("\n")[0], true);
+}
+
+try {
+  const translator = await load();
+  byId("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (!byId("translate").disabled) translate(translator).catch(fail);
+  });
+} catch (error) {
+  fail(error);
+}

@@ -1,0 +1,140 @@
+/** A .tflite file of `keras-transformer export litert` as a translator, run by LiteRT.js. */
+
+import { readArchive } from "./archive.js";
+import { SentencePiece } from "./sentencepiece.js";
+
+const FORMAT = 2; // of the facts in the file
+const BYTES_PER_TOKEN = 64; // no token has more
+const RUNTIME = new URL("node_modules/@litertjs/core/wasm/", import.meta.url).href;
+
+export class Translator {
+  /**
+   * @param {string} url Where the .tflite file is.
+   * @param {(share: number) => void} report Called with the share of the file that has arrived.
+   */
+  static async load(url, report = () => {}) {
+    const [bytes, litert] = await Promise.all([download(url, report), loadRuntime()]);
+    const { facts, vocabulary } = readMembers(bytes, url);
+    // On the processor: its kernels are the ones that the export was checked with.
+    const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
+    const model = await compiling.catch((cause) => {
+      throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
+    });
+    return new Translator(litert, model, facts, vocabulary);
+  }
+
+  constructor(litert, model, facts, vocabulary) {
+    this.litert = litert;
+    this.model = model;
+    this.facts = facts;
+    this.vocabulary = vocabulary;
+    this.signatures = facts.signatures
+      .filter((each) => each.beam_size === null && each.batch_size === 1)
+      .sort((one, other) => one.source_length - other.source_length);
+    if (this.signatures.at(-1)?.source_length !== facts.max_length) {
+      throw new Error("The model cannot search greedily for one sentence: export it again.");
+    }
+  }
+
+  /**
+   * Returns the `text`, its `score`, whether the sentence was `cut`, and the `source` and `target`
+   * pieces; if the model tells it, also the `alignment`, a row of weights over the source pieces
+   * for each target piece.
+   */
+  async translate(sentence) {
+    const { tokens, cut, empty } = this.encode(sentence);
+    if (empty) return { text: "", score: 0, cut, source: [], target: [] };
+    const signature = this.signatures.find((each) => tokens.length <= each.source_length);
+    const source = new Int32Array(signature.source_length).fill(this.facts.tokens.pad);
+    source.set(tokens.map(({ id }) => id));
+    const outputs = await this.run(signature, source);
+    const ids = [...outputs.tokens.subarray(0, outputs.length[0])];
+    return {
+      text: this.vocabulary.decode(ids),
+      score: outputs.score[0],
+      cut,
+      source: tokens.map(({ piece }) => piece),
+      target: ids.map((id) => this.vocabulary.pieces[id]),
+      alignment: outputs.alignment && ids.map((_, row) => {
+        const begin = row * signature.source_length;
+        return outputs.alignment.subarray(begin, begin + tokens.length);
+      }),
+    };
+  }
+
+  /** Tokens of a sentence, as the Python package cuts them: the end of the sentence is the last. */
+  encode(sentence) {
+    const { max_length: longest, tokens: special } = this.facts;
+    const bytes = new TextEncoder().encode(sentence);
+    const limit = BYTES_PER_TOKEN * longest;
+    // As a stream, so that half a character at the limit is left out.
+    const text = new TextDecoder().decode(bytes.subarray(0, limit), { stream: true });
+    const words = this.vocabulary.encode(text);
+    const cut = words.length + 1 > longest || bytes.length > limit;
+    const end = { id: special.eos, piece: this.vocabulary.pieces[special.eos] };
+    return {
+      tokens: [...words.slice(0, longest - 1), end],
+      cut,
+      empty: words.length === 0 && !cut,
+    };
+  }
+
+  /** The outputs of a signature by name, as typed arrays. */
+  async run(signature, source) {
+    const input = new this.litert.Tensor(source, [1, source.length]);
+    let outputs = {};
+    try {
+      outputs = await this.model.run(signature.name, { source: input });
+      const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
+      return Object.fromEntries(arrays);
+    } finally {
+      // Tensors lie in WebAssembly's memory, which nobody tidies up.
+      for (const tensor of [input, ...Object.values(outputs)]) tensor.delete();
+    }
+  }
+}
+
+async function loadRuntime() {
+  try {
+    const litert = await import("@litertjs/core");
+    await litert.loadLiteRt(RUNTIME);
+    return litert;
+  } catch (cause) {
+    const advice = "run `npm install` in the folder of this page";
+    throw new Error(`LiteRT.js is missing or damaged: ${advice}.`, { cause });
+  }
+}
+
+async function download(url, report) {
+  const silence = () => ({ status: "the server does not answer" });
+  // The browser asks whether the file is still the same: a new export shall be seen.
+  const response = await fetch(url, { cache: "no-cache" }).catch(silence);
+  if (!response.ok) {
+    const make = "Write it with: keras-transformer export litert RUN examples/browser/model.tflite";
+    throw new Error(`There is no model at ${url} (${response.status}). ${make}`);
+  }
+  const expected = Number(response.headers.get("Content-Length"));
+  const chunks = [];
+  let received = 0;
+  for (const reader = response.body.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) return new Uint8Array(await new Blob(chunks).arrayBuffer());
+    chunks.push(value);
+    received += value.length;
+    if (expected) report(Math.min(1, received / expected)); // a packed response grows on arrival
+  }
+}
+
+function readMembers(bytes, url) {
+  const members = readArchive(bytes);
+  if (!members["facts.json"] || !members["tokenizer.model"]) {
+    throw new Error(
+      `${url} was not written by \`keras-transformer export litert\`: it carries no vocabulary.`,
+    );
+  }
+  const facts = JSON.parse(new TextDecoder().decode(members["facts.json"]));
+  if (facts.format !== FORMAT) {
+    throw new Error(`${url} has format ${facts.format}; this page reads format ${FORMAT}.`);
+  }
+  return { facts, vocabulary: new SentencePiece(members["tokenizer.model"]) };
+}

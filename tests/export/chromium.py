@@ -1,0 +1,81 @@
+"""A headless Chromium with the page of `examples/browser`."""
+
+import base64
+import json
+import pathlib
+import shutil
+import time
+
+import pytest
+
+PAGE = pathlib.Path(__file__).parents[2] / "examples" / "browser"
+SCRIPTS = pathlib.Path(__file__).parent / "browser"
+
+
+def program(*names):
+    """Where the first of these programs is that there is, or skips the test."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    return found or pytest.skip(f"the page in examples/browser is not tested: no {names[0]} here")
+
+
+class Browser:
+    """The page as somebody sees it."""
+
+    def __init__(self, process, address):
+        self.process, self.address = process, address
+
+    def call(self, method, **params):
+        self.process.stdin.write(json.dumps({"method": method, "params": params}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        assert "error" not in answer and "exceptionDetails" not in answer, answer
+        return answer
+
+    def evaluate(self, code):
+        """The value of JavaScript, awaited."""
+        answer = self.call(
+            "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
+        )
+        return answer["result"].get("value")
+
+    def open(self, query=""):
+        """Opens the page; returns what it says when it is ready, or why it is not."""
+        self.call("Page.navigate", url=f"{self.address}/index.html{query}")
+        return self.wait_for("/^Ready/.test(said) || failed")
+
+    def wait_for(self, condition):
+        """The line of the page that says how things are, once a condition holds."""
+        code = f"""(() => {{
+            const line = document.getElementById("status");
+            const said = line?.textContent ?? "", failed = line?.classList.contains("error");
+            return {condition} ? said : null;
+        }})()"""
+        for _ in range(1200):
+            if said := self.evaluate(code):
+                return said
+            time.sleep(0.1)
+        raise AssertionError(self.evaluate("document.body.innerText"))
+
+    def translate(self, sentence):
+        """Types a sentence, presses Enter, and returns what the page says."""
+        self.evaluate(
+            """{const source = document.getElementById("source"); source.value = "";
+            source.focus(); document.getElementById("status").textContent = "";}"""
+        )
+        self.call("Input.insertText", text=sentence)
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r",
+                      windowsVirtualKeyCode=13)  # fmt: skip
+        said = self.wait_for("/ ms$/.test(said) || failed")
+        assert said.endswith(" ms"), said
+        return self.evaluate(
+            """({
+            text: document.getElementById("target").textContent,
+            cut: !document.getElementById("cut").hidden,
+            attention: !document.getElementById("attention").hidden,
+            })"""
+        )
+
+    def picture(self, path):
+        image = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        pathlib.Path(path).write_bytes(base64.b64decode(image["data"]))

@@ -1,0 +1,153 @@
+"""The page of `examples/browser` in a headless Chromium."""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import threading
+import zipfile
+
+import pytest
+from chromium import PAGE, SCRIPTS, Browser, program
+
+from keras_transformer.export.loaded import LiteRTTranslator
+
+pytest.importorskip("ai_edge_litert")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """A folder with the page, as it would be served, yet without a model."""
+    modules = PAGE / "node_modules"
+    if not modules.exists():
+        pytest.skip(f"{modules} is missing: run `npm install` in examples/browser to test the page")
+    folder = tmp_path_factory.mktemp("site")
+    for path in PAGE.iterdir():
+        if path.suffix in {".html", ".css", ".js"}:
+            shutil.copy(path, folder)
+    (folder / "node_modules").symlink_to(modules)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser(site, tmp_path_factory):
+    command = [program("node"), SCRIPTS / "drive.mjs", program("chromium", "google-chrome")]
+    handler = functools.partial(Quiet, directory=site)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    process = subprocess.Popen(
+        [*command, tmp_path_factory.mktemp("profile")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    yield Browser(process, f"http://127.0.0.1:{server.server_port}")
+    process.stdin.close()
+    process.wait(60)
+    server.shutdown()
+
+
+@pytest.fixture
+def page(browser, site, export):
+    """The page with the small model, ready."""
+    if not (site / "model.tflite").exists():
+        shutil.copy(export("none")[0], site / "model.tflite")
+    assert browser.open() == "Ready."
+    return browser
+
+
+def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
+    expected = LiteRTTranslator(site / "model.tflite").translate_batch(sentences)
+    assert len({each.text for each in expected}) > 25
+    assert {each.truncated for each in expected} == {True, False}
+    for sentence, translation in zip(sentences, expected, strict=True):
+        shown = page.translate(sentence)
+        assert shown == {
+            "text": translation.text, "cut": translation.truncated, "attention": False
+        }, sentence  # fmt: skip
+    assert page.evaluate("document.getElementById('facts').textContent").endswith("20 pieces")
+
+
+def test_every_tensor_is_freed(page):
+    page.evaluate(
+        """import("@litertjs/core").then(({ Tensor }) => {
+            const free = Tensor.prototype.delete;
+            globalThis.freed = 0;
+            Tensor.prototype.delete = function () { globalThis.freed += 1; free.call(this); };
+        })"""
+    )
+    page.translate("in 17 weeks")
+    assert page.evaluate("freed") == 4  # the source, the tokens, their number, and the score
+
+
+FAKE_ALIGNMENT = """import("@litertjs/core").then(({ CompiledModel, Tensor }) => {
+    const run = CompiledModel.prototype.run;
+    CompiledModel.prototype.run = async function (name, inputs) {
+        const outputs = await run.call(this, name, inputs);
+        const weights = Float32Array.from({ length: 20 * 16 }, (_, at) => at / 1000);
+        return { ...outputs, alignment: new Tensor(weights, [1, 20, 16]) };
+    };
+})"""
+READ_TABLE = """[...document.querySelectorAll("#weights tr")].map((row) =>
+    [...row.cells].map((cell) => cell.style.getPropertyValue("--weight") || cell.textContent))"""
+
+
+def test_the_attention_is_drawn_when_the_model_tells_it(page, site):
+    """Position t of the output is row t, and the weights of the padding are left out."""
+    page.evaluate(FAKE_ALIGNMENT)
+    assert page.translate("in 17 weeks")["attention"]
+    tokenizer = LiteRTTranslator(site / "model.tflite").tokenizer
+    shown = page.evaluate("document.getElementById('target').textContent")
+    source, target = (
+        tokenizer.pieces(ids) for ids in tokenizer.encode(["in 17 weeks", shown]).to_list()
+    )
+    weights = [
+        [f"{(16 * row + column) / 1000:.3f}" for column in range(len(source))]
+        for row in range(len(target))
+    ]
+    assert page.evaluate(READ_TABLE) == [
+        ["", *source], *([piece, *row] for piece, row in zip(target, weights, strict=True))
+    ]  # fmt: skip
+    assert not page.translate("")["attention"]
+
+
+def test_a_missing_model_is_said_in_one_line(browser):
+    said = browser.open("?model=other.tflite")
+    assert said.startswith("There is no model at other.tflite (404). Write it with: keras-")
+    assert browser.evaluate("document.getElementById('translate').disabled")
+
+
+def test_another_file_is_said_in_one_line(browser, site):
+    (site / "text.tflite").write_bytes(b"something else" * 9)
+    said = browser.open("?model=text.tflite")
+    assert said.startswith("text.tflite was not written by `keras-transformer export litert`")
+
+
+def test_a_file_of_another_format_is_said_in_one_line(browser, site):
+    with zipfile.ZipFile(site / "old.tflite", "w") as archive:
+        archive.writestr("tokenizer.model", b"")
+        archive.writestr("facts.json", '{"format": 1}')
+    said = browser.open("?model=old.tflite")
+    assert said == "old.tflite has format 1; this page reads format 2."
+
+
+def test_a_damaged_model_is_said_in_one_line(page, site):
+    content = bytearray((site / "model.tflite").read_bytes())
+    content[:2000] = b"\xff" * 2000
+    (site / "damaged.tflite").write_bytes(content)
+    assert page.open("?model=damaged.tflite").startswith("LiteRT.js cannot read damaged.tflite: ")
+
+
+def test_a_missing_runtime_is_said_in_one_line(browser, site):
+    browser.call("Network.enable")
+    browser.call("Network.setCacheDisabled", cacheDisabled=True)
+    os.rename(site / "node_modules", site / "elsewhere")
+    try:
+        said = browser.open("?model=text.tflite")
+    finally:
+        os.rename(site / "elsewhere", site / "node_modules")
+    assert said == "LiteRT.js is missing or damaged: run `npm install` in the folder of this page."

@@ -1,0 +1,189 @@
+"""The modules of the page in `examples/browser` under Node.js, beside the Python package."""
+
+import functools
+import io
+import itertools
+import json
+import random
+import subprocess
+import types
+import zipfile
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+from chromium import PAGE, SCRIPTS, program
+from sentencepiece import sentencepiece_model_pb2
+
+from keras_transformer import Tokenizer
+from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.translation import encode
+
+WORDS = [
+    "größer", "straße", "ein", "zwei", "drei", "m²", "½", "…", "naïve", "Ελλάδα", "Москва", "東京",
+    "“quoted”", "3,5", "in", "17", "weeks", "2031", "März", "café", "Übung", "the", "and",
+]  # fmt: skip
+WORDS += map("".join, itertools.product(["haus", "wald", "see"], ["bau", "tor"], ["", "er", "ung"]))
+ODD = [
+    "\u00a0", "\u3000", "  ", "\t", "\u200b", "\ufeff", "e\u0301", "a\u0308", "o\u0302\u0323",
+    "▁", "▁▁", "\0", "😀", "👩\u200d👧", "한국", "ｶﾞ", "ﬁ", "①", "Ａ", "<s>", "</s>", "<unk>",
+    " ⁇ ", "⁇", "ж", "語", "\u0300", "\u2028", "1234567890", "É", "ệ", "\x85", "\uffff",
+]  # fmt: skip
+
+
+def ask(command, **request):
+    """What the page's modules answer under Node.js."""
+    done = subprocess.run(
+        [program("node"), SCRIPTS / "tokenize.mjs", PAGE],
+        input=json.dumps({"command": command, **request}),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def plain_text(rng):
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(300)]
+
+
+def odd_text(rng):
+    """Sentences that nobody types, and every odd part alone."""
+    parts = WORDS + ODD + list("abcdefghij 0123456789.,-")
+    sentences = [
+        "".join(part + rng.choice(["", " ", "", "  "]) for part in rng.choices(parts, k=length))
+        for length in range(1, 15)
+        for _ in range(30)
+    ]
+    return [*sentences, *ODD, "", " ", "   ", "weeks" * 400, "ж" * 500]
+
+
+@functools.cache
+def vocabulary(model_type, split_digits):
+    settings = types.SimpleNamespace(
+        size=90, model_type=model_type, split_digits=split_digits, character_coverage=0.995
+    )
+    return learn_vocabulary(plain_text(random.Random(1)), settings)
+
+
+def with_standard_normalization():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(plain_text(random.Random(1))), model_writer=model, vocab_size=180,
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, model_type="bpe", minloglevel=2,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: vocabulary("bpe", True),
+        lambda: vocabulary("bpe", False),
+        lambda: vocabulary("unigram", True),
+        with_standard_normalization,
+    ],
+    ids=["bpe", "numbers", "unigram", "nmt_nfkc"],
+)
+def test_ids_and_text_are_those_of_the_tokenizer(model, tmp_path):
+    program("node")
+    rng = random.Random(2)
+    (tmp_path / "tokenizer.model").write_bytes(model())
+    tokenizer = Tokenizer.load(tmp_path / "tokenizer.model")
+    sentences = plain_text(rng)[:100] + odd_text(rng)
+    rows = [[1], [1, 1, 5], [5, 1]]
+    rows += [rng.choices(range(4, tokenizer.vocab_size), k=k % 13) for k in range(500)]
+    answer = ask(
+        "tokenize", model=str(tmp_path / "tokenizer.model"), sentences=sentences,
+        rows=[[2, *row, 3, 0] for row in rows],
+    )["result"]  # fmt: skip
+    for sentence, ours, ids in zip(
+        sentences, answer["ids"], tokenizer.encode(sentences).to_list(), strict=True
+    ):
+        assert [*ours, 3] == ids, ascii(sentence)
+    expected = tokenizer.decode(tf.ragged.constant(rows)).numpy()
+    assert answer["texts"] == [text.decode() for text in expected]
+
+
+def change(**fields):
+    """A change of a model, such as `trainer_spec__byte_fallback=True`."""
+
+    def apply(proto):
+        for name, value in fields.items():
+            message, _, field = name.partition("__")
+            setattr(getattr(proto, message), field, value)
+
+    return apply
+
+
+def add_piece(proto):
+    proto.pieces.add(piece="<mask>", score=0, type=4)
+
+
+@pytest.mark.parametrize(
+    ("alter", "message"),
+    [
+        (change(trainer_spec__model_type=3), "is neither a BPE nor a unigram model"),
+        (change(trainer_spec__model_type=4), "is neither a BPE nor a unigram model"),
+        (change(trainer_spec__byte_fallback=True), "spells unknown characters in bytes"),
+        (change(trainer_spec__treat_whitespace_as_suffix=True), "treats white space in its own"),
+        (change(normalizer_spec__add_dummy_prefix=False), "treats white space in its own"),
+        (change(normalizer_spec__remove_extra_whitespaces=False), "treats white space in its own"),
+        (change(normalizer_spec__escape_whitespaces=False), "treats white space in its own"),
+        (change(denormalizer_spec__precompiled_charsmap=b"123"), "has rules for the output"),
+        (add_piece, "has pieces that users defined"),
+        (lambda proto: proto.pieces.pop(1), "has no piece for the unknown"),
+    ],
+)
+def test_a_vocabulary_of_another_kind_is_refused(alter, message, tmp_path):
+    program("node")
+    proto = sentencepiece_model_pb2.ModelProto.FromString(vocabulary("bpe", True))
+    alter(proto)
+    (tmp_path / "other.model").write_bytes(proto.SerializeToString())
+    answer = ask("tokenize", model=str(tmp_path / "other.model"), sentences=["a"], rows=[])
+    assert answer["error"].startswith(f"This page cannot use the vocabulary: it {message}")
+
+
+def test_a_damaged_vocabulary_is_refused(tmp_path):
+    program("node")
+    for content in (vocabulary("bpe", True)[:-10], b"\x0f" * 40):
+        (tmp_path / "damaged.model").write_bytes(content)
+        answer = ask("tokenize", model=str(tmp_path / "damaged.model"), sentences=[], rows=[])
+        assert answer["error"] == "The vocabulary is damaged."
+
+
+def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
+    program("node")
+    (tmp_path / "tokenizer.model").write_bytes(vocabulary("bpe", True))
+    tokenizer = Tokenizer(vocabulary("bpe", True))
+    sentences = [
+        "", "  ", "in 17 weeks", "weeks " * 30, "in", "1" * 5, "1" * 6, "1" * 7,
+        " " * 500, " " * 500 + "in", "ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200,
+    ]  # fmt: skip
+    facts = {
+        "max_length": 7,
+        "tokens": {"pad": 0, "eos": 3},
+        "signatures": [{"beam_size": None, "batch_size": 1, "source_length": 7}],
+    }
+    model = str(tmp_path / "tokenizer.model")
+    answer = ask("cut", model=model, sentences=sentences, facts=facts)["result"]
+    ids, truncated, empty = encode(tokenizer, tf.constant(sentences), 7)
+    expected = zip(ids.to_list(), truncated.numpy(), empty.numpy(), strict=True)
+    assert answer == [[row, bool(cut), bool(nothing)] for row, cut, nothing in expected]
+    facts["signatures"][0]["batch_size"] = 4
+    answer = ask("cut", model=model, sentences=[], facts=facts)
+    assert "cannot search greedily for one sentence" in answer["error"]
+
+
+def test_the_archive_behind_a_file_is_read(tmp_path):
+    program("node")
+    path = tmp_path / "model.tflite"
+    path.write_bytes(b"a model" * 9)
+    assert ask("unpack", file=str(path)) == {"result": []}
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
+        archive.writestr("tokenizer.model", bytes(range(256)))
+        archive.writestr("facts.json", "{}")
+    members = [["tokenizer.model", bytes(range(256)).hex()], ["facts.json", b"{}".hex()]]
+    assert ask("unpack", file=str(path)) == {"result": members}
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("more.txt", "a" * 99)
+    assert ask("unpack", file=str(path)) == {"error": "more.txt is compressed."}
