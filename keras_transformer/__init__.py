@@ -31,7 +31,7 @@ _MODULES = {
     "encoder": ("Encoder", "EncoderBlock"),
     "decoder": ("Decoder", "DecoderBlock"),
     "model": ("Transformer",),
-    "decoding": ("beam_decode", "greedy_decode"),
+    "decoding": ("beam_decode", "greedy_decode", "sample_decode"),
     "tokenizer": ("Tokenizer",),
     "translation": ("Translation",),
     "translator": ("Translator",),

@@ -142,6 +142,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "dot_product_attention",
             "greedy_decode",
             "padding_mask",
+            "sample_decode",
             "sinusoids",
         ]
     )

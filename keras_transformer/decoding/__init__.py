@@ -2,5 +2,6 @@
 
 from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.greedy import greedy_decode
+from keras_transformer.decoding.sampling import sample_decode
 
-__all__ = ["beam_decode", "greedy_decode"]
+__all__ = ["beam_decode", "greedy_decode", "sample_decode"]

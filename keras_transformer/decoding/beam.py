@@ -5,6 +5,8 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.decoding.lengths import check_lengths, limit_of
+
 NORMALIZATIONS = ("gnmt", "average", "none")
 # The score of a hypothesis that does not exist. Finite, because LiteRT takes the smallest number
 # there is for minus infinity: divided by a penalty it was above it and counted as a score.
@@ -87,7 +89,7 @@ def beam_decode(
     cache_length = check_lengths(config.max_length, min_length, max_length, cache_length)
     source = tf.convert_to_tensor(source, tf.int32)
     batch = tf.shape(source)[0]
-    limit = _limit(max_length, cache_length, batch)  # [B]
+    limit = limit_of(max_length, cache_length, batch)  # [B]
     shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1])  # [B or 1, 1]
     memory, memory_allowed = model.encode(source)
     cache, memory_heads = model.start(memory, cache_length, beam_size)
@@ -144,13 +146,6 @@ def beam_decode(
     state = _beginning(batch, beam_size, n_best, cache, cache_length, config)
     (state,) = tf.while_loop(running, step, (state,))
     return _ranked(state, normalize(state.scores, tf.expand_dims(limit, 1)), config.pad_id)
-
-
-def _limit(max_length, cache_length, batch):
-    """The longest output of each sentence, `[B]`."""
-    limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
-    limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
-    return limit + tf.zeros([batch], tf.int32)
 
 
 def _beginning(batch, beam_size, n_best, cache, cache_length, config):
@@ -263,15 +258,3 @@ def check_beam(beam_size, n_best, length_penalty, normalization):
         raise ValueError(
             f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty}."
         )
-
-
-def check_lengths(longest, min_length, max_length=None, cache_length=None):
-    """Returns the length of the cache. The values of tensors cannot be checked here."""
-    lengths = {"cache_length": cache_length, "max_length": max_length, "min_length": min_length}
-    lengths = {name: each for name, each in lengths.items() if isinstance(each, numbers.Integral)}
-    most = longest
-    for name, length in lengths.items():
-        if not 1 <= length <= most:
-            raise ValueError(f"`{name}` must be between 1 and {most}. Received: {name}={length}.")
-        most = length
-    return lengths.get("cache_length", lengths.get("max_length", longest))
