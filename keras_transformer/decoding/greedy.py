@@ -5,7 +5,15 @@ import tensorflow as tf
 from keras_transformer.decoding.single import decode_single
 
 
-def greedy_decode(model, source, max_length=None, cache_length=None):
+def greedy_decode(
+    model,
+    source,
+    max_length=None,
+    cache_length=None,
+    constraints=None,
+    token_scores=False,
+    alignment=None,
+):
     """Takes the most probable token at each step, until every sentence has ended.
 
     One `tf.while_loop` with a cache of fixed size: works eagerly, in a `tf.function`, under XLA, in
@@ -18,18 +26,29 @@ def greedy_decode(model, source, max_length=None, cache_length=None):
             `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
             where that is an integer, else the model's `max_length`.
+        constraints: `Constraints` of the outputs. With any, even empty ones, `pad_id` and
+            `bos_id` are never said.
+        token_scores: Whether to return the log-probability of each token, too.
+        alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
+            each token attended to in the source. `None` in place of the head: the mean of all.
 
     Returns:
         Token ids `[B, L]`, int32, each row ending in `eos_id` and then padding (without `eos_id`
         where the limit came first), and scores `[B]`, float32: the sum of the log-probabilities of
         the tokens, `eos_id` included.
 
+        With `token_scores` or `alignment` a dictionary: `"tokens"` and `"scores"`;
+        `"token_scores"`, float32 `[B, L]`; `"alignment"`, float32 `[B, L, S]`. Behind the end both
+        are 0.
+
     Raises:
-        ValueError: If a length is out of range.
+        ValueError: If a length is out of range, or another argument has the wrong shape or value.
     """
 
     def choose(logits, index):
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)  # [B]
         return best, tf.reduce_max(logits, axis=-1)
 
-    return decode_single(model, source, choose, max_length, cache_length)
+    return decode_single(
+        model, source, choose, max_length, cache_length, constraints, token_scores, alignment
+    )

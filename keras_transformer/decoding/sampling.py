@@ -4,12 +4,11 @@ import numbers
 
 import tensorflow as tf
 
+from keras_transformer.decoding.constraints import NEVER, Constraints
 from keras_transformer.decoding.lengths import check_lengths
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
 
-# The logit of a token that is never said: finite, so that it can be divided by a temperature.
-NEVER = -1e9
 # Instead of any temperature below: all but the largest probability are 0 there already.
 COLDEST = 1e-6
 
@@ -23,6 +22,9 @@ def sample_decode(
     seed=(0, 0),
     max_length=None,
     cache_length=None,
+    constraints=None,
+    token_scores=False,
+    alignment=None,
 ):
     """Says tokens at random, with the probabilities the model gives them, until all have ended.
 
@@ -46,30 +48,35 @@ def sample_decode(
         seed: Two integers of 32 bits, int32, for all sentences, or `[B, 2]`, two for each.
         max_length: See `greedy_decode`.
         cache_length: See `greedy_decode`.
+        constraints: See `greedy_decode`.
+        token_scores: See `greedy_decode`.
+        alignment: See `greedy_decode`.
 
     Returns:
-        Token ids `[B, L]`, int32, and scores `[B]`, float32, as `greedy_decode`.
+        What `greedy_decode` returns.
 
     Raises:
-        ValueError: If a number is out of range. The values of tensors cannot be checked.
+        ValueError: If a number is out of range, which the values of tensors cannot be checked for,
+            or an argument has the wrong shape.
 
     Reference: Holtzman et al. (2020), "The Curious Case of Neural Text Degeneration", for `top_p`;
         Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
     """
-    _check(temperature, top_k, top_p)
+    check_sampling(temperature, top_k, top_p)
     config = model.config
     length = check_lengths(config.max_length, 1, max_length, cache_length)
     draws = uniforms(_seeds(seed), length)  # [B or 1, L]
-    words = [token not in (config.pad_id, config.bos_id) for token in range(config.output_size)]
-    words[config.eos_id] = True
 
     def choose(logits, index):
         draw = tf.gather(draws, [index], axis=1)  # [B or 1, 1]
-        masked = tf.where(words, tf.cast(logits, tf.float32), NEVER)  # [B, V]
-        token = draw_token(masked, draw, temperature, top_k, top_p)
+        token = draw_token(tf.cast(logits, tf.float32), draw, temperature, top_k, top_p)
         return token, tf.gather(logits, token, batch_dims=1)
 
-    return decode_single(model, source, choose, max_length, length)
+    if constraints is None:
+        constraints = Constraints()  # never `pad_id` and `bos_id`
+    return decode_single(
+        model, source, choose, max_length, length, constraints, token_scores, alignment
+    )
 
 
 def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
@@ -142,7 +149,8 @@ def _column(control, dtype):
     return tf.reshape(tf.cast(control, dtype), [-1, 1])  # [B or 1, 1]
 
 
-def _check(temperature, top_k, top_p):
+def check_sampling(temperature, top_k, top_p):
+    """Raises unless `sample_decode` takes these. The values of tensors cannot be checked here."""
     if isinstance(temperature, numbers.Real) and not temperature >= 0:
         raise ValueError(f"`temperature` must be at least 0. Received: temperature={temperature}.")
     if isinstance(top_k, numbers.Integral) and top_k < 0:
