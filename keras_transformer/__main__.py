@@ -168,9 +168,29 @@ def translate(model, batch_size, beam, length_penalty):
         translator,
         source,
         sys.stdout.buffer,
-        lambda line: click.echo(f"Warning: {line}", err=True),
+        _warn,
         batch_size=batch_size,
         window=window,
+    )
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.option("--source", type=EXISTING_FILE, required=True, help="Sentences, one per line.")
+@click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
+@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
+def score(run, source, target, batch_size):
+    """Say how probable RUN finds given translations.
+
+    One line for each pair: the natural logarithm of the probability of the translation, a tab, and
+    its number of tokens, the end of the sentence included in both.
+    """
+    from keras_transformer.streaming import check_lines, score_files
+    from keras_transformer.translator import Translator
+
+    check_lines(source, target)  # before the model is loaded
+    score_files(
+        Translator.from_run(run), source, target, sys.stdout.buffer, _warn, batch_size=batch_size
     )
 
 
@@ -340,6 +360,10 @@ def _export_quantized(name, export, run, path, sentences, quantize, min_agreemen
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     Run(run).update_metrics(**figures)
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+
+
+def _warn(line):
+    click.echo(f"Warning: {line}", err=True)
 
 
 def _search(beam, length_penalty):

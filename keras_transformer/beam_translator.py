@@ -5,7 +5,9 @@ import dataclasses
 import tensorflow as tf
 
 from keras_transformer.decoding import beam_decode
-from keras_transformer.decoding.beam import check_beam, check_lengths, exists
+from keras_transformer.decoding.beam import check_beam
+from keras_transformer.decoding.hypotheses import exists
+from keras_transformer.decoding.lengths import check_lengths
 from keras_transformer.translation import COLUMNS, Translation
 
 

@@ -85,7 +85,9 @@ class DecoderBlock(Block):
         x = self._sublayers(x, attend, attend_to_memory, training)
         return (x, weights) if return_weights else x
 
-    def step(self, x, cache, index, memory_heads, memory_allowed=None, allowed=None):
+    def step(
+        self, x, cache, index, memory_heads, memory_allowed=None, allowed=None, return_weights=False
+    ):
         """The block at one position, with what earlier positions left in the cache.
 
         Args:
@@ -96,11 +98,13 @@ class DecoderBlock(Block):
                 the memory of their sentence.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+            return_weights: Whether to return the weights of the attention to the memory as well.
 
         Returns:
-            `[B, N, D]` and the cache with this position in it.
+            `[B, N, D]` and the cache with this position in it; with `return_weights` the weights
+            `[B, H, N, S]`, too.
         """
-        caches = []
+        caches, weights = [], []
 
         def attend(x):
             x, new = self.self_attention.step(x, cache, index, allowed)
@@ -109,10 +113,12 @@ class DecoderBlock(Block):
 
         def attend_to_memory(x):
             query = self.cross_attention.project_query(x)
-            return self.cross_attention.attend(query, *memory_heads, memory_allowed)[0]
+            x, new = self.cross_attention.attend(query, *memory_heads, memory_allowed)
+            weights.append(new)
+            return x
 
         x = self._sublayers(x, attend, attend_to_memory, training=False)
-        return x, caches[0]
+        return (x, caches[0], weights[0]) if return_weights else (x, caches[0])
 
     def _sublayers(self, x, attend, attend_to_memory, training):
         def feed(x):
@@ -197,7 +203,9 @@ class Decoder(Stack):
         """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
         return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
 
-    def step(self, x, cache, index, memory_heads, memory_allowed=None, allowed=None):
+    def step(
+        self, x, cache, index, memory_heads, memory_allowed=None, allowed=None, return_weights=False
+    ):
         """The stack at one position.
 
         Args:
@@ -207,12 +215,18 @@ class Decoder(Stack):
             memory_heads: What `project_memory` returned.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+            return_weights: Whether to return the weights of the attention to the memory as well.
 
         Returns:
-            `[B, N, D]` and the cache with this position in it.
+            `[B, N, D]` and the cache with this position in it; with `return_weights` a tuple of the
+            weights of every block `[B, H, N, S]`, too.
         """
-        caches = []
+        caches, weights = [], []
         for block, of_block, heads in zip(self.blocks, cache, memory_heads, strict=True):
-            x, of_block = block.step(x, of_block, index, heads, memory_allowed, allowed)
+            x, of_block, of_memory = block.step(
+                x, of_block, index, heads, memory_allowed, allowed, return_weights=True
+            )
             caches.append(of_block)
-        return self._end(x), tuple(caches)
+            weights.append(of_memory)
+        x, cache = self._end(x), tuple(caches)
+        return (x, cache, tuple(weights)) if return_weights else (x, cache)

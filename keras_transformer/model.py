@@ -98,7 +98,16 @@ class Transformer(keras.Model):
         memory_heads = self.decoder.project_memory(memory)
         return self.decoder.empty_cache(memory_heads, length, width), memory_heads
 
-    def step(self, tokens, cache, index, memory_heads, memory_allowed, allowed=None):
+    def step(
+        self,
+        tokens,
+        cache,
+        index,
+        memory_heads,
+        memory_allowed,
+        allowed=None,
+        return_weights=False,
+    ):
         """Runs the decoder at one position, without dropout.
 
         Args:
@@ -110,18 +119,27 @@ class Transformer(keras.Model):
             memory_allowed: From `encode`.
             allowed: Boolean `[B, N, L * N]`, for hypotheses: which may attend to position `l` of
                 hypothesis `m`, found at `l * N + m`.
+            return_weights: Whether to return the weights of the attention to the memory as well.
 
         Returns:
             Logits of the next token, `[B, V]` or `[B, N, V]`, and the cache with this position in
-            it.
+            it; with `return_weights` a tuple of the weights of every block, too, each `[B, H, S]`
+            or `[B, H, N, S]`.
         """
         width = tokens.shape[1] if len(tokens.shape) == 2 else 1
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
         x = self.target_embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
-        x, cache = self.decoder.step(x, cache, index, memory_heads, memory_allowed, allowed)
+        x, cache, weights = self.decoder.step(
+            x, cache, index, memory_heads, memory_allowed, allowed, return_weights=True
+        )
         logits = _project(self.output_layer, self.logits, x)  # [B, N, V]
-        return (logits if len(tokens.shape) == 2 else ops.squeeze(logits, axis=1)), cache
+        if len(tokens.shape) == 2:
+            return (logits, cache, weights) if return_weights else (logits, cache)
+        logits = ops.squeeze(logits, axis=1)  # [B, V]
+        if not return_weights:
+            return logits, cache
+        return logits, cache, tuple(ops.squeeze(each, axis=2) for each in weights)
 
     def attention_weights(self, inputs):
         """Returns the attention weights of every layer and head, without dropout.

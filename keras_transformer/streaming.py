@@ -1,4 +1,4 @@
-"""`translate`: lines in, lines out, in order, whatever is in them."""
+"""`translate` and `score`: lines in, lines out, in order, whatever is in them."""
 
 import itertools
 
@@ -45,6 +45,66 @@ def translate_stream(translator, source, target, warn, *, batch_size=64, window=
         target.flush()
         count += len(lines)
     return count
+
+
+def score_files(translator, source, target, output, warn, *, batch_size=64, window=2048):
+    """Writes for each line of two files how probable the second is as a translation of the first.
+
+    A line of the output is the natural logarithm of the probability, a tab, and the number of
+    tokens, the end of the sentence included in both: the perplexity of a file is `exp` of minus the
+    sum of the first column over the sum of the second.
+
+    Args:
+        translator: A `Translator`.
+        source: Path of the sentences, one per line.
+        target: Path of their translations, line by line.
+        output: Binary stream, flushed after each window.
+        warn: Called with one line of text for each pair that is not scored whole.
+        batch_size: Sentences scored at a time.
+        window: Lines read before the first is written; they are sorted by length.
+
+    Returns:
+        Number of lines.
+
+    Raises:
+        ValueError: If the files differ in their number of lines, or a line is not UTF-8.
+    """
+    count = check_lines(source, target)
+    with open(source, "rb") as sources, open(target, "rb") as targets:
+        numbered = enumerate(zip(sources, targets, strict=True), start=1)
+        while lines := list(itertools.islice(numbered, window)):
+            pairs = [
+                (_valid(source, number, first), _valid(target, number, second))
+                for number, (first, second) in lines
+            ]
+            results = translator.score(*zip(*pairs, strict=True), batch_size=batch_size)
+            for (number, _), result in zip(lines, results, strict=True):
+                if result.truncated:
+                    warn(f"line {number}: longer than the model's limit; its end was cut off")
+                output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
+            output.flush()
+    return count
+
+
+def check_lines(source, target):
+    """Returns how many lines two files have; raises `ValueError` if not the same number."""
+    counts = []
+    for path in (source, target):
+        with open(path, "rb") as file:
+            counts.append(sum(1 for _ in file))
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"{source} has {counts[0]} lines, {target} has {counts[1]}: "
+            "line n of one must translate line n of the other."
+        )
+    return counts[0]
+
+
+def _valid(path, number, line):
+    text = _text(line)
+    if isinstance(text, UnicodeDecodeError):
+        raise ValueError(f"{path}, line {number}: not UTF-8.")
+    return text
 
 
 def _text(line):

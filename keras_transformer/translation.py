@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 
 COLUMNS = ("translation", "score", "truncated")
@@ -22,6 +23,36 @@ class Translation:
     text: str
     score: float
     truncated: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """How probable a model finds a given translation.
+
+    Args:
+        score: Sum of the log-probabilities of its tokens, the end of the sentence included.
+        tokens: Their number.
+        truncated: Whether source or translation was longer than the model's limit and was cut.
+    """
+
+    score: float
+    tokens: int
+    truncated: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Alignment:
+    """What each piece of a translation attended to.
+
+    Args:
+        source: The pieces of the source, S strings, the end of the sentence included.
+        target: Those of the translation, T strings.
+        weights: Array `[T, S]`, float32, whose rows sum to 1.
+    """
+
+    source: list
+    target: list
+    weights: np.ndarray
 
 
 def encode(tokenizer, sentences, max_length):
@@ -69,9 +100,9 @@ def translate_sorted(translator, sentences, batch_size=64):
     return map_sorted(translator.translate_batch, sentences, batch_size)
 
 
-def map_sorted(function, sentences, batch_size):
+def map_sorted(function, sentences, batch_size, key=len):
     """Calls a function with short sentences together; returns its results in their order."""
-    order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
+    order = sorted(range(len(sentences)), key=lambda number: key(sentences[number]))
     results = [None] * len(sentences)
     for begin in range(0, len(order), batch_size):
         numbers = order[begin : begin + batch_size]

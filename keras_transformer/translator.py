@@ -2,12 +2,23 @@
 
 import functools
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.beam_translator import BeamTranslator, trace_search
 from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding.alignment import check_alignment
+from keras_transformer.decoding.sampling import check_sampling
+from keras_transformer.graphs import trace_alignment, trace_sample, trace_score
 from keras_transformer.run import Run
-from keras_transformer.translation import encode, map_sorted, to_translations, translate_sorted
+from keras_transformer.translation import (
+    Alignment,
+    Score,
+    encode,
+    map_sorted,
+    to_translations,
+    translate_sorted,
+)
 
 
 class Translator(tf.Module):
@@ -49,6 +60,9 @@ class Translator(tf.Module):
         self._model = lambda: model
         # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
         self.search = functools.cache(functools.partial(trace_search, self))
+        self._sampler = functools.cache(functools.partial(trace_sample, self))
+        self._scorer = functools.cache(functools.partial(trace_score, self))
+        self._aligner = functools.cache(functools.partial(trace_alignment, self))
 
     @classmethod
     def from_run(cls, path, max_length=None):
@@ -126,8 +140,103 @@ class Translator(tf.Module):
         n_best = functools.partial(search.n_best_batch, n=n)
         return map_sorted(n_best, _check_sentences(sentences), batch_size)
 
+    def sample(self, sentences, temperature=1.0, top_k=0, top_p=1.0, seed=0, batch_size=64):
+        """Returns for each of a list of strings a translation drawn at random; see `sample_decode`.
 
-def _check_sentences(sentences):
+        A sentence's sample depends on the seed and on its place in the list: the same sentence,
+        several times in it, has several samples.
+
+        Args:
+            sentences: List of strings, of any length.
+            temperature: At least 0.
+            top_k: Tokens to draw from. 0: all.
+            top_p: Probability of the tokens to draw from. 1: all.
+            seed: Integer of 32 bits.
+            batch_size: Sentences decoded at a time; it changes nothing else.
+
+        Returns:
+            List of `Translation`.
+        """
+        check_sampling(temperature, top_k, top_p)
+        numbered = list(enumerate(_check_sentences(sentences)))
+
+        def sample(batch):
+            numbers, texts = zip(*batch, strict=True)
+            seeds = tf.constant([(seed, number) for number in numbers], tf.int32)
+            sample = self._sampler()
+            return to_translations(sample(tf.constant(texts), temperature, top_k, top_p, seeds))
+
+        return map_sorted(sample, numbered, batch_size, key=lambda each: len(each[1]))
+
+    def score(self, sources, targets, batch_size=64):
+        """Returns how probable the model finds given translations.
+
+        Args:
+            sources: List of strings.
+            targets: Their translations, a list of as many strings.
+            batch_size: Sentences scored at a time.
+
+        Returns:
+            List of `Score`.
+
+        Raises:
+            TypeError: If `sources` or `targets` is a string.
+            ValueError: If the lists are of different length.
+        """
+        sources, targets = (
+            _check_sentences(sources, "sources"),
+            _check_sentences(targets, "targets"),
+        )
+        if len(sources) != len(targets):
+            raise ValueError(
+                "`targets` must have one translation for each source. "
+                f"Received: {len(sources)} sources, {len(targets)} targets."
+            )
+
+        def score(pairs):
+            outputs = self._scorer()(*(tf.constant(side) for side in zip(*pairs, strict=True)))
+            columns = (outputs[name].numpy().tolist() for name in ("score", "tokens", "truncated"))
+            return [Score(*row) for row in zip(*columns, strict=True)]
+
+        pairs = list(zip(sources, targets, strict=True))
+        return map_sorted(score, pairs, batch_size, key=lambda pair: sum(map(len, pair)))
+
+    def align(self, sentences, layer=-1, head=None, batch_size=64):
+        """Translates by greedy search and returns what each piece attended to in the source.
+
+        Args:
+            sentences: List of strings, of any length.
+            layer: Number of the decoder's layer.
+            head: Number of the attention head. `None`: the mean of all.
+            batch_size: Sentences decoded at a time.
+
+        Returns:
+            List of `Alignment`.
+
+        Raises:
+            ValueError: If there is no such layer or head.
+        """
+        config = self.model.config
+        check_alignment((layer, head), config)
+
+        def align(batch):
+            outputs = self._aligner(layer, head)(tf.constant(batch))
+            rows = zip(
+                *(outputs[name].numpy() for name in ("source", "target", "weights")), strict=True
+            )
+            return [self._alignment(*row) for row in rows]
+
+        return map_sorted(align, _check_sentences(sentences), batch_size)
+
+    def _alignment(self, source, target, weights):
+        source, target = (
+            side[: np.count_nonzero(side != self.model.config.pad_id)] for side in (source, target)
+        )
+        pieces = [self.tokenizer.pieces(each) for each in (source, target)]
+        return Alignment(*pieces, weights[: len(target), : len(source)])
+
+
+def _check_sentences(sentences, name="sentences"):
     if isinstance(sentences, str):
-        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
+        raise TypeError(f"`{name}` must be a list of strings. Received: {sentences!r}.")
     return list(sentences)

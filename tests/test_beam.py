@@ -7,53 +7,16 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from support import randomise, sentences, small_config, weights_of
+from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
+from support import sentences, small_config, weights_of
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
 from keras_transformer.export.loaded import load_interpreter
 from keras_transformer.export.staging import save
 
-PAD, BOS, EOS = 0, 2, 3
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}
 SCORINGS = [("gnmt", 0.6), ("gnmt", 2.0), ("average", 0.0), ("none", 0.0)]
-
-
-@functools.cache
-def talkative(norm="pre", vocab_size=19):
-    """A model in doubt, whose sentences differ in their words and in their lengths.
-
-    Its learned positions are loud and what it heard of itself is quiet: else random weights repeat
-    one token for ever. Padding and the beginning of a sentence are never its first choice, so that
-    it can be compared with greedy search, which would take them.
-    """
-    config = small_config(
-        vocab_size=vocab_size, position="learned", attention_bias=True, norm=norm, tie="none"
-    )
-    model = randomise(Transformer(config))
-    factors = {
-        "positions": 20,
-        "query/kernel": 4,
-        "attention/output/kernel": 4,
-        "target_embedding/table": 0.5,
-        "beta": 0,
-    }
-    for weight in model.weights:
-        for path, factor in factors.items():
-            if weight.path.endswith(path):
-                weight.assign(weight * factor)
-    kernel = 2 * model.output_layer.kernel.numpy()  # [D, V]
-    kernel[:, [PAD, BOS]] = 0
-    kernel[:, EOS] *= {"pre": 2, "post": 1.5}[norm]
-    model.output_layer.kernel.assign(kernel)
-    return model
-
-
-def sources(vocab_size=19):
-    source = sentences([5, 9, 2, 1, 12], vocab_size, width=13, seed=9)
-    for row in source:
-        row[np.count_nonzero(row)] = EOS
-    return source
 
 
 def decode(model, source, **options):
@@ -88,21 +51,6 @@ def traced(model):
 def decode_traced(model, source, length_penalty=0.6, min_length=1, max_length=LIMIT):
     tokens, scores = traced(model)(source, length_penalty, min_length, max_length)
     return tokens.numpy(), scores.numpy()
-
-
-@functools.cache
-def logits_of(model):
-    """Logits of the whole target at once: what a search without a cache looks at."""
-    tokens = tf.TensorSpec([None, None], tf.int32)
-    return tf.function(
-        lambda source, target: model({"source": source, "target": target}),
-        input_signature=[tokens, tokens],
-    )
-
-
-def said(row):
-    """The tokens of a result without the padding behind them."""
-    return row[: np.count_nonzero(row)].tolist()
 
 
 def totals_of(model, source, group):

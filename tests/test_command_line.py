@@ -35,7 +35,7 @@ def test_help_needs_no_tensorflow(tmp_path):
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,
     )
-    for name in ("train", "average", "evaluate", "translate", "export", "picture"):
+    for name in ("train", "average", "evaluate", "translate", "score", "export", "picture"):
         assert f"\n  {name} ".encode() in done.stdout
 
 
@@ -125,6 +125,41 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
     assert recorder.searches == [(3, 1, "gnmt", 0.6, 1, 50), (3, 1, "gnmt", 1.5, 1, 50)]
 
 
+def files(folder, source="one\ntwo\n", target="eins\nzwei\n"):
+    """The options of `score` for two files of these lines."""
+    (folder / "source.txt").write_text(source)
+    (folder / "target.txt").write_text(target)
+    return "--source", folder / "source.txt", "--target", folder / "target.txt"
+
+
+def test_scores_are_a_line_for_each_pair(tmp_path, monkeypatch):
+    class Fixed:
+        def score(self, sources, targets, batch_size):
+            assert (sources, targets, batch_size) == (("one", "two"), ("eins", "zwei"), 7)
+            return [keras_transformer.Score(-1.5, 4, False), keras_transformer.Score(-2, 3, True)]
+
+    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: Fixed())
+    done = run("score", tmp_path, *files(tmp_path), "--batch-size", "7")
+    assert (done.exit_code, done.stdout) == (0, "-1.50000\t4\n-2.00000\t3\n")
+    assert done.stderr.startswith("Warning: line 2: longer than the model's limit")
+
+
+def test_files_to_score_must_fit_each_other(tmp_path):
+    """Said before the model is loaded: the folder is no run either."""
+    line = error_line("score", tmp_path, *files(tmp_path, target="eins\n"))
+    assert "source.txt has 2 lines, " in line and "target.txt has 1" in line
+
+
+def test_what_score_needs_is_named(tmp_path):
+    options = files(tmp_path)
+    assert "source.txt' does not exist" in error_line(
+        "score", tmp_path, "--source", tmp_path / "no" / "source.txt", *options[2:]
+    )
+    assert "Missing option '--target'" in error_line("score", tmp_path, *options[:2])
+    line = error_line("score", tmp_path, *options)
+    assert f"{tmp_path} is not a finished run" in line
+
+
 def test_traceback_shows_where(tmp_path):
     with pytest.raises(ValueError, match="is not a finished run"):
         CliRunner().invoke(cli, ["--traceback", "evaluate", str(tmp_path)], catch_exceptions=False)
@@ -133,7 +168,9 @@ def test_traceback_shows_where(tmp_path):
 def test_the_public_names_are_those_of_the_documentation():
     assert keras_transformer.__all__ == sorted(
         [
+            "Alignment",
             "BeamTranslator",
+            "Constraints",
             "Decoder",
             "DecoderBlock",
             "Encoder",
@@ -145,6 +182,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "PaddingMask",
             "PositionalEmbedding",
             "Run",
+            "Score",
             "Tokenizer",
             "Transformer",
             "TransformerConfig",
@@ -155,6 +193,8 @@ def test_the_public_names_are_those_of_the_documentation():
             "dot_product_attention",
             "greedy_decode",
             "padding_mask",
+            "sample_decode",
+            "score",
             "sinusoids",
         ]
     )

@@ -261,8 +261,38 @@ def test_an_empty_source_stays_finite(policy, small_model):
     np.testing.assert_array_equal(tokens[0], expected[0])
 
 
+def test_every_sentence_can_have_its_own_max_length():
+    """As numbers of a tensor, one graph for all; one of them is cut at the cache's length."""
+    model, source = talkative("untied_pre_norm_learned"), sources()
+    traces = []
+
+    @tf.function(reduce_retracing=True)
+    def decoder(source, max_length):
+        traces.append(1)
+        return greedy_decode(model, source, max_length, LIMIT)
+
+    for limits in ([3, 17, 1, 4, 100, 9, 2], [17, 2, 5, 3, 3, 1, 17]):
+        tokens, scores = decoder(source, tf.constant(limits))
+        for b, limit in enumerate(np.minimum(limits, LIMIT)):
+            row = source[b : b + 1]
+            expected, score = uncached(logits_of(model), model.config, row, limit)
+            np.testing.assert_array_equal(tokens[b, :limit], expected[0])
+            assert np.all(tokens[b, limit:] == 0)
+            np.testing.assert_allclose(scores[b], score[0], **SCORES)
+    assert len(traces) == 1
+
+
+def test_a_cache_longer_than_max_length_changes_the_shape_alone():
+    model, source = talkative("untied_pre_norm_learned"), sources()
+    tokens, scores = decode(model, source, 4)
+    longer, same = greedy_decode(model, source, 4, 7)
+    assert longer.shape == (7, 7)
+    np.testing.assert_array_equal(longer, np.pad(tokens, [(0, 0), (0, 3)]))
+    np.testing.assert_allclose(same, scores, **SCORES)
+
+
 @pytest.mark.parametrize("limit", [0, 30])
 def test_max_length_must_fit_the_model(small_model, limit):
-    message = rf"`max_length` must be between 1 and the model's 29\. Received: max_length={limit}\."
+    message = rf"`max_length` must be between 1 and 29\. Received: max_length={limit}\."
     with pytest.raises(ValueError, match=message):
         greedy_decode(small_model(), sentences([3]), limit)

@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from keras_transformer.streaming import translate_stream
-from keras_transformer.translation import Translation
+from keras_transformer.streaming import score_files, translate_stream
+from keras_transformer.translation import Score, Translation
 
 
 class Upper:
@@ -71,3 +71,41 @@ def test_a_line_break_inside_a_translation_does_not_add_a_line():
     target = io.BytesIO()
     translate_stream(Breaking(), io.BytesIO(b"x\n"), target, print)
     assert target.getvalue() == b"a b c\n"
+
+
+class Lengths:
+    """Stands for a model: the score is the length of the source, the tokens those of the target."""
+
+    def score(self, sources, targets, batch_size):
+        return [
+            Score(-len(source), len(target), len(source) > 20)
+            for source, target in zip(sources, targets, strict=True)
+        ]
+
+
+def score_lines(folder, source, target, **options):
+    (folder / "a").write_bytes(source)
+    (folder / "b").write_bytes(target)
+    output, warnings = io.BytesIO(), []
+    count = score_files(Lengths(), folder / "a", folder / "b", output, warnings.append, **options)
+    return count, output.getvalue(), warnings
+
+
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_scores_come_out_line_by_line(tmp_path, window):
+    """Empty lines too, DOS line ends, and a last line without one."""
+    found = score_lines(tmp_path, b"abc\n\nxy\r\nz", b"d\ne\n\nfour\r\n", window=window)
+    assert found == (4, b"-3.00000\t1\n0.00000\t1\n-2.00000\t0\n-1.00000\t4\n", [])
+    assert score_lines(tmp_path, b"", b"") == (0, b"", [])
+
+
+def test_a_pair_that_was_cut_is_named(tmp_path):
+    *_, warnings = score_lines(tmp_path, b"a\n" + b"x" * 30, b"b\nc\n", window=1)
+    assert warnings == ["line 2: longer than the model's limit; its end was cut off"]
+
+
+def test_files_to_score_must_have_as_many_lines_and_be_utf8(tmp_path):
+    with pytest.raises(ValueError, match=r"/a has 2 lines, .*/b has 1: line n of one must"):
+        score_lines(tmp_path, b"a\nb\n", b"c\n")
+    with pytest.raises(ValueError, match=r"/b, line 3: not UTF-8\.$"):
+        score_lines(tmp_path, b"a\nb\nc\n", b"a\nb\n\xff\n", window=2)

@@ -7,12 +7,15 @@ import tensorflow as tf
 from support import randomise
 
 from keras_transformer import (
+    Score,
     Tokenizer,
     Transformer,
     TransformerConfig,
     Translator,
     beam_decode,
     greedy_decode,
+    sample_decode,
+    score,
 )
 from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.translation import translate_sorted
@@ -223,3 +226,94 @@ def test_what_a_beam_needs_is_named(translator):
         translator.n_best("dog", 2)
     with pytest.raises(ValueError, match=r"Received: n_best=3, beam_size=2\.$"):
         translator.n_best(["dog"], 3, beam_size=2)
+
+
+def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
+    """Each with the seed of its place in the list, and one graph for all controls."""
+    options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9}
+    found = translator.sample(SENTENCES, **options, seed=5, batch_size=3)
+    for number, (sentence, ours) in enumerate(zip(SENTENCES, found, strict=True)):
+        if not sentence.strip():
+            assert (ours.text, ours.score) == ("", 0.0)
+            continue
+        source = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+        tokens, scores = sample_decode(translator.model, source, **options, seed=(5, number))
+        assert ours.text == translator.tokenizer.decode(tokens)[0].numpy().decode()
+        np.testing.assert_allclose(ours.score, scores[0], atol=1e-4)
+    again = translator.sample(SENTENCES, **options, seed=5, batch_size=100)
+    assert [each.text for each in again] == [each.text for each in found]
+    np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
+    other = translator.sample(SENTENCES, **options, seed=6)
+    assert [each.text for each in other] != [each.text for each in found]
+    assert len({each.text for each in translator.sample(["the big dog"] * 8)}) > 4
+    cold = [each.text for each in translator.sample(SENTENCES, temperature=0.0)]
+    assert cold == translator(SENTENCES)
+    assert translator._sampler().experimental_get_tracing_count() == 1
+    assert translator.sample([]) == []
+
+
+def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translator):
+    targets = ["dog", "", "the cat runs", "a a a", "cat", "the", "big big"]
+    found = translator.score(SENTENCES, targets, batch_size=3)
+    for sentence, target, ours in zip(SENTENCES, targets, found, strict=True):
+        source, target = (
+            translator.tokenizer.encode([side]).to_tensor() for side in (sentence, target)
+        )
+        gains, sums = score(translator.model, source[:, :11], target)
+        np.testing.assert_allclose(ours.score, sums[0], atol=1e-4)
+        assert (ours.tokens, ours.truncated) == (gains.shape[1], False)
+    again = translator.score(SENTENCES, targets, batch_size=100)
+    np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
+    assert translator.score([], []) == []
+
+
+def test_a_long_pair_is_cut_and_says_so(translator):
+    long = "the big dog and a cat runs and the big cat runs"
+    for source, target in [(long, "dog"), ("dog", long), ("dog", "dog")]:
+        (found,) = translator.score([source], [target])
+        assert isinstance(found, Score)
+        assert found.truncated == (long in (source, target))
+        assert (found.tokens == 11) == (target == long)
+
+
+def test_alignments_have_a_row_for_each_piece(translator):
+    for layer, head in [(-1, None), (0, 1)]:
+        found = translator.align(SENTENCES, layer, head, batch_size=3)
+        for sentence, ours in zip(SENTENCES, found, strict=True):
+            ids = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+            assert ours.source == translator.tokenizer.pieces(ids[0].numpy())
+            tokens, _ = greedy_decode(translator.model, ids)
+            said = tokens[0].numpy()[: np.count_nonzero(tokens[0])]
+            assert ours.target == translator.tokenizer.pieces(said)
+            inputs = {"source": ids, "target": np.insert(said[:-1], 0, 2)[None]}
+            weights = translator.model.attention_weights(inputs)
+            weights = weights[f"decoder/block_{layer % 2}/cross_attention"][0].numpy()
+            expected = weights.mean(0) if head is None else weights[head]
+            np.testing.assert_allclose(ours.weights, expected, rtol=0, atol=1e-5)
+
+
+def test_what_was_asked_for_adds_nothing_to_an_export(translator, tmp_path):
+    translator.sample(["dog"])
+    translator.score(["dog"], ["cat"])
+    translator.align(["dog"])
+    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
+    loaded = tf.saved_model.load(tmp_path)
+    assert list(loaded.signatures) == ["serving_default"]
+    public = {name for name in dir(loaded) if not name.startswith("__")}
+    assert not public & {"_sampler", "_scorer", "_aligner", "search"}
+
+
+def test_the_arguments_of_samples_scores_and_alignments_are_checked(translator):
+    with pytest.raises(ValueError, match=r"`temperature` must be at least 0\. Received: .*=-1\."):
+        translator.sample(["dog"], temperature=-1)
+    with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: 'dog'"):
+        translator.sample("dog")
+    with pytest.raises(TypeError, match="`sources` must be a list of strings. Received: 'dog'"):
+        translator.score("dog", ["dog"])
+    with pytest.raises(TypeError, match="`targets` must be a list of strings. Received: 'dog'"):
+        translator.score(["dog"], "dog")
+    message = r"`targets` must have one .* for each source\. Received: 2 sources, 1 targets\."
+    with pytest.raises(ValueError, match=message):
+        translator.score(["dog", "cat"], ["dog"])
+    with pytest.raises(ValueError, match=r"There are 2 layers and 2 heads\. .*=\(2, None\)\."):
+        translator.align(["dog"], layer=2)

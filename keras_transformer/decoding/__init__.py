@@ -1,6 +1,9 @@
 """Decoding: searches over one step function with a key/value cache (section 6.1)."""
 
 from keras_transformer.decoding.beam import beam_decode
+from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.greedy import greedy_decode
+from keras_transformer.decoding.sampling import sample_decode
+from keras_transformer.decoding.scoring import score
 
-__all__ = ["beam_decode", "greedy_decode"]
+__all__ = ["Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"]

@@ -1,0 +1,159 @@
+"""What an output must say and must not say: the same rules for every search."""
+
+import numbers
+import typing
+
+import tensorflow as tf
+
+# The logit of a forbidden token: finite, so that LiteRT can compute with it.
+NEVER = -1e9
+
+
+class Constraints(typing.NamedTuple):
+    """Rules for the outputs of a search; what is `None` costs nothing.
+
+    A forced token is said whatever else is forbidden. Where nothing may be said, neither a word
+    nor `eos_id`, the sentence ends: `eos_id` is said. `pad_id` and `bos_id` are never said unless
+    they are forced. Scores are still the model's own, not divided among the tokens that are left.
+
+    Args:
+        prefix: Token ids `[B, P]`, integer, without `bos_id`: what each output begins with. Where
+            `pad_id` stands, behind a shorter prefix or in the middle, the search is free.
+        banned: Boolean `[V]` or `[B, V]`: tokens that are not said.
+        no_repeat_ngram: Integer or scalar tensor n: no n tokens in a row are said twice in an
+            output; tokens that are forced count, too. 0: off.
+    """
+
+    prefix: typing.Any = None
+    banned: typing.Any = None
+    no_repeat_ngram: typing.Any = None
+
+
+class Rules:
+    """`Constraints` at each step of one search, with N hypotheses of each sentence.
+
+    Args:
+        constraints: The `Constraints`.
+        config: The `TransformerConfig`.
+        length: Positions of an output L.
+
+    Raises:
+        ValueError: If a constraint has another shape than it must have, or is negative.
+    """
+
+    def __init__(self, constraints, config, length):
+        self.pad_id, self.eos_id = config.pad_id, config.eos_id
+        silent = {config.pad_id, config.bos_id} - {config.eos_id}
+        self.words = [token not in silent for token in range(config.output_size)]  # [V]
+        self.length = length
+        prefix, banned, size = constraints
+        self.prefix = None if prefix is None else self._fit(prefix)  # [B, L]
+        self.banned = None if banned is None else self._spread(banned)  # [V] or [B, 1, V]
+        if isinstance(size, numbers.Integral) and size < 0:
+            raise ValueError(
+                f"`no_repeat_ngram` must be at least 0. Received: no_repeat_ngram={size}."
+            )
+        self.size = None if size is None else tf.cast(size, tf.int32)
+
+    def start(self, batch, width):
+        """Returns what `follow` goes on with: nothing is said yet.
+
+        Args:
+            batch: Number of sentences B, scalar tensor.
+            width: Hypotheses of each N, a Python integer.
+        """
+        return () if self.size is None else tf.zeros([batch, width, self.length], tf.int32)
+
+    def follow(self, runs, tokens, new, index):
+        """Notes the tokens that are said at a position.
+
+        Args:
+            runs: From `start` or the last `follow`, in the order of the hypotheses as they are
+                now, `[B, N, L]`: how many tokens up to each position are the last ones said.
+            tokens: What was said before `[B, N, L]`, in the same order.
+            new: What is said now, `[B, N]`.
+            index: Number of the position; scalar.
+        """
+        if self.size is None:
+            return ()
+        same = tf.equal(tokens, tf.expand_dims(new, 2))  # [B, N, L]
+        same = tf.logical_and(same, tf.range(self.length) < index)
+        return tf.where(same, _before(runs) + 1, 0)
+
+    def apply(self, logits, tokens, runs, index, may_end=None):
+        """Puts `NEVER` in place of the logits of all tokens that are forbidden.
+
+        Args:
+            logits: `[B, N, V]`.
+            tokens: What was said so far `[B, N, L]`.
+            runs: From `start` or the last `follow`.
+            index: Number of the position; scalar.
+            may_end: Boolean `[B, 1]` or `[1, 1]`, whether an output is long enough. `None`: yes.
+
+        Returns:
+            `[B, N, V]`; at least one logit of each hypothesis is left.
+        """
+        end = [token == self.eos_id for token in range(len(self.words))]  # [V]
+        allowed = tf.constant(self.words)  # [V]
+        if self.banned is not None:
+            allowed = tf.logical_and(allowed, tf.logical_not(self.banned))  # [V] or [B, 1, V]
+        if self.size is not None:
+            repeated = self._repeated(tokens, runs, index)  # [B, N, V]
+            allowed = tf.logical_and(allowed, tf.logical_not(repeated))
+        if may_end is not None:
+            may = tf.logical_or(tf.expand_dims(may_end, 2), tf.logical_not(end))  # [B or 1, 1, V]
+            allowed = tf.logical_and(allowed, may)
+        stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
+        allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))
+        if self.prefix is not None:
+            forced = tf.reshape(tf.gather(self.prefix, index, axis=1), [-1, 1, 1])  # [B, 1, 1]
+            says = tf.equal(tf.range(len(self.words)), forced)  # [B, 1, V]
+            allowed = tf.where(tf.equal(forced, self.pad_id), allowed, says)
+        return tf.where(allowed, logits, NEVER)
+
+    def _repeated(self, tokens, runs, index):
+        """Which tokens would complete n tokens in a row that were said before, `[B, N, V]`."""
+        width, vocab_size = tokens.shape[1], len(self.words)
+        # A token completes them at the place where it stands if n - 1 before it are the last n - 1.
+        completes = tf.logical_and(_before(runs) >= self.size - 1, self.size > 0)  # [B, N, L]
+        completes = tf.logical_and(completes, tf.range(self.length) < index)
+        rows = tf.shape(tokens)[0] * width  # B * N
+        first = tf.reshape(tf.range(rows) * vocab_size, [-1, width, 1])  # [B, N, 1]
+        counts = tf.scatter_nd(
+            tf.reshape(first + tokens, [-1, 1]),
+            tf.reshape(tf.cast(completes, tf.int32), [-1]),
+            [rows * vocab_size],
+        )  # [B * N * V]
+        return tf.reshape(counts, [-1, width, vocab_size]) > 0
+
+    def _fit(self, prefix):
+        """The prefix, cut and filled up to the length of an output, `[B, L]`."""
+        prefix = tf.convert_to_tensor(prefix)
+        if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
+            raise ValueError(
+                "`prefix` must be token ids, integers [B, P]. "
+                f"Received: shape {prefix.shape}, {prefix.dtype.name}."
+            )
+        prefix = tf.cast(prefix, tf.int32)[:, : self.length]
+        missing = self.length - tf.shape(prefix)[1]
+        return tf.pad(prefix, [[0, 0], [0, missing]], constant_values=self.pad_id)
+
+    def _spread(self, banned):
+        """The banned tokens, of all sentences `[V]` or of each `[B, 1, V]`."""
+        banned = tf.convert_to_tensor(banned)
+        shape, vocab_size = banned.shape, len(self.words)
+        if (
+            banned.dtype != tf.bool
+            or shape.rank not in (1, 2)
+            or shape[-1] not in (None, vocab_size)
+        ):
+            raise ValueError(
+                f"`banned` must be booleans, [V] or [B, V], with V = {vocab_size}. "
+                f"Received: shape {shape}, {banned.dtype.name}."
+            )
+        return banned if shape.rank == 1 else tf.expand_dims(banned, 1)
+
+
+def _before(runs):
+    """The run that ends before each position, `[B, N, L]`."""
+    return tf.pad(runs[:, :, :-1], [[0, 0], [0, 0], [1, 0]])

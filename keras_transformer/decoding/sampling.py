@@ -1,0 +1,159 @@
+"""Sampling from the model, or from the most probable part of it."""
+
+import numbers
+
+import tensorflow as tf
+
+from keras_transformer.decoding.constraints import NEVER, Constraints
+from keras_transformer.decoding.lengths import check_lengths
+from keras_transformer.decoding.single import decode_single
+from keras_transformer.decoding.threefry import uniforms
+
+# Instead of any temperature below: all but the largest probability are 0 there already.
+COLDEST = 1e-6
+
+
+def sample_decode(
+    model,
+    source,
+    temperature=None,
+    top_k=None,
+    top_p=None,
+    seed=(0, 0),
+    max_length=None,
+    cache_length=None,
+    constraints=None,
+    token_scores=False,
+    alignment=None,
+):
+    """Says tokens at random, with the probabilities the model gives them, until all have ended.
+
+    The logits are divided by `temperature`; of the tokens the `top_k` most probable are kept; of
+    those, as few of the most probable as have together a probability of `top_p` or more. `pad_id`
+    and `bos_id` are never said. The score is the model's own, untouched by all of this: that which
+    `greedy_decode` would give to the same sentence.
+
+    One `tf.while_loop` with a cache of fixed size: works eagerly, in a `tf.function`, under XLA and
+    in a SavedModel, with the same numbers for the same seed. What a sentence becomes depends on
+    itself and its seed, neither on the others in its batch nor on its place among them: with one
+    seed for all, equal sentences become equal ones.
+
+    Args:
+        model: A `Transformer`.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
+        temperature: At least 0, number or tensor, scalar or `[B]`. 0 is greedy search. `None`: 1.
+        top_k: Tokens to keep, integer or tensor, scalar or `[B]`. `None` or 0: all.
+        top_p: Probability to keep, number or tensor, scalar or `[B]`. The most probable token is
+            kept in any case. `None` or 1: all.
+        seed: Two integers of 32 bits, int32, for all sentences, or `[B, 2]`, two for each.
+        max_length: See `greedy_decode`.
+        cache_length: See `greedy_decode`.
+        constraints: See `greedy_decode`.
+        token_scores: See `greedy_decode`.
+        alignment: See `greedy_decode`.
+
+    Returns:
+        What `greedy_decode` returns.
+
+    Raises:
+        ValueError: If a number is out of range, which the values of tensors cannot be checked for,
+            or an argument has the wrong shape.
+
+    Reference: Holtzman et al. (2020), "The Curious Case of Neural Text Degeneration", for `top_p`;
+        Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
+    """
+    check_sampling(temperature, top_k, top_p)
+    config = model.config
+    length = check_lengths(config.max_length, 1, max_length, cache_length)
+    draws = uniforms(_seeds(seed), length)  # [B or 1, L]
+
+    def choose(logits, index):
+        draw = tf.gather(draws, [index], axis=1)  # [B or 1, 1]
+        token = draw_token(tf.cast(logits, tf.float32), draw, temperature, top_k, top_p)
+        return token, tf.gather(logits, token, batch_dims=1)
+
+    if constraints is None:
+        constraints = Constraints()  # never `pad_id` and `bos_id`
+    return decode_single(
+        model, source, choose, max_length, length, constraints, token_scores, alignment
+    )
+
+
+def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
+    """Draws from the distribution that is left, by the inverse of its cumulative probabilities.
+
+    Args:
+        logits: `[B, V]`, float32; `NEVER` for a token that is not to be drawn.
+        draw: Numbers from 0 to below 1, `[B, 1]` or `[1, 1]`.
+        temperature: See `sample_decode`.
+        top_k: See `sample_decode`.
+        top_p: See `sample_decode`.
+
+    Returns:
+        Tokens `[B]`, int32.
+    """
+    kept = logits > NEVER / 2  # [B, V]
+    if temperature is not None:
+        warmth = tf.maximum(_column(temperature, tf.float32), COLDEST)
+        best = tf.reduce_max(logits, axis=1, keepdims=True)
+        logits = tf.where(kept, (logits - best) / warmth, NEVER)
+    if top_k is not None or top_p is not None:
+        kept = tf.logical_and(kept, _most_probable(logits, top_k, top_p))
+    cumulative = tf.cumsum(tf.nn.softmax(tf.where(kept, logits, NEVER)), axis=1)  # [B, V]
+    reached = cumulative > draw * cumulative[:, -1:]
+    # The first that reaches the draw, of those that are kept: rounding can raise the sum at one
+    # that is not, and can keep it below the draw at the last.
+    size = logits.shape[1]
+    places = tf.range(size)
+    order = tf.where(kept, tf.where(reached, 2 * size - places, places), -1)
+    return tf.argmax(order, axis=1, output_type=tf.int32)
+
+
+def _most_probable(logits, top_k, top_p):
+    """Which tokens are among the `top_k` and `top_p`; the first of equally probable ones."""
+    size = logits.shape[1]
+    values, tokens = tf.math.top_k(logits, size)  # [B, V], the most probable first
+    ranks = tf.range(size)
+    kept = tf.ones_like(values, tf.bool)
+    if top_k is not None:
+        top_k = _column(top_k, tf.int32)
+        kept = tf.logical_and(kept, tf.logical_or(tf.equal(top_k, 0), ranks < top_k))
+    if top_p is not None:
+        top_p = _column(top_p, tf.float32)
+        before = tf.cumsum(tf.nn.softmax(tf.where(kept, values, NEVER)), axis=1, exclusive=True)
+        # The sum is rounded: it can be 1 before the last.
+        among = (before < top_p) | tf.equal(ranks, 0) | (top_p >= 1)
+        kept = tf.logical_and(kept, among)
+    last = _count(kept) - 1  # [B, 1]
+    value = tf.gather(values, last, batch_dims=1)
+    token = tf.gather(tokens, last, batch_dims=1)
+    return (logits > value) | (tf.equal(logits, value) & (ranks <= token))
+
+
+def _seeds(seed):
+    """A seed for each sentence or one for all, `[B or 1, 2]`."""
+    seed = tf.convert_to_tensor(seed)
+    if seed.shape.rank not in (1, 2) or seed.shape[-1] != 2:
+        raise ValueError(
+            "`seed` must be two integers, or two for each sentence, [B, 2]. "
+            f"Received: shape {seed.shape}."
+        )
+    return tf.reshape(tf.cast(seed, tf.int32), [-1, 2])
+
+
+def _count(which):
+    return tf.reduce_sum(tf.cast(which, tf.int32), axis=1, keepdims=True)
+
+
+def _column(control, dtype):
+    return tf.reshape(tf.cast(control, dtype), [-1, 1])  # [B or 1, 1]
+
+
+def check_sampling(temperature, top_k, top_p):
+    """Raises unless `sample_decode` takes these. The values of tensors cannot be checked here."""
+    if isinstance(temperature, numbers.Real) and not temperature >= 0:
+        raise ValueError(f"`temperature` must be at least 0. Received: temperature={temperature}.")
+    if isinstance(top_k, numbers.Integral) and top_k < 0:
+        raise ValueError(f"`top_k` must be at least 0. Received: top_k={top_k}.")
+    if isinstance(top_p, numbers.Real) and not 0 <= top_p <= 1:
+        raise ValueError(f"`top_p` must be between 0 and 1. Received: top_p={top_p}.")

@@ -1,0 +1,63 @@
+"""A model in doubt, for the tests of the searches, and what it says of a whole sentence."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+from support import randomise, sentences, small_config
+
+from keras_transformer import Transformer
+
+PAD, BOS, EOS = 0, 2, 3
+
+
+@functools.cache
+def talkative(norm="pre", vocab_size=19):
+    """A model in doubt, whose sentences differ in their words and in their lengths.
+
+    Its learned positions are loud and what it heard of itself is quiet: else random weights repeat
+    one token for ever. Padding and the beginning of a sentence are never its first choice, so that
+    it can be compared with greedy search, which would take them.
+    """
+    config = small_config(
+        vocab_size=vocab_size, position="learned", attention_bias=True, norm=norm, tie="none"
+    )
+    model = randomise(Transformer(config))
+    factors = {
+        "positions": 20,
+        "query/kernel": 4,
+        "attention/output/kernel": 4,
+        "target_embedding/table": 0.5,
+        "beta": 0,
+    }
+    for weight in model.weights:
+        for path, factor in factors.items():
+            if weight.path.endswith(path):
+                weight.assign(weight * factor)
+    kernel = 2 * model.output_layer.kernel.numpy()  # [D, V]
+    kernel[:, [PAD, BOS]] = 0
+    kernel[:, EOS] *= {"pre": 2, "post": 1.5}[norm]
+    model.output_layer.kernel.assign(kernel)
+    return model
+
+
+def sources(vocab_size=19):
+    source = sentences([5, 9, 2, 1, 12], vocab_size, width=13, seed=9)
+    for row in source:
+        row[np.count_nonzero(row)] = EOS
+    return source
+
+
+@functools.cache
+def logits_of(model):
+    """Logits of the whole target at once: what a search without a cache looks at."""
+    tokens = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(
+        lambda source, target: model({"source": source, "target": target}),
+        input_signature=[tokens, tokens],
+    )
+
+
+def said(row):
+    """The tokens of a result without the padding behind them."""
+    return row[: np.count_nonzero(row)].tolist()

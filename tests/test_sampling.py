@@ -1,0 +1,201 @@
+"""Sampling: its frequencies against probabilities in NumPy, its support, and its seeds."""
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
+
+from keras_transformer import greedy_decode, sample_decode
+from keras_transformer.decoding.sampling import draw_token
+
+LIMIT = 9
+SCORES = {"rtol": 0, "atol": 1e-4}
+CONTROLS = [
+    {},
+    {"temperature": 2.0},
+    {"temperature": 0.3},
+    {"top_k": 2},
+    {"top_k": 100},
+    {"top_p": 0.6},
+    {"top_p": 0.0},
+    {"temperature": 1.7, "top_k": 4, "top_p": 0.8},
+]
+
+
+def truncated(logits, temperature=1.0, top_k=0, top_p=1.0):
+    """The probabilities of one step, one token at a time in float64: temperature, top k, top p."""
+    probabilities = np.exp((logits - logits.max()) / temperature)
+    ranking = sorted(range(len(logits)), key=lambda token: (-probabilities[token], token))
+    ranking = ranking[: top_k or None]
+    mass = sum(probabilities[token] for token in ranking)
+    kept, so_far = [], 0.0
+    for token in ranking:
+        if kept and so_far >= top_p * mass:
+            break
+        kept.append(token)
+        so_far += probabilities[token]
+    result = np.zeros(len(logits))
+    for token in kept:
+        result[token] = probabilities[token] / so_far
+    return result
+
+
+def words_only(logits):
+    logits = np.array(logits, "float64")
+    logits[..., [PAD, BOS]] = -np.inf
+    return logits
+
+
+def tensors(controls):
+    """The controls as they are given to a graph."""
+    return {name: tf.constant(value) for name, value in controls.items()}
+
+
+@pytest.mark.parametrize("controls", CONTROLS)
+def test_evenly_spaced_draws_give_every_token_its_share(controls):
+    """The inverse of the cumulative probabilities, with two equal logits and a forbidden one."""
+    logits = np.array([0.3, 1.1, -1e9, 1.1, -2.0, 0.9, 2.5], "float32")
+    count = 20_000
+    draws = (np.arange(count, dtype="float32")[:, None] + 0.5) / count
+    rows = tf.repeat(logits[None], count, axis=0)
+    tokens = draw_token(rows, tf.constant(draws), **tensors(controls)).numpy()
+    expected = truncated(np.where(logits < -1e8, -np.inf, logits).astype("float64"), **controls)
+    shares = np.bincount(tokens, minlength=7) / count
+    assert np.all(expected[shares > 0] > 0) and np.all(shares[expected > 1 / count] > 0)
+    np.testing.assert_allclose(shares, expected, rtol=0, atol=2 / count)
+
+
+def test_of_equal_tokens_top_k_keeps_the_first():
+    """And the largest draw there is stays inside, whatever the sum is rounded to."""
+    logits = tf.constant([[1.0, 0.0, 1.0, 1.0, -1e9]])
+    for draw, expected in [(0.0, 0), (0.49, 0), (0.51, 2), (1 - 2.0**-24, 2)]:
+        assert draw_token(logits, tf.constant([[draw]]), top_k=tf.constant(2)) == expected
+    many = tf.constant([[0.1] * 999 + [-1e9]])
+    assert draw_token(many, tf.constant([[1 - 2.0**-24]])) == 998
+
+
+@pytest.mark.parametrize("controls", [{}, {"temperature": 1.7, "top_k": 3, "top_p": 0.9}])
+def test_two_tokens_have_the_frequencies_of_their_probabilities(controls):
+    """Chi-square over all pairs; the probabilities are those of the model without a cache."""
+    model, count = talkative(vocab_size=6), 3000
+    row = sources(6)[:1]
+    seed = np.stack([np.arange(count), np.full(count, 5)], 1)
+    found, _ = sample_decode(
+        model, np.repeat(row, count, 0), **tensors(controls), seed=seed, max_length=2
+    )
+    expected = {}
+    (first,) = words_only(logits_of(model)(row, [[BOS]]))[:, 0]
+    for token, share in enumerate(truncated(first, **controls)):
+        if token == EOS:
+            expected[token, PAD] = share
+        elif share:
+            (second,) = words_only(logits_of(model)(row, [[BOS, token]]))[:, 1]
+            then = truncated(second, **controls)
+            expected.update({(token, last): share * then[last] for last in range(6)})
+    pairs, counts = np.unique(found, axis=0, return_counts=True)
+    observed = {tuple(map(int, pair)): n for pair, n in zip(pairs, counts, strict=True)}
+    expected = {pair: count * share for pair, share in expected.items() if share > 0}
+    assert set(observed) <= set(expected)
+    assert len(expected) > 5
+    rare = sum(n for n in expected.values() if n < 5)
+    assert sum(observed.get(pair, 0) for pair, n in expected.items() if n < 5) <= 2 * rare + 5
+    cells = {pair: n for pair, n in expected.items() if n >= 5}
+    square = sum((observed.get(pair, 0) - n) ** 2 / n for pair, n in cells.items())
+    assert square < len(cells) + 4 * (2 * len(cells)) ** 0.5
+
+
+def test_scores_are_the_model_s_whatever_was_kept():
+    model, source = talkative(), sources()
+    controls = {"temperature": 1.5, "top_k": 5}
+    tokens, scores = sample_decode(model, source, **controls, max_length=LIMIT)
+    assert (tokens.dtype, scores.dtype) == (tf.int32, tf.float32)
+    tokens = tokens.numpy()
+    target = np.insert(tokens[:, :-1], 0, BOS, axis=1)
+    rows = reference.log_probabilities(logits_of(model)(source, target))
+    rows = np.take_along_axis(rows, tokens[:, :, None], 2)[:, :, 0]
+    np.testing.assert_allclose(scores, np.where(tokens == PAD, 0, rows).sum(1), **SCORES)
+    for row in tokens:
+        assert np.all(row[len(said(row)) :] == PAD) and BOS not in row
+        assert EOS not in said(row)[:-1]
+
+
+def test_cold_is_greedy():
+    """At 0 and just above, whatever the seed."""
+    model, source = talkative(), sources()
+    expected, expected_scores = greedy_decode(model, source, LIMIT)
+    for temperature, seed in [(0.0, (0, 0)), (1e-5, (3, 4))]:
+        tokens, scores = sample_decode(
+            model, source, temperature=temperature, seed=seed, max_length=LIMIT
+        )
+        np.testing.assert_array_equal(tokens, expected)
+        np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+def test_a_sentence_s_sample_depends_on_itself_and_its_seed_alone():
+    model, source = talkative(), sources()
+    seed = np.array([[1, 2], [1, 2], [-7, 5], [0, 0], [9, 2**31 - 1]], "int32")
+    tokens, scores = sample_decode(model, source, seed=seed, max_length=LIMIT)
+    backwards, backward_scores = sample_decode(
+        model, np.pad(source, [(0, 0), (0, 4)])[::-1], seed=seed[::-1], max_length=LIMIT
+    )
+    np.testing.assert_array_equal(backwards[::-1], tokens)
+    np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
+    alone, _ = sample_decode(
+        model, source[2:3, source[2] != PAD], seed=seed[2], max_length=LIMIT, cache_length=LIMIT + 2
+    )
+    np.testing.assert_array_equal(alone[0, :LIMIT], tokens[2])
+
+
+def test_one_seed_makes_equal_sentences_equal_and_many_make_them_differ():
+    model, source = talkative(), np.repeat(sources()[:1], 9, axis=0)
+    same, _ = sample_decode(model, source, seed=(8, 1), max_length=LIMIT)
+    assert len(np.unique(same, axis=0)) == 1
+    seed = np.stack([np.full(9, 8), np.arange(9)], 1)
+    different, _ = sample_decode(model, source, seed=seed, max_length=LIMIT)
+    assert len(np.unique(different, axis=0)) == 9
+    np.testing.assert_array_equal(different[1], same[0])
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
+    """One graph for all of them; at their neutral values they are as if not given."""
+    model, source = talkative(), tf.constant(sources())
+    traces = []
+
+    @tf.function(jit_compile=jit_compile, reduce_retracing=True)
+    def sample(source, temperature, top_k, top_p, seed, max_length):
+        traces.append(1)
+        return sample_decode(model, source, temperature, top_k, top_p, seed, max_length, LIMIT)
+
+    for controls, seed in [
+        ({}, (0, 1)),
+        ({"temperature": 2.5, "top_k": 7, "top_p": 0.9}, (5, 6)),
+        ({"top_p": np.array([0.1, 0.9, 1, 0.5, 0], "float32")[:, None]}, (5, 7)),
+    ]:
+        expected, expected_scores = sample_decode(
+            model, source, **controls, seed=seed, max_length=LIMIT - 1
+        )
+        given = {"temperature": 1.0, "top_k": 0, "top_p": np.ones([5, 1], "float32"), **controls}
+        given["top_p"] = np.broadcast_to(np.float32(given["top_p"]), [5, 1])
+        tokens, scores = sample(
+            source, **tensors(given), seed=tf.constant(seed), max_length=tf.constant(LIMIT - 1)
+        )
+        np.testing.assert_array_equal(tokens[:, :-1], expected)
+        np.testing.assert_allclose(scores, expected_scores, **SCORES)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"temperature": -0.1}, r"`temperature` must be at least 0\. Received: temperature=-0\.1"),
+        ({"top_k": -1}, r"`top_k` must be at least 0\. Received: top_k=-1\."),
+        ({"top_p": 1.1}, r"`top_p` must be between 0 and 1\. Received: top_p=1\.1\."),
+        ({"max_length": 30}, r"`max_length` must be between 1 and 29\. Received: max_length=30\."),
+        ({"seed": (1, 2, 3)}, r"`seed` must be two integers, .*\. Received: shape \(3,\)\."),
+    ],
+)
+def test_wrong_arguments_are_errors(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        sample_decode(talkative(), sources(), **wrong)
