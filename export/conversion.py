@@ -78,8 +78,13 @@ def _trace(model, signature):
 
 
 def _greedy(model, signature, source):
-    tokens, scores = greedy_decode(model, source, signature.target_length)
-    return _outputs(model, tokens, scores)
+    if signature.alignment is None:
+        return _outputs(model, *greedy_decode(model, source, signature.target_length))
+    found = greedy_decode(
+        model, source, signature.target_length, alignment=tuple(signature.alignment)
+    )
+    weights = tf.maximum(found["alignment"], 0.0)  # as in `_outputs`
+    return {**_outputs(model, found["tokens"], found["scores"]), "alignment": weights}
 
 
 def _beam(model, signature, source, max_length, length_penalty):

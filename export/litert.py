@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_transformer
 from keras_transformer.beam_translator import BeamTranslator
+from keras_transformer.decoding.alignment import check_alignment
 from keras_transformer.decoding.beam import check_beam
 from keras_transformer.translation import encode, translate_sorted
 from keras_transformer.translator import Translator
@@ -47,6 +48,7 @@ def export_litert(
     max_loss=MAX_LOSS,
     beam_size=None,
     n_best=1,
+    alignment=None,
     license=None,
 ):
     """Writes a .tflite file that runs with LiteRT's builtin operators alone.
@@ -82,6 +84,9 @@ def export_litert(
         max_loss: Most BLEU and most chrF, each from 0 to 100, that a quantised file may lose.
         beam_size: Hypotheses of the beam. `None`: greedy search alone.
         n_best: How many of them the beam returns.
+        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
+            heads: the greedy signatures then have the output `alignment`, too, float32 `[1,
+            max_length, 16]`, what each token of the output attended to in the source.
         license: Under which the model may be used, a string for the facts.
 
     Returns:
@@ -101,11 +106,15 @@ def export_litert(
     _check(quantize, lengths, batch_sizes, translator.max_length)
     if beam_size is not None:
         check_beam(beam_size, n_best, 0, "gnmt")
+    check_alignment(alignment, translator.model.config)
     translator = in_float32(translator)
     if min_agreement is None:
         min_agreement = MIN_AGREEMENT[quantize]
     gate = _Gate(translator, sentences, references, min_agreement, max_loss)
-    signatures = _signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best)
+    signatures = [
+        *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
+        *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
+    ]
 
     def write(draft):
         content = _convert_or_explain(path, translator.model, signatures, quantize)
@@ -135,16 +144,21 @@ def default_lengths(max_length):
     return [length for length in lengths if length < max_length] + [max_length]
 
 
-def _signatures(lengths, batch_sizes, target_length, beam_size, n_best):
-    """Every search for every shape."""
-    searches = [("greedy", None, 1)]
-    if beam_size is not None:
-        searches.append((f"beam{beam_size}", beam_size, n_best))
+def _greedy_signatures(lengths, batch_sizes, target_length, alignment):
     return [
-        Signature(f"{name}_{batch}x{length}", batch, length, target_length, beam, best)
-        for name, beam, best in searches
-        for length in lengths
-        for batch in batch_sizes
+        Signature(f"greedy_{batch}x{length}", batch, length, target_length, alignment=alignment)
+        for length, batch in itertools.product(lengths, batch_sizes)
+    ]
+
+
+def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
+    if beam_size is None:
+        return []
+    return [
+        Signature(
+            f"beam{beam_size}_{batch}x{length}", batch, length, target_length, beam_size, n_best
+        )
+        for length, batch in itertools.product(lengths, batch_sizes)
     ]
 
 

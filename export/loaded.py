@@ -63,6 +63,8 @@ class Signature:
         target_length: Longest output, in tokens, `eos_id` included.
         beam_size: Hypotheses of its beam. `None`: it searches greedily.
         n_best: How many of them it returns.
+        alignment: A decoder layer and a head, or `None` for the mean of its heads: of these it says
+            what each token of the output attended to. `None`: it does not say.
     """
 
     name: str
@@ -71,6 +73,11 @@ class Signature:
     target_length: int
     beam_size: int | None = None
     n_best: int = 1
+    alignment: tuple | None = None
+
+    def __post_init__(self):
+        if self.alignment is not None:  # JSON knows lists only
+            object.__setattr__(self, "alignment", tuple(self.alignment))
 
 
 class LiteRTTranslator:

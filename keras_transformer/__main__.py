@@ -311,9 +311,25 @@ def saved_model(run, directory, beam, length_penalty, n_best, jit, sentences):
     type=EXISTING_FILE,
     help="Their translations, line by line, for BLEU and chrF of a quantised file.",
 )
+@click.option(
+    "--alignment",
+    is_flag=True,
+    help="Let greedy search say, too, what each token attended to: the mean of the heads of the "
+    "decoder's last layer.",
+)
 @click.option("--license", help="Under which the model may be used: a line for the file's facts.")
 def litert(
-    run, file, quantize, min_agreement, max_loss, beam, n_best, sentences, references, license
+    run,
+    file,
+    quantize,
+    min_agreement,
+    max_loss,
+    beam,
+    n_best,
+    sentences,
+    references,
+    alignment,
+    license,
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
@@ -325,6 +341,7 @@ def litert(
     sentences, references = _pairs(run, sentences, references)
     options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
     options.update(references=references, max_loss=max_loss)
+    options["alignment"] = (-1, None) if alignment else None
     _export_quantized(
         "litert", export_litert, run, file, sentences, quantize, min_agreement, **options
     )

@@ -259,6 +259,7 @@ def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
             "target_length": 20,
             "beam_size": None,
             "n_best": 1,
+            "alignment": None,
         }
         for length in (16, 20)
     ]
@@ -283,6 +284,30 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
     assert [x.text for x in loaded.translate_batch(sentences[:7])] == translator(sentences[:7])
 
 
+@pytest.mark.parametrize("alignment", [(1, None), (0, 1)])
+def test_says_what_each_token_attended_to(translator, sentences, sources, tmp_path, alignment):
+    from ai_edge_litert.interpreter import Interpreter
+
+    path = tmp_path / "x.tflite"
+    export_litert(translator, path, sentences, lengths=[20], alignment=alignment)
+    run = Interpreter(str(path)).get_signature_runner("greedy_1x20")
+    ids, tokens, _ = sources
+    layer, head = alignment
+    for row, expected in list(zip(ids, tokens[:, 0], strict=True))[:8]:
+        source = np.zeros((1, 20), np.int32)
+        source[0, : len(row)] = row
+        answer = run(source=source)
+        length = int(answer["length"][0])
+        target = np.concatenate([[2], expected[: length - 1]])[None].astype(np.int32)
+        weights = translator.model.attention_weights({"source": source, "target": target})
+        weights = weights[f"decoder/block_{layer}/cross_attention"][0].numpy()  # [H, T, S]
+        weights = weights.mean(axis=0) if head is None else weights[head]
+        assert answer["alignment"].shape == (1, 20, 20)
+        np.testing.assert_allclose(answer["alignment"][0, :length], weights, atol=1e-5)
+        assert not answer["alignment"][0, length:].any()
+    assert LiteRTTranslator(path).facts["signatures"][0]["alignment"] == list(alignment)
+
+
 def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monkeypatch):
     monkeypatch.setattr(litert, "convert", None)
     path = tmp_path / "x.tflite"
@@ -293,6 +318,7 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
         ({"batch_sizes": []}, "`batch_sizes` must be .* Received: \\[\\]"),
         ({"batch_sizes": [0]}, "`batch_sizes` must be .* Received: \\[0\\]"),
         ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
+        ({"alignment": (5, 0)}, "`alignment` must be a pair of a decoder layer"),
         ({"sentences": [" "]}, "at least one sentence"),
     ]:
         with pytest.raises(ValueError, match=message):

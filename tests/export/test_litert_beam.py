@@ -73,6 +73,7 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
         "target_length": LIMIT,
         "beam_size": BEAM,
         "n_best": BEST,
+        "alignment": None,
     }
     assert facts["agreement"]["beam"]["identical"] == len(sentences)
     assert "differences" not in facts["agreement"]["beam"]
