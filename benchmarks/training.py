@@ -12,35 +12,24 @@ processor could do if the step were nothing but its matrix products, at the spee
 product measured in the same turns.
 """
 
-import collections
 import contextlib
 import dataclasses
-import importlib.metadata
-import importlib.util
 import json
 import pathlib
-import platform
 
 import click
 import rich.console
 import rich.table
+from command import Peer, describe_machine, interleave, look_for, names, versions
 from figures import BenchmarkError, check_learning, check_parameters, ratio_to_fastest, spread
 from task import SIZES
-from workers import Worker, processors, task_order
+from workers import Worker, task_order
 
 PRECISIONS = ("float32", "mixed_bfloat16")
 WARM_UP = 4  # single steps: the first one traces, and the losses show whether a peer learns
 PRODUCTS = 10  # matrix products in a repeat: the limit
 MEBI = 2**20
-
-
-@dataclasses.dataclass(frozen=True)
-class Peer:
-    """Where an implementation is, which package it needs, and how to get it."""
-
-    module: str
-    package: str
-    install: str
+PACKAGES = ("tensorflow", "keras", "keras-hub", "torch")
 
 
 PEERS = {
@@ -49,19 +38,6 @@ PEERS = {
     "tutorial": Peer("peers.tutorial", "keras", "pip install keras"),
     "torch": Peer("peers.pytorch", "torch", "pip install torch"),
 }
-
-
-def names(valid):
-    """A click callback that splits an option at its commas and checks every part."""
-
-    def split(context, parameter, value):
-        chosen = [name.strip() for name in value.split(",")]
-        unknown = [name for name in chosen if name not in valid]
-        if unknown:
-            raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(valid)}.")
-        return list(dict.fromkeys(chosen))
-
-    return split
 
 
 # fmt: off
@@ -87,12 +63,12 @@ def names(valid):
 def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpus, output):
     """Compare training steps."""
     try:
-        installed, skipped = look_for(peers)
+        installed, skipped = look_for(peers, PEERS)
         report = {
             "machine": describe_machine(cores),
             "settings": {
                 "cores": cores, "repeats": repeats, "steps": steps, "jit_compile": jit,
-                "closed_form_loss": closed_form, "versions": versions(),
+                "closed_form_loss": closed_form, "versions": versions(PACKAGES),
             },
             "skipped": skipped, "training": [], "ratios": [], "limits": [], "input": None,
         }  # fmt: skip
@@ -107,22 +83,6 @@ def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpu
     if output:
         output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     show(report)
-
-
-def look_for(peers):
-    """Returns the peers whose package is there, and a list of lines about the others."""
-    installed, skipped = [], []
-    for name in peers:
-        if importlib.util.find_spec(PEERS[name].package) is None:
-            skipped.append(
-                f"{name} is left out: {PEERS[name].package} is missing, "
-                f"`{PEERS[name].install}` installs it."
-            )
-        else:
-            installed.append(name)
-    for line in skipped:
-        print(line)
-    return installed, skipped
 
 
 def compare(report, task, precision, peers, cores, repeats, steps):
@@ -142,8 +102,13 @@ def compare(report, task, precision, peers, cores, repeats, steps):
             losses[name] = [workers[name].run(1)["loss"] for _ in range(WARM_UP)]
             check_learning(name, losses[name])
         check_parameters({name: worker.facts["parameters"] for name, worker in workers.items()})
-        runs, limits = interleave(workers, limit, repeats, steps)
-    flops = spread([PRODUCTS * limit.facts["flops"] / run["seconds"] for run in limits])
+        runs = interleave(
+            {"limit": limit, **workers},
+            {"limit": PRODUCTS, **dict.fromkeys(workers, steps)},
+            repeats,
+            limits=("limit",),
+        )
+    flops = spread([PRODUCTS * limit.facts["flops"] / run["seconds"] for run in runs["limit"]])
     report["limits"].append(
         {
             "size": task.size, "precision": precision, "flops_per_second": flops,
@@ -174,23 +139,6 @@ def compare(report, task, precision, peers, cores, repeats, steps):
         report["ratios"].append({"size": task.size, "precision": precision, **ratio})
 
 
-def interleave(workers, limit, repeats, steps):
-    """Runs everything `repeats` times in turn; each repeat begins with another peer.
-
-    Returns:
-        The answers of each peer, by name, and those of the limit.
-    """
-    runs, limits = collections.defaultdict(list), []
-    ring = collections.deque(workers)
-    for repeat in range(repeats):
-        print(f"  repeat {repeat + 1} of {repeats}", flush=True)
-        limits.append(limit.run(PRODUCTS))
-        for name in ring:
-            runs[name].append(workers[name].run(steps))
-        ring.rotate(-1)
-    return runs, limits
-
-
 def measure_input(report, corpus, cores, repeats):
     """Measures the input pipeline alone, and compares it with each training step of ours."""
     print(f"input: starting {corpus}", flush=True)
@@ -211,33 +159,6 @@ def measure_input(report, corpus, cores, repeats):
             for row in report["training"] if row["peer"] == "ours"
         ],
     }  # fmt: skip
-
-
-def describe_machine(cores):
-    """Returns what the figures depend on."""
-    return {
-        "processor": processor_name(),
-        "pinned_to": processors(cores),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-    }
-
-
-def processor_name():
-    """Returns the model name that Linux gives, or what Python knows."""
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return found[0] if found else platform.processor()
-
-
-def versions():
-    """Returns the versions of the libraries that are there."""
-    found = {}
-    for package in ("tensorflow", "keras", "keras-hub", "torch"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
 
 
 def show(report):

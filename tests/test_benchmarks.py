@@ -193,7 +193,7 @@ def test_a_missing_peer_says_how_to_install_it(tmp_path):
         "importlib.util.find_spec = lambda name, *a: None if name == 'torch' else found(name, *a)\n"
         f"sys.path.insert(0, {str(BENCHMARKS)!r})\n"
         f"script = runpy.run_path({str(BENCHMARKS / 'training.py')!r}, run_name='script')\n"
-        "print(script['look_for'](['ours', 'torch']))\n"
+        "print(script['look_for'](['ours', 'torch'], script['PEERS']))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,263 @@
+"""Time of a call that decodes a batch: keras_transformer beside three other libraries.
+
+    python benchmarks/decoding.py --size both --cores 1 --json figures.json
+
+All peers decode the same sentences of 24 tokens with the same random weights to outputs of the same
+length; `decoding_task.py` says how, and `decoding_peers/` how each does it. Before anything is
+timed, the tokens that a peer finds in float32 must be those of the first peer; of the others it is
+told how many are. Each has a process of its own, and the repeats go round, in turns of who begins.
+
+Two limits are measured in the same turns: matrix products of the size 2048, and reading as much
+memory as the weights that every step of the decoder needs. No call in float32 can take less time
+than its operations by the one, nor than the weights of all its steps by the other.
+"""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import tempfile
+
+import click
+import rich.console
+import rich.table
+from command import Peer, describe_machine, interleave, look_for, names, versions
+from decoding_task import MODELS, SOURCE_LENGTH, Case
+from figures import BenchmarkError, spread
+from workers import Worker
+
+OURS = "pip install -e ."
+PEERS = {
+    "ours": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": False}),
+    "ours-xla": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": True}),
+    "ours-litert": Peer(
+        "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
+        {"quantize": "none"}, (("litert", "none"),),
+    ),
+    "ours-litert-int8": Peer(
+        "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
+        {"quantize": "int8"}, (("litert", "int8"),),
+    ),
+    "ctranslate2": Peer(
+        "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
+        {"quantize": "none"}, (("ctranslate2", "none"),),
+    ),
+    "ctranslate2-int8": Peer(
+        "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
+        {"quantize": "int8"}, (("ctranslate2", "int8"),),
+    ),
+    "marian": Peer(
+        "decoding_peers.marian", "transformers", "pip install torch transformers",
+        {"precision": "float32"},
+    ),
+    "marian-bfloat16": Peer(
+        "decoding_peers.marian", "transformers", "pip install torch transformers",
+        {"precision": "bfloat16"},
+    ),
+    "kerashub": Peer(
+        "decoding_peers.kerashub", "keras_hub", "pip install keras-hub", {"jit_compile": False}
+    ),
+    "kerashub-xla": Peer(
+        "decoding_peers.kerashub", "keras_hub", "pip install keras-hub", {"jit_compile": True}
+    ),
+}  # fmt: skip
+INEXACT = {"ours-litert-int8", "ctranslate2-int8", "marian-bfloat16"}
+SEARCHES = {"greedy": 1, "beam": 4}
+PACKAGES = (
+    "tensorflow", "keras", "ai-edge-litert", "ctranslate2", "torch", "transformers", "keras-hub"
+)  # fmt: skip
+PRODUCTS, READS = 10, 100  # in a repeat: the limits
+
+
+def numbers(context, parameter, value):
+    """A click callback for positive numbers with commas between them."""
+    try:
+        chosen = [int(number) for number in value.split(",")]
+    except ValueError:
+        chosen = [0]
+    if min(chosen) < 1:
+        raise click.BadParameter(f"{value!r} is no list of positive numbers.")
+    return list(dict.fromkeys(chosen))
+
+
+# fmt: off
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--size", type=click.Choice([*MODELS, "both"]), default="tiny", show_default=True)
+@click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
+              help="Processors that every peer is pinned to, and its threads.")
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
+              help="How long a repeat of a peer is to take; at least one call.")
+@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
+@click.option("--searches", callback=names(SEARCHES), default=",".join(SEARCHES),
+              show_default=True)
+@click.option("--batches", callback=numbers, default="1,32", show_default=True)
+@click.option("--lengths", callback=numbers, default="32", show_default=True,
+              help="Tokens of the outputs, such as 32,64,128,256.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
+              help="Of the weights and the sentences.")
+@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
+              help="File for all figures.")
+# fmt: on
+def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed, output):
+    """Compare decoding."""
+    try:
+        installed, skipped = look_for(peers, PEERS)
+        report = {
+            "machine": describe_machine(cores),
+            "settings": {
+                "cores": cores, "repeats": repeats, "seconds": seconds, "seed": seed,
+                "versions": versions(PACKAGES),
+            },
+            "skipped": skipped, "decoding": [], "limits": [],
+        }  # fmt: skip
+        for name in ("tiny", "base") if size == "both" else (size,):
+            longest = max(*lengths, SOURCE_LENGTH)
+            model = dataclasses.replace(MODELS[name], max_length=longest, seed=seed)
+            for length in lengths:
+                for search in searches:
+                    for batch in batches:
+                        case = Case(SEARCHES[search], batch, length)
+                        compare(report, model, case, installed, cores, repeats, seconds)
+    except BenchmarkError as error:
+        raise click.ClickException(str(error)) from error
+    if output:
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    show(report)
+
+
+def compare(report, model, case, peers, cores, repeats, seconds):
+    """Measures all peers in one case, and adds the figures to the report."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        order = {
+            "model": dataclasses.asdict(model), "case": dataclasses.asdict(case),
+            "folder": folder, "cores": cores,
+        }  # fmt: skip
+
+        def start(name, module, **more):
+            print(f"{_title(model, case)}: starting {name}", flush=True)
+            return Worker(name, module, {**order, **more}, cores)
+
+        files = [each for peer in peers for each in PEERS[peer].files]
+        start("the files", "decoding_files", files=files).close()
+        workers = {
+            "products": stack.enter_context(start("products", "limit", precision="float32")),
+            "memory": stack.enter_context(start("memory", "memory", bytes=model.step_bytes)),
+        }
+        limits = tuple(workers)
+        for name in peers:
+            peer = PEERS[name]
+            workers[name] = stack.enter_context(start(name, peer.module, **peer.options))
+        agreement = compare_tokens({name: workers[name].facts["tokens"] for name in peers})
+        calls = {"products": PRODUCTS, "memory": READS}
+        for name in peers:
+            calls[name] = max(1, round(seconds / workers[name].run(1)["seconds"]))
+        runs = interleave(workers, calls, repeats, limits)
+    times = {name: [run["seconds"] / calls[name] for run in runs[name]] for name in workers}
+    facts = {name: worker.facts for name, worker in workers.items()}
+    add_limits(report, model, case, times, facts)
+    add_peers(report, model, case, {name: times[name] for name in peers}, agreement)
+
+
+def compare_tokens(tokens):
+    """Returns the share of tokens of each peer that are those of the first one.
+
+    Args:
+        tokens: Dictionary from a peer to rows of token ids.
+
+    Raises:
+        BenchmarkError: If an output has another length, or a peer that computes in float32 has
+            found another token.
+    """
+    first, *others = tokens
+    shares = {first: 1.0}
+    for other in others:
+        pairs = list(zip(tokens[first], tokens[other], strict=True))
+        if any(len(mine) != len(theirs) for mine, theirs in pairs):
+            raise BenchmarkError(f"{other} and {first} do not decode to the same length.")
+        same = [a == b for mine, theirs in pairs for a, b in zip(mine, theirs, strict=True)]
+        shares[other] = sum(same) / len(same)
+        if other not in INEXACT and first not in INEXACT and shares[other] < 1:
+            raise BenchmarkError(
+                f"{shares[other]:.1%} of the tokens of {other} are those of {first}, and all "
+                "should be. Mend the peer before you time it; or try another --seed, if two "
+                "tokens may be equally good."
+            )
+    return shares
+
+
+def add_limits(report, model, case, times, facts):
+    """Adds what the machine can do, and what that means for a call."""
+    flops = spread([facts["products"]["flops"] / each for each in times["products"]])
+    memory = spread([facts["memory"]["bytes"] / each for each in times["memory"]])
+    report["limits"].append(
+        {
+            **_columns(model, case), "flops_per_second": flops, "bytes_per_second": memory,
+            "flops": case.flops(model), "bytes": case.length * model.step_bytes,
+            "seconds": max(
+                case.flops(model) / flops["median"],
+                case.length * model.step_bytes / memory["median"],
+            ),
+        }
+    )  # fmt: skip
+
+
+def add_peers(report, model, case, times, agreement):
+    """Adds the figures of the peers; ratios are to the best that is not ours, repeat by repeat."""
+    seconds = {name: spread(each) for name, each in times.items()}
+    others = [name for name in times if not name.startswith("ours")]
+    best = min(others, key=lambda name: seconds[name]["median"], default=None)
+    for name in times:
+        pairs = zip(times[name], times[best], strict=True) if best else ()
+        ratios = [mine / theirs for mine, theirs in pairs]
+        report["decoding"].append(
+            {
+                **_columns(model, case), "peer": name, "seconds": seconds[name],
+                "seconds_per_token": seconds[name]["median"] / (case.batch_size * case.length),
+                "best_peer": best, "ratio": spread(ratios) if ratios else None,
+                "agreement": agreement[name],
+            }
+        )  # fmt: skip
+
+
+def _columns(model, case):
+    return {
+        "size": model.size, "search": case.search, "batch": case.batch_size, "length": case.length,
+    }  # fmt: skip
+
+
+def _title(model, case):
+    return ", ".join(f"{name} {value}" for name, value in _columns(model, case).items())
+
+
+def show(report):
+    """Prints the report as tables."""
+    console = rich.console.Console()
+    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
+    table = rich.table.Table("size", "search", "batch", "length", "peer")
+    for title in ("ms", "quartiles", "ms/token", "to the best", "tokens"):
+        table.add_column(title, justify="right")
+    for row in report["decoding"]:
+        seconds, ratio = row["seconds"], row["ratio"]
+        table.add_row(
+            row["size"], row["search"], str(row["batch"]), str(row["length"]), row["peer"],
+            f"{1e3 * seconds['median']:,.2f}",
+            f"{1e3 * seconds['lower']:,.2f} to {1e3 * seconds['upper']:,.2f}",
+            f"{1e3 * row['seconds_per_token']:.3f}",
+            f"{ratio['median']:.2f}" if ratio else "", f"{row['agreement']:.0%}",
+        )  # fmt: skip
+    console.print(table)
+    print("to the best: time relative to the best peer's that is not ours; tokens: as the first's.")
+    for each in report["limits"]:
+        print(
+            f"limit, {each['size']}, {each['search']}, batch {each['batch']}, length "
+            f"{each['length']}: {1e3 * each['seconds']:,.2f} ms "
+            f"({each['flops'] / 1e9:,.2f} GFLOP at "
+            f"{each['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s; "
+            f"{each['bytes'] / 1e9:,.2f} GB at "
+            f"{each['bytes_per_second']['median'] / 1e9:,.0f} GB/s)"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""What `benchmarks/decoding.py` says must be true before any of its figures is."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def beside_the_script(monkeypatch):
+    """The files of `benchmarks/` find each other as the script's own folder lets them."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def benchmark(*arguments):
+    command = [sys.executable, BENCHMARKS / "decoding.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_our_own_peer_is_measured(tmp_path):
+    output = tmp_path / "figures.json"
+    done = benchmark(
+        "--size=smoke", "--peers=ours", "--searches=greedy", "--batches=3", "--lengths=5",
+        "--repeats=2", "--seconds=0", "--json", output,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(output.read_text())
+    assert set(report) == {"machine", "settings", "skipped", "decoding", "limits"}
+    (row,) = report["decoding"]
+    assert {name: row[name] for name in ("size", "search", "batch", "length", "peer")} == {
+        "size": "smoke", "search": "greedy", "batch": 3, "length": 5, "peer": "ours",
+    }  # fmt: skip
+    assert len(row["seconds"]["all"]) == 2
+    assert row["seconds_per_token"] == row["seconds"]["median"] / 15
+    assert (row["best_peer"], row["ratio"], row["agreement"]) == (None, None, 1.0)
+    (limit,) = report["limits"]
+    times = (
+        limit["flops"] / limit["flops_per_second"]["median"],
+        limit["bytes"] / limit["bytes_per_second"]["median"],
+    )
+    assert limit["seconds"] == max(times)
+    assert "ours" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_every_form_of_ours_finds_the_same(search, tmp_path):
+    """`compare_tokens` would end the benchmark otherwise."""
+    pytest.importorskip("ai_edge_litert")
+    pytest.importorskip("ctranslate2")
+    peers = "ours,ours-xla,ours-litert,ours-litert-int8,ctranslate2,ctranslate2-int8"
+    output = tmp_path / "figures.json"
+    done = benchmark(
+        "--size=smoke", f"--peers={peers}", f"--searches={search}", "--batches=3", "--lengths=7",
+        "--repeats=1", "--seconds=0", "--json", output,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(output.read_text())
+    assert [row["peer"] for row in report["decoding"]] == peers.split(",")
+    best = {row["best_peer"] for row in report["decoding"]}
+    assert len(best) == 1 and best < {"ctranslate2", "ctranslate2-int8"}
+
+
+def test_the_model_never_ends_and_does_not_repeat_itself():
+    import tensorflow as tf
+    from decoding_task import MODELS, Case, build
+
+    from keras_transformer import greedy_decode
+
+    model, case = MODELS["smoke"], Case(beam_size=1, batch_size=5, length=11)
+    transformer = build(model)
+    sources = case.sources(model)
+    assert sources.shape == (5, 24) and (sources[:, -1] == 3).all() and (sources[:, :-1] > 3).all()
+    tokens = tf.function(lambda: greedy_decode(transformer, sources, case.length))()[0].numpy()
+    assert (tokens > 0).all() and not np.isin(tokens, [2, 3]).any()
+    assert len({tuple(row) for row in tokens}) == 5
+    assert np.mean([len(set(row)) for row in tokens]) > 3
+
+
+def test_a_step_reads_the_weights_that_it_says():
+    from decoding_task import MODELS, build
+
+    model = MODELS["smoke"]
+    read = 0
+    for weight in build(model).weights:
+        made_once = "cross_attention/key" in weight.path or "cross_attention/value" in weight.path
+        in_decoder = weight.path.startswith("decoder/") and weight.path.endswith("kernel")
+        if (in_decoder and not made_once) or weight.path == "embedding/table":
+            read += 4 * int(np.prod(weight.shape))
+    assert model.step_bytes == read
+
+
+def test_operations_are_those_of_the_products():
+    """Counted token by token: S = 11, T = 7, D = 24, F = 17, V = 29; two blocks, a beam of 4."""
+    from decoding_task import Case, Model
+
+    model = Model("other", 29, d_model=24, num_layers=2, num_heads=3, d_ff=17)
+    case = Case(beam_size=4, batch_size=5, length=7, source_length=11)
+    counted = 0
+    for _source_token in range(11):
+        for _block in range(2):
+            counted += 4 * 24 * 24 + 2 * 24 * 11 + 2 * 24 * 17  # of the encoder
+            counted += 2 * 24 * 24  # keys and values of the cross-attention
+    for position in range(7):
+        for _hypothesis in range(4 if position else 1):
+            for _block in range(2):
+                counted += 4 * 24 * 24 + 2 * 24 * (position + 1)  # self-attention
+                counted += 2 * 24 * 24 + 2 * 24 * 11  # cross-attention
+                counted += 2 * 24 * 17
+            counted += 24 * 29
+    assert case.flops(model) == 2 * 5 * counted
+
+
+def test_tokens_must_agree_in_float32():
+    from decoding import compare_tokens
+    from figures import BenchmarkError
+
+    ours, near = [[5, 6], [7, 8]], [[5, 6], [7, 9]]
+    agreement = compare_tokens({"ours": ours, "ctranslate2": ours, "ctranslate2-int8": near})
+    assert agreement == {"ours": 1.0, "ctranslate2": 1.0, "ctranslate2-int8": 0.75}
+    with pytest.raises(BenchmarkError, match=r"75\.0% of the tokens of marian are those of ours"):
+        compare_tokens({"ours": ours, "marian": near})
+    with pytest.raises(BenchmarkError, match="marian and ours do not decode to the same length"):
+        compare_tokens({"ours": ours, "marian": [[5, 6], [7]]})
+
+
+def test_ratios_are_to_the_best_that_is_not_ours():
+    from decoding import add_peers
+    from decoding_task import MODELS, Case
+
+    report = {"decoding": []}
+    times = {"ours": [1.0, 3.0], "ours-xla": [0.1, 0.1], "marian": [9.0, 9.0], "hub": [4.0, 4.0]}
+    add_peers(report, MODELS["smoke"], Case(4, 2, 5), times, dict.fromkeys(times, 1.0))
+    rows = {row["peer"]: row for row in report["decoding"]}
+    assert {row["best_peer"] for row in rows.values()} == {"hub"}
+    assert rows["ours"]["ratio"]["all"] == [0.25, 0.75]
+    assert rows["hub"]["ratio"]["median"] == 1.0
+    assert rows["ours"]["seconds_per_token"] == 2.0 / 10
+    assert (rows["ours"]["search"], rows["ours"]["batch"]) == ("beam 4", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--peers=theirs"], "'theirs' is none of ours, ours-xla, "),
+        (["--searches=best"], "'best' is none of greedy, beam."),
+        (["--lengths=32,0"], "'32,0' is no list of positive numbers."),
+        (["--batches=one"], "'one' is no list of positive numbers."),
+        (["--cores=4096"], "`--cores` must be at most "),
+    ],
+)
+def test_wrong_options_are_one_line(arguments, message):
+    done = benchmark(*arguments)
+    assert done.returncode and message in done.stderr
+    assert "Traceback" not in done.stderr
