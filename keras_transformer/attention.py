@@ -122,16 +122,17 @@ class MultiHeadAttention(CompositeLayer):
         return self._join_heads(heads), weights
 
     def _heads(self, projection, x):
-        batch, length, width = ops.shape(x)
-        x = projection(ops.reshape(x, (-1, width)))  # [B * T, H * K]
+        batch, length = ops.shape(x)[:2]
+        x = projection(ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
         x = ops.reshape(x, (batch, length, self.num_heads, x.shape[-1] // self.num_heads))
         return ops.transpose(x, (0, 2, 1, 3))  # [B, H, T, K]
 
     def _join_heads(self, heads):
         batch, _, length, _ = ops.shape(heads)
         width = heads.shape[1] * heads.shape[3]
-        flat = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))
-        return ops.reshape(self.output_projection(flat), (batch, length, -1))  # [B, T, D]
+        flat = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))  # [B * T, H * K]
+        x = self.output_projection(flat)  # [B * T, D]
+        return ops.reshape(x, (batch, length, self.output_projection.units))  # [B, T, D]
 
     def get_config(self):
         """Returns the constructor's arguments."""
