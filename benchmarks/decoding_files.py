@@ -12,8 +12,9 @@ import tensorflow as tf
 from decoding_task import UNK_ID, WEIGHTS, Case, Model, build
 
 from keras_transformer import beam_decode, greedy_decode
-from keras_transformer.export.litert import convert
+from keras_transformer.export import litert
 from keras_transformer.export.loaded import Signature
+from keras_transformer.export.parity import copy_model
 
 
 class Files:
@@ -59,7 +60,12 @@ def _litert(transformer, case, quantize):
     """The bytes of a .tflite file: the product's own for greedy search."""
     if case.beam_size == 1:
         sizes = case.batch_size, case.source_length, case.length
-        return convert(transformer, [Signature("decode", "greedy", *sizes)], quantize)
+        return litert.convert(transformer, [Signature("decode", "greedy", *sizes)], quantize)
+
+    if quantize == "int8":  # a scale for each row, as in `convert`: some rows here are large
+        transformer = copy_model(transformer)
+        table = transformer.target_embedding.table.numpy()
+        transformer.target_embedding.look_up = litert._look_up_in_int8(table)
 
     def search(source):
         tokens, scores = decode(transformer, case, source)
