@@ -5,16 +5,14 @@ So that no peer shares its process with a framework that it does not need.
 
 import contextlib
 import pathlib
-import tempfile
 
 import numpy as np
 import tensorflow as tf
 from decoding_task import UNK_ID, WEIGHTS, Case, Model, build
 
 from keras_transformer import beam_decode, greedy_decode
-from keras_transformer.export import litert
+from keras_transformer.export.conversion import convert
 from keras_transformer.export.loaded import Signature
-from keras_transformer.export.parity import copy_model
 
 
 class Files:
@@ -57,31 +55,10 @@ def saved(transformer, function, folder):
 
 
 def _litert(transformer, case, quantize):
-    """The bytes of a .tflite file: the product's own for greedy search."""
-    if case.beam_size == 1:
-        sizes = case.batch_size, case.source_length, case.length
-        return litert.convert(transformer, [Signature("decode", "greedy", *sizes)], quantize)
-
-    if quantize == "int8":  # a scale for each row, as in `convert`: some rows here are large
-        transformer = copy_model(transformer)
-        table = transformer.target_embedding.table.numpy()
-        transformer.target_embedding.look_up = litert._look_up_in_int8(table)
-
-    def search(source):
-        tokens, scores = decode(transformer, case, source)
-        # A graph must not end in the loop itself: see `export/litert.py`.
-        return {"tokens": tf.maximum(tokens, 0), "score": tf.minimum(scores, 0.0)}
-
-    shape = [case.batch_size, case.source_length]
-    function = tf.function(search, autograph=False).get_concrete_function(
-        tf.TensorSpec(shape, tf.int32, name="source")
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        saved(transformer, function, folder)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=["decode"])
-        if quantize == "int8":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        return converter.convert()
+    """The bytes of a .tflite file, as the product makes it."""
+    beam = None if case.beam_size == 1 else case.beam_size
+    sizes = case.batch_size, case.source_length, case.length
+    return convert(transformer, [Signature("decode", *sizes, beam)], quantize)
 
 
 def _write_ctranslate2(transformer, model, folder, quantize):
