@@ -29,15 +29,30 @@ def convert(model, signatures, quantize):
         model = copy_model(model)
         for embedding in {model.source_embedding, model.target_embedding}:
             embedding.look_up = _look_up_in_int8(embedding.table.numpy())
+    content = convert_functions(
+        model, {each.name: _trace(model, each) for each in signatures}, quantize
+    )
+    return share_quantization(content) if quantize == "int8" else content
+
+
+def convert_functions(model, functions, quantize="none"):
+    """Returns the bytes of a .tflite model whose signatures are functions of a `Transformer`.
+
+    Args:
+        model: The `Transformer`.
+        functions: Dictionary from the name of a signature to a concrete function.
+        quantize: `"none"`, `"float16"` or `"int8"`.
+
+    Raises:
+        ExportError: As `convert`.
+    """
     # The variables are tracked, the model is not: see `Translator`.
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]
-    functions = {each.name: _trace(model, each) for each in signatures}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder, "model")
         save(module, folder, functions)
-        content = _convert(folder, list(functions), quantize)
-    return share_quantization(content) if quantize == "int8" else content
+        return _convert(folder, list(functions), quantize)
 
 
 def _convert(folder, names, quantize):

@@ -8,6 +8,8 @@ import sys
 import keras
 import numpy as np
 
+BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+
 # Distinct sizes, so that no two axes can be exchanged unseen.
 B, H, K, KV, T, S, F, D = 2, 3, 5, 7, 11, 13, 17, 22
 
@@ -104,3 +106,9 @@ def on_two_devices(script):
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
     return json.loads(process.stdout.splitlines()[-1])
+
+
+def run_benchmark(script, *arguments):
+    """Runs a script of `benchmarks/` in a process of its own; returns what became of it."""
+    command = [sys.executable, BENCHMARKS / script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True)

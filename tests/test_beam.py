@@ -11,8 +11,8 @@ from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
 from support import sentences, small_config, weights_of
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
+from keras_transformer.export.conversion import convert_functions
 from keras_transformer.export.loaded import load_interpreter
-from keras_transformer.export.staging import save
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -190,7 +190,7 @@ def test_compiled_is_eager(jit_compile):
         np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-def test_litert_needs_builtin_operators_only_and_finds_the_same(tmp_path):
+def test_litert_needs_builtin_operators_only_and_finds_the_same():
     """Penalty and limit as inputs; at first one hypothesis exists, and some sentences are cut."""
     model, source = talkative(), sources()
 
@@ -210,14 +210,8 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same(tmp_path):
         tf.TensorSpec([], tf.float32, name="length_penalty"),
         tf.TensorSpec([], tf.int32, name="max_length"),
     )
-    module = tf.Module()
-    module.weights = [variable.value for variable in model.variables]
-    save(module, tmp_path / "model", {"beam": function})
-    converter = tf.lite.TFLiteConverter.from_saved_model(
-        str(tmp_path / "model"), signature_keys=["beam"]
-    )
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    run = load_interpreter()(model_content=converter.convert()).get_signature_runner("beam")
+    content = convert_functions(model, {"beam": function})
+    run = load_interpreter()(model_content=content).get_signature_runner("beam")
     for length_penalty, limit in [(0.6, LIMIT), (2.0, 5), (0.0, 1)]:
         options = {"length_penalty": np.float32(length_penalty), "max_length": np.int32(limit)}
         found = run(source=source, **options)

@@ -1,7 +1,7 @@
 """What `benchmarks/` says must be true before any of its figures is: no time is asserted here."""
 
+import functools
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -9,8 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-
-BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+from support import BENCHMARKS, run_benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -19,9 +18,7 @@ def beside_the_script(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
-def benchmark(*arguments):
-    command = [sys.executable, BENCHMARKS / "training.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
+benchmark = functools.partial(run_benchmark, "training.py")
 
 
 def test_our_own_peer_is_measured(tmp_path):

@@ -10,8 +10,8 @@ from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding.constraints import Rules
+from keras_transformer.export.conversion import convert_functions
 from keras_transformer.export.loaded import load_interpreter
-from keras_transformer.export.staging import save
 
 LIMIT = 5
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -328,7 +328,7 @@ def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
     assert len(traces) == 1
 
 
-def test_litert_needs_builtin_operators_only_and_finds_the_same(tmp_path):
+def test_litert_needs_builtin_operators_only_and_finds_the_same():
     specs = {
         key: tf.TensorSpec(value.shape, value.dtype, key)
         for key, value in inputs("nothing").items()
@@ -336,14 +336,8 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same(tmp_path):
     function = tf.function(searches(), autograph=False).get_concrete_function(
         tf.TensorSpec(batch().shape, tf.int32, "source"), **specs
     )
-    module = tf.Module()
-    module.weights = [variable.value for variable in model().variables]
-    save(module, tmp_path / "model", {"search": function})
-    converter = tf.lite.TFLiteConverter.from_saved_model(
-        str(tmp_path / "model"), signature_keys=["search"]
-    )
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    run = load_interpreter()(model_content=converter.convert()).get_signature_runner("search")
+    content = convert_functions(model(), {"search": function})
+    run = load_interpreter()(model_content=content).get_signature_runner("search")
     for name in CHANGES:
         expected = searches()(batch(), **{k: tf.constant(v) for k, v in inputs(name).items()})
         assert_same(run(source=batch(), **inputs(name)), expected)

@@ -1,14 +1,11 @@
 """What `benchmarks/decoding.py` says must be true before any of its figures is."""
 
+import functools
 import json
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-
-BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+from support import BENCHMARKS, run_benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -17,9 +14,7 @@ def beside_the_script(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
-def benchmark(*arguments):
-    command = [sys.executable, BENCHMARKS / "decoding.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
+benchmark = functools.partial(run_benchmark, "decoding.py")
 
 
 def test_our_own_peer_is_measured(tmp_path):

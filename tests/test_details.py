@@ -9,8 +9,8 @@ import tensorflow as tf
 from doubt import BOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
+from keras_transformer.export.conversion import convert_functions
 from keras_transformer.export.loaded import load_interpreter
-from keras_transformer.export.staging import save
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -127,7 +127,7 @@ def test_what_is_not_asked_for_is_not_in_the_graph(search):
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_litert_needs_builtin_operators_only_and_finds_the_same(search, tmp_path):
+def test_litert_needs_builtin_operators_only_and_finds_the_same(search):
     model, source = talkative(), sources()
     options = {"max_length": LIMIT, "token_scores": True, "alignment": (1, None)}
 
@@ -138,14 +138,8 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same(search, tmp_path
     function = tf.function(decode, autograph=False).get_concrete_function(
         tf.TensorSpec(source.shape, tf.int32, name="source")
     )
-    module = tf.Module()
-    module.weights = [variable.value for variable in model.variables]
-    save(module, tmp_path / "model", {"search": function})
-    converter = tf.lite.TFLiteConverter.from_saved_model(
-        str(tmp_path / "model"), signature_keys=["search"]
-    )
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    run = load_interpreter()(model_content=converter.convert()).get_signature_runner("search")
+    content = convert_functions(model, {"search": function})
+    run = load_interpreter()(model_content=content).get_signature_runner("search")
     found, expected = run(source=source), decode(tf.constant(source))
     for name, each in expected.items():
         np.testing.assert_allclose(found[name], each, **SCORES, err_msg=name)

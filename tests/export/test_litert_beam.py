@@ -115,7 +115,7 @@ def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
     found = translate_sorted(loaded, sentences, batch_size=5)
     assert [each.text for each in found] == [each.text for each in expected]
     np.testing.assert_allclose(
-        [each.score for each in found], [each.score for each in expected], rtol=1e-3
+        [each.score for each in found], [each.score for each in expected], rtol=1e-4
     )
 
 
