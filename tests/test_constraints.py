@@ -52,6 +52,12 @@ def model():
     return talkative(vocab_size=EIGHT)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def made_outside_of_graphs():
+    """Whichever test comes first: what is made while a graph is traced belongs to that graph."""
+    model()
+
+
 def batch():
     return sources(EIGHT)[:3]
 
