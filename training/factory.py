@@ -31,7 +31,7 @@ def make_learner(settings, tokenizer):
     options, adam = settings.training, settings.optimizer
     policy = dtype_policy(options.precision)
     transformer = Transformer(config, dtype=policy)
-    learner = Learner(transformer, config.pad_id, options.accumulate, dtype=policy)
+    learner = Learner(transformer, config.pad_id, options.accumulate, options.r_drop, policy)
     learner.compile(
         keras.optimizers.Adam(
             make_schedule(settings.schedule, config.d_model, options.updates),

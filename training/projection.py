@@ -2,10 +2,12 @@
 
 import tensorflow as tf
 
+from .r_drop import disagreement
+
 CHUNK_BYTES = 2**25  # of the float32 logits that are in memory at a time
 
 
-def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0):
+def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0):
     """Smoothed cross-entropy of `hidden @ table^T`, times weights, summed over all positions.
 
     What `smoothed_cross_entropy` of the logits would give, with `z` the logits and `e` the
@@ -25,6 +27,9 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0)
         labels: Integer ids, [N].
         weights: How much each position counts, float32 [N]; taken as constants.
         label_smoothing: `e`, from 0 to below 1.
+        r_drop: How much the disagreement of two passes counts, which are then the two halves of
+            `hidden`: a position is in rows n and N / 2 + n, with equal labels and weights. Each of
+            its rows adds `r_drop / 2` times their `disagreement` to its cross-entropy.
 
     Returns:
         A float32 scalar.
@@ -38,7 +43,7 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0)
         largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 where there are none at all
         relative = tf.math.divide_no_nan(weights, largest)
         total, by_hidden, by_table = _with_logits(
-            hidden, table, tf.cast(labels, tf.int32), relative, label_smoothing
+            hidden, table, tf.cast(labels, tf.int32), relative, label_smoothing, r_drop
         )
         smooth, smooth_by_hidden, smooth_by_table = _mean_logit(hidden, table, relative)
 
@@ -62,13 +67,11 @@ def _mean_logit(hidden, table, weights):
     return tf.reduce_sum(weighted * mean), weights[:, None] * mean, by_table
 
 
-def _with_logits(hidden, table, labels, weights, smoothing):
+def _with_logits(hidden, table, labels, weights, smoothing, r_drop):
     """Weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and its gradients, in float32."""
-    count = hidden.shape[0] or tf.shape(hidden)[0]  # a Python number where it is known, for XLA
-    chunks, rows = _chunks(count, table.shape[0])
-    hidden = _cut(tf.cast(hidden, table.dtype), count, chunks, rows)  # [C, R, D]
-    weights = _cut(weights[:, None], count, chunks, rows)  # [C, R, 1]
-    labels = _cut(labels[:, None], count, chunks, rows)  # [C, R, 1]
+    cut = _Cut(hidden, table.shape[0], passes=2 if r_drop else 1)
+    hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
+    weights, labels = cut(weights[:, None]), cut(labels[:, None])  # [C, R, 1] twice
 
     def add_chunk(number, total, by_hidden, by_table):
         x, weight, label = hidden[number], weights[number], labels[number][:, 0]  # [R, D] ...
@@ -76,34 +79,64 @@ def _with_logits(hidden, table, labels, weights, smoothing):
         p = tf.nn.softmax(logits)  # [R, V]
         # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
         highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
+        normalizer = highest - tf.math.log(likeliest)  # [R]
         at_label = tf.gather(logits, label, batch_dims=1)  # [R]
-        loss = highest - tf.math.log(likeliest) - (1 - smoothing) * at_label  # [R]
-        total += tf.reduce_sum(weight[:, 0] * loss)
+        loss = normalizer - (1 - smoothing) * at_label  # [R]
         place = tf.stack([tf.range(tf.size(label)), label], axis=1)  # [R, 2]
         right = tf.fill(tf.shape(label), 1 - smoothing)
-        by_z = tf.cast(tf.tensor_scatter_nd_sub(p, place, right), table.dtype)  # [R, V]
+        by_z = tf.tensor_scatter_nd_sub(p, place, right)  # [R, V]
+        if r_drop:
+            apart, apart_by_z = disagreement(p, logits - normalizer[:, None])
+            loss += r_drop / 2 * apart
+            by_z += r_drop * apart_by_z
+        by_z = tf.cast(by_z, table.dtype)
+        total += tf.reduce_sum(weight[:, 0] * loss)
         by_x = weight * tf.cast(tf.matmul(by_z, table), tf.float32)  # [R, D]
         weighted = tf.cast(weight, table.dtype) * x  # [R, D]
         by_table += tf.cast(tf.matmul(by_z, weighted, transpose_a=True), tf.float32)  # [V, D]
         return number + 1, total, by_hidden.write(number, by_x), by_table
 
-    by_hidden = tf.TensorArray(tf.float32, chunks, element_shape=hidden.shape[1:])
+    by_hidden = tf.TensorArray(tf.float32, cut.chunks, element_shape=hidden.shape[1:])
     start = (0, 0.0, by_hidden, tf.zeros(table.shape, tf.float32))
     _, total, by_hidden, by_table = tf.while_loop(
-        lambda number, *_: number < chunks, add_chunk, start, parallel_iterations=1
+        lambda number, *_: number < cut.chunks, add_chunk, start, parallel_iterations=1
     )
-    by_hidden = tf.reshape(by_hidden.stack(), (-1, table.shape[1]))[:count]
-    return total, by_hidden, by_table
+    return total, cut.joined(by_hidden.stack()), by_table
 
 
-def _chunks(count, vocab_size):
-    """How many chunks there are, and of how many rows each, for `count` rows of logits."""
-    most = max(1, CHUNK_BYTES // (4 * vocab_size))
-    chunks = count // most + 1  # never 0 of them, and none without a row
-    return chunks, count // chunks + 1
+class _Cut:
+    """Cuts rows into chunks of few logits, in which all passes have the same positions.
 
+    Args:
+        hidden: What is to be cut first, `[N, D]`.
+        vocab_size: Logits of each row.
+        passes: P, of which each has `N / P` rows, one after the other.
 
-def _cut(x, count, chunks, rows):
-    """Cuts [N, D] into [C, R, D], filled up with zeros."""
-    x = tf.pad(x, [[0, chunks * rows - count], [0, 0]])
-    return tf.reshape(x, (chunks, rows, x.shape[-1]))
+    Call arguments:
+        x: `[N, ...]`.
+
+    Returns:
+        `[C, R, ...]`, filled up with zeros: C chunks of R rows, those of the first pass first.
+    """
+
+    def __init__(self, hidden, vocab_size, passes):
+        rows = hidden.shape[0] or tf.shape(hidden)[0]  # a Python number where it is known, for XLA
+        most = max(1, CHUNK_BYTES // (4 * vocab_size * passes))
+        self.passes = passes
+        self.count = rows // passes
+        self.chunks = self.count // most + 1  # never 0 of them, and none without a row
+        self.rows = self.count // self.chunks + 1  # of each pass
+
+    def __call__(self, x):
+        x = tf.reshape(x, (self.passes, self.count, x.shape[-1]))
+        x = tf.pad(x, [[0, 0], [0, self.chunks * self.rows - self.count], [0, 0]])
+        x = tf.reshape(x, (self.passes, self.chunks, self.rows, x.shape[-1]))
+        x = tf.transpose(x, (1, 0, 2, 3))  # [C, P, R / P, D]
+        return tf.reshape(x, (self.chunks, self.passes * self.rows, x.shape[-1]))
+
+    def joined(self, x):
+        """What `x` `[C, R, D]` was before it was cut, `[N, D]`."""
+        x = tf.reshape(x, (self.chunks, self.passes, self.rows, x.shape[-1]))
+        x = tf.transpose(x, (1, 0, 2, 3))  # [P, C, R / P, D]
+        x = tf.reshape(x, (self.passes, self.chunks * self.rows, x.shape[-1]))[:, : self.count]
+        return tf.reshape(x, (self.passes * self.count, x.shape[-1]))

@@ -190,6 +190,8 @@ class TrainingSettings(Section):
     Everything called `_every` is in optimizer updates. `accumulate` is how many batches make an
     update: the update of all their sentences in one batch, with the memory of one. Above 0,
     `subword_sampling` is the rate of BPE dropout, or the exponent for a unigram vocabulary.
+    Above 0, `r_drop` is the weight of R-Drop's loss (5 in its paper), which makes two passes of
+    every batch agree: an update takes twice as long, and learns more from little data.
     `best_by` keeps the checkpoint of the best validation; after `patience` validations that were no
     better, the training stops. The paper's `final_model` is the last.
     """
@@ -197,6 +199,7 @@ class TrainingSettings(Section):
     updates: Positive = 100_000
     accumulate: Positive = 1
     subword_sampling: Rate = 0.0
+    r_drop: float = Field(0.0, ge=0)
     label_smoothing: Rate = 0.1
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     jit_compile: bool = False
