@@ -5,6 +5,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.hypotheses import NONE, count_of
+from keras_transformer.decoding.top_k import top_k
 
 
 class Continuations(typing.NamedTuple):
@@ -46,7 +47,7 @@ def best_continuations(logits, allowed, scores, config, gains=False):
     allowed = tf.cast(allowed, tf.float32)
     # The special ones are left out only then.
     count = min(beam_size + len(special), vocab_size)
-    best, tokens = tf.math.top_k(allowed, count)  # [B, N, count]
+    best, tokens = top_k(allowed, count)  # [B, N, count]
     for token in special:
         best = tf.where(tf.equal(tokens, token), NONE, best)
     base = tf.expand_dims(scores, 2)  # [B, N, 1]

@@ -1,0 +1,57 @@
+"""The largest few are those that TensorFlow's own sort finds, in its order."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.top_k import top_k
+
+SIZES = [7, 100, 640, 1000, 1009]  # fewer than two blocks; divisors; a prime, filled up
+
+
+def check(found, values, k):
+    expected = tf.math.top_k(values, k)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_values_and_places_are_those_of_a_sort(size, jit_compile):
+    values = np.random.default_rng(0).normal(size=(2, 3, size)).astype("float32")
+    find = tf.function(lambda values: top_k(values, 7), jit_compile=jit_compile)
+    check(find(values), values, 7)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_of_equal_values_the_first_comes_first(size):
+    """Few different values, so that blocks and places within them are equal again and again."""
+    for seed in range(20):
+        values = np.random.default_rng(seed).integers(0, 4, (3, size)).astype("float32")
+        check(top_k(tf.constant(values), 6), values, 6)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_forbidden_values_are_taken_before_what_fills_up_a_block(size):
+    values = np.full((2, size), NEVER, "float32")
+    values[:, size // 2] = 1.0
+    check(top_k(tf.constant(values), 5), values, 5)
+
+
+def test_litert_finds_the_same():
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    values = np.random.default_rng(0).normal(size=(2, 3, 1000)).astype("float32")
+    module = tf.Module()
+    module.find = tf.function(
+        lambda values: top_k(values, 7), input_signature=[tf.TensorSpec((2, 3, 1000))]
+    )
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [module.find.get_concrete_function()], module
+    )
+    runner = interpreter.Interpreter(model_content=converter.convert())
+    runner.allocate_tensors()
+    runner.set_tensor(runner.get_input_details()[0]["index"], values)
+    runner.invoke()
+    found = [runner.get_tensor(each["index"]) for each in runner.get_output_details()]
+    check(sorted(found, key=lambda each: each.dtype.kind), values, 7)  # floats first
