@@ -45,10 +45,10 @@ def decode(transformer, case, source):
     return tokens[:, 0], scores[:, 0]
 
 
-def saved(transformer, function, folder):
-    """Writes a SavedModel with the signature `decode`."""
+def saved(transformer, function, folder, more=()):
+    """Writes a SavedModel with the signature `decode`; it may use `more` variables."""
     module = tf.Module()
-    module.weights = [variable.value for variable in transformer.variables]
+    module.weights = [*(variable.value for variable in transformer.variables), *more]
     with contextlib.suppress(FileExistsError):
         pathlib.Path(folder).mkdir()
     tf.saved_model.save(module, str(folder), signatures={"decode": function})

@@ -13,6 +13,9 @@ from .compact import share_quantization
 from .parity import ExportError, copy_model
 from .staging import save
 
+# The converter of TensorFlow 2.21 fails at a second loop ("operand #1 does not dominate this use").
+GROW_CACHE = False
+
 
 def convert(model, signatures, quantize):
     """Returns the bytes of a .tflite model with the given signatures.
@@ -93,11 +96,10 @@ def _trace(model, signature):
 
 
 def _greedy(model, signature, source):
+    options = {"max_length": signature.target_length, "grow_cache": GROW_CACHE}
     if signature.alignment is None:
-        return _outputs(model, *greedy_decode(model, source, signature.target_length))
-    found = greedy_decode(
-        model, source, signature.target_length, alignment=tuple(signature.alignment)
-    )
+        return _outputs(model, *greedy_decode(model, source, **options))
+    found = greedy_decode(model, source, **options, alignment=tuple(signature.alignment))
     weights = tf.maximum(found["alignment"], 0.0)  # as in `_outputs`
     return {**_outputs(model, found["tokens"], found["scores"]), "alignment": weights}
 
@@ -111,6 +113,7 @@ def _beam(model, signature, source, max_length, length_penalty):
         length_penalty,
         max_length=max_length,
         cache_length=signature.target_length,
+        grow_cache=GROW_CACHE,
     )
     return _outputs(model, tokens, scores)
 

@@ -188,6 +188,11 @@ def in_float32(translator):
     policy = translator.model.policy
     if policy.compute_dtype == policy.variable_dtype == "float32":
         return translator
+    return copy_translator(translator)
+
+
+def copy_translator(translator):
+    """Returns a `Translator` in float32 with the same weights and vocabulary."""
     return Translator(copy_model(translator.model), translator.tokenizer, translator.max_length)
 
 

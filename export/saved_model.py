@@ -8,9 +8,10 @@ from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.translation import translate_sorted
 
 from .buckets import BucketedSearch, Buckets
-from .endpoints import make_endpoints
+from .endpoints import make_endpoints, traced
 from .litert import default_lengths
-from .parity import check_sentences, in_float32
+from .output_matrix import store_output_matrix
+from .parity import check_sentences, copy_translator, in_float32
 from .serving import BATCHING, README, batching_parameters, model_name, readme
 from .staging import check_place_of_versions, place_version, save
 from .verify import verify
@@ -64,11 +65,14 @@ def export_saved_model(
     inner = getattr(translator, "translator", translator)
     endpoints = make_endpoints(translator, n_best)
     buckets = Buckets(tuple(batch_sizes) if jit else (1,), tuple(default_lengths(inner.max_length)))
-    exported = make_endpoints(translator, n_best, _compiled(inner, buckets)) if jit else endpoints
+    fast = copy_translator(inner)
+    matrix = store_output_matrix(fast.model, for_one=not jit)
+    graph_of = _compiled(inner, buckets) if jit else traced
+    exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of)
 
     def write(draft):
         module = tf.Module()
-        module.weights = inner.weights
+        module.weights = fast.weights + matrix
         save(module, draft, {endpoint.name: endpoint.function for endpoint in exported})
         requests = make_requests(endpoints, buckets, sentences)
         write_requests(draft / PATH, model_name(directory), requests)
@@ -86,9 +90,15 @@ def export_saved_model(
 
 
 def _in_float32(translator):
+    inner = getattr(translator, "translator", translator)
+    return _with_inner(translator, in_float32(inner))
+
+
+def _with_inner(translator, inner):
+    """`inner`, with the settings of the beam if `translator` has one."""
     if isinstance(translator, BeamTranslator):
-        return dataclasses.replace(translator, translator=in_float32(translator.translator))
-    return in_float32(translator)
+        return dataclasses.replace(translator, translator=inner)
+    return inner
 
 
 def _compiled(translator, buckets):

@@ -1,5 +1,7 @@
 """Scaled dot-product attention and its multi-head layers (section 3.2)."""
 
+import functools
+import itertools
 import math
 
 import keras
@@ -20,8 +22,10 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
 
     Args:
         query: `[B, H, T, K]`.
-        key: `[B, H, S, K]`.
-        value: `[B, H, S, K]`; the last axis may have another size than that of `key`.
+        key: `[B, H, S, K]`, or a tuple of such parts: S is then the sum of theirs, and they are
+            not copied into one.
+        value: `[B, H, S, K]`, or a tuple of parts; the last axis may have another size than that
+            of `key`.
         allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
             key. A query that may attend to nothing gets zeros.
         dropout: Function applied to the weights, for example a `Dropout`.
@@ -32,7 +36,8 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
     query = query * (1 / math.sqrt(query.shape[-1]))  # before the product: float16 range
-    scores = ops.einsum("BHTK,BHSK->BHTS", query, key)  # [B, H, T, S]
+    keys, values = (each if isinstance(each, tuple) else (each,) for each in (key, value))
+    scores = _joined([ops.einsum("BHTK,BHSK->BHTS", query, part) for part in keys])  # [B, H, T, S]
     if keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16"):
         scores = ops.cast(scores, "float32")
     if allowed is not None:
@@ -40,9 +45,19 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
     weights = _softmax(scores)  # [B, H, T, S]
     if allowed is not None:
         weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
-    weights = ops.cast(weights, value.dtype)
+    weights = ops.cast(weights, values[0].dtype)
     dropped = weights if dropout is None else dropout(weights)
-    return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
+    ends = list(itertools.accumulate(part.shape[2] for part in values[:-1]))
+    parts = ops.split(dropped, ends, axis=-1) if ends else [dropped]
+    products = [
+        ops.einsum("BHTS,BHSK->BHTK", part, value)
+        for part, value in zip(parts, values, strict=True)
+    ]  # [B, H, T, K]
+    return functools.reduce(ops.add, products), weights
+
+
+def _joined(parts):
+    return parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1)
 
 
 def _softmax(scores):
@@ -106,8 +121,8 @@ class MultiHeadAttention(CompositeLayer):
 
         Args:
             query: `[B, H, T, K]`.
-            key: `[B, H, S, K]`.
-            value: `[B, H, S, K]`.
+            key: `[B, H, S, K]`, or a tuple of parts along S.
+            value: `[B, H, S, K]`, or a tuple of parts along S.
             allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
             training: Whether dropout is active.
 
@@ -204,29 +219,35 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; greedy search
                 has one.
-            cache: Key and value heads of `L` positions, each `[B, H, L, N * K]`.
-            index: Number of the position, counting from 0; scalar integer below `L`.
+            cache: Key and value heads of R positions, each `[B, H, R, N * K]`; behind them, if
+                there are P earlier positions, which do not change any more, those of these,
+                `[B, H, P, N * K]`. `L = P + R`.
+            index: Number of the position, counting from 0; scalar integer from P and below `L`.
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
                 hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1.
 
         Returns:
             The output `[B, N, D]` and the cache with this position written at `index`.
         """
-        heads, length, width = self.num_heads, cache[0].shape[2], x.shape[1]
-        positions = ops.arange(length, dtype="int32")  # [L]
-        here = ops.reshape(ops.equal(positions, index), (1, 1, -1, 1))  # [1, 1, L, 1]
+        recent, past = cache[:2], cache[2:]
+        start = past[0].shape[2] if past else 0  # P
+        positions = ops.arange(start + recent[0].shape[2], dtype="int32")  # [L]
+        here = ops.reshape(ops.equal(positions[start:], index), (1, 1, -1, 1))  # [1, 1, R, 1]
         # A select, not a slice update: TensorFlow's core has no kernel for the latter on the CPU.
-        cache = tuple(
-            ops.where(here, ops.reshape(new, (-1, heads, 1, old.shape[3])), old)
-            for new, old in zip(self.project_memory(x), cache, strict=True)
-        )  # [B, H, L, N * K] twice
-        key, value = (
-            ops.reshape(each, (-1, heads, length * width, each.shape[3] // width)) for each in cache
-        )  # [B, H, L * N, K] twice
+        recent = tuple(
+            ops.where(here, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), old)
+            for new, old in zip(self.project_memory(x), recent, strict=True)
+        )  # [B, H, R, N * K] twice
+        parts = [self._by_hypothesis(part, x.shape[1]) for part in (*past, *recent)]
+        keys, values = tuple(parts[0::2]), tuple(parts[1::2])  # [B, H, P * N, K], [B, H, R * N, K]
         if allowed is None:
             allowed = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
-        output, _ = self.attend(self.project_query(x), key, value, allowed, training=False)
-        return output, cache
+        output, _ = self.attend(self.project_query(x), keys, values, allowed, training=False)
+        return output, (*recent, *past)
+
+    def _by_hypothesis(self, x, width):
+        """From `[B, H, L, N * K]` to `[B, H, L * N, K]`."""
+        return ops.reshape(x, (-1, self.num_heads, x.shape[2] * width, x.shape[3] // width))
 
     def get_config(self):  # noqa: D102
         return {**super().get_config(), "causal": self.causal}

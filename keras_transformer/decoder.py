@@ -92,7 +92,7 @@ class DecoderBlock(Block):
 
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
-            cache: Key and value heads of the self-attention, each `[B, H, L, N * K]`.
+            cache: Key and value heads of the self-attention; see `MultiHeadSelfAttention.step`.
             index: Number of the position, counting from 0; scalar integer below `L`.
             memory_heads: Key and value heads of the memory, each `[B, H, S, K]`: hypotheses share
                 the memory of their sentence.
@@ -199,6 +199,32 @@ class Decoder(Stack):
             for of_block in memory_heads
         )
 
+    def extended_cache(self, cache, length):
+        """Returns a cache for `length` more positions; those there are do not change any more.
+
+        Every step writes the cache of its positions anew, and copies it where a runtime cannot
+        write in place. Of those that are set aside it only reads.
+
+        Args:
+            cache: What `empty_cache` or a step at the last position returned.
+            length: Number of positions R, a Python integer.
+
+        Returns:
+            For every block two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all
+            earlier positions.
+        """
+
+        def extended(recent, past=None):
+            shape = (ops.shape(recent)[0], recent.shape[1], length, recent.shape[3])
+            joined = recent if past is None else ops.concatenate([past, recent], axis=2)
+            return ops.zeros(shape, recent.dtype), joined
+
+        extended_blocks = []
+        for recent_key, recent_value, *past in cache:
+            key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
+            extended_blocks.append((key[0], value[0], key[1], value[1]))
+        return tuple(extended_blocks)
+
     def project_memory(self, memory):
         """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
         return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
@@ -210,7 +236,7 @@ class Decoder(Stack):
 
         Args:
             x: The position in each of the N hypotheses of a sentence, embedded, `[B, N, D]`.
-            cache: What `empty_cache` or the previous step returned.
+            cache: What `empty_cache`, `extended_cache` or the previous step returned.
             index: Number of the position, counting from 0; scalar integer.
             memory_heads: What `project_memory` returned.
             memory_allowed: Boolean `[B, 1, S]`.

@@ -104,13 +104,14 @@ class PositionalEmbedding(CompositeLayer):
 
     def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
         if reverse:
-            return self._logits(inputs)
+            return self.project(inputs)
         x = self.look_up(inputs) * math.sqrt(self.d_model)  # [B, T, D]
         if self.position != "none":
             x = x + self._positions(start, inputs)
         return self.dropout(x, training=training)
 
-    def _logits(self, x):
+    def project(self, x):
+        """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""
         # One matrix product over all positions. With the batch as an axis of its own the gradient
         # of the table is a [B, V, D] tensor first: 40 % of a training step of a small model.
         batch, length = ops.shape(x)[:2]

@@ -6,11 +6,14 @@ import tensorflow as tf
 from decoding_files import decode, saved
 from decoding_task import Case, Model, build
 
+from keras_transformer.export.output_matrix import store_output_matrix
+
 
 def make(order):
     """Saves the model and loads it again."""
     model, case = Model(**order["model"]), Case(**order["case"])
     transformer = build(model)
+    matrix = store_output_matrix(transformer, for_one=not order["jit_compile"])
     # For every batch and length of source: XLA compiles what it meets.
     spec = tf.TensorSpec([None, None], tf.int32, name="source")
 
@@ -23,7 +26,7 @@ def make(order):
         return {"tokens": search(source)}
 
     with tempfile.TemporaryDirectory() as folder:
-        saved(transformer, serve, folder)
+        saved(transformer, serve, folder, matrix)
         loaded = tf.saved_model.load(folder)
     return SavedModel(loaded, case.sources(model))
 

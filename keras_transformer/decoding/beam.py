@@ -9,6 +9,7 @@ from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.lengths import check_lengths, limit_of
 from keras_transformer.decoding.result import make_result
+from keras_transformer.decoding.stages import in_stages, stages
 
 NORMALIZATIONS = ("gnmt", "average", "none")
 
@@ -27,6 +28,7 @@ def beam_decode(
     constraints=None,
     token_scores=False,
     alignment=None,
+    grow_cache=True,
 ):
     """Keeps the `beam_size` most probable hypotheses at each step; ranks those that end by score.
 
@@ -37,9 +39,9 @@ def beam_decode(
     `beam_size` hypotheses have ended or its longest length is reached. Hypotheses that had not
     ended there rank behind all that had. `pad_id` and `bos_id` are never said.
 
-    One `tf.while_loop` with a cache of fixed size: works eagerly, in a `tf.function`, under XLA,
-    in a SavedModel and in LiteRT. The result of a sentence does not depend on the others in its
-    batch. With a beam of 1 it is that of `greedy_decode`.
+    A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
+    `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
+    depend on the others in its batch. With a beam of 1 it is that of `greedy_decode`.
 
     Args:
         model: A `Transformer`.
@@ -60,6 +62,8 @@ def beam_decode(
         token_scores: Whether to return the log-probability of each token, too.
         alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
             each token attended to in the source. `None` in place of the head: the mean of all.
+        grow_cache: Whether the cache grows in stages with the outputs, so that a step costs what
+            they are long. `False`: one loop instead of a few, a smaller graph.
 
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without
@@ -83,7 +87,8 @@ def beam_decode(
     source = tf.convert_to_tensor(source, tf.int32)
     batch, positions = tf.unstack(tf.shape(source))
     memory, memory_allowed = model.encode(source)
-    cache, memory_heads = model.start(memory, length, beam_size)
+    ends = stages(length, grow_cache)
+    cache, memory_heads = model.start(memory, ends[0], beam_size)
     step = BeamStep(
         model,
         memory_heads,
@@ -98,9 +103,7 @@ def beam_decode(
         alignment=alignment,
     )
     beginning = step.beginning(batch, positions, n_best, cache, token_scores)
-    (state,) = tf.while_loop(
-        lambda state: tf.logical_not(tf.reduce_all(state.done)), step, (beginning,)
-    )
+    state = in_stages(model, step.running, step, beginning, ends)
     rows, scores = step.results(state)
     return make_result(rows.tokens, scores, rows.token_scores, step.attended(rows, state.attention))
 

@@ -20,6 +20,7 @@ from keras_transformer.decoding.hypotheses import (
     ranked,
     write,
 )
+from keras_transformer.decoding.stages import positions_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +76,10 @@ class BeamStep:
             attention=() if self.alignment is None else tf.zeros([batch, length, width, positions]),
         )
 
+    def running(self, state):
+        """Whether the search of a sentence is not over."""
+        return tf.logical_not(tf.reduce_all(state.done))
+
     def __call__(self, state):  # noqa: D102
         here = tf.equal(tf.range(self.length), state.index)  # [L]
         places = tf.expand_dims(tf.range(self.beam_size), 1)  # [N, 1]
@@ -91,9 +96,10 @@ class BeamStep:
 
     def _run(self, state, ancestors, here):
         """The model at one position: logits `[B, N, V]`, the cache and what was attended to."""
-        width = self.beam_size
-        allowed = tf.equal(tf.expand_dims(ancestors, 3), tf.range(width))  # [B, N, L, N]
-        allowed = tf.reshape(allowed, [-1, width, self.length * width])  # [B, N, L * N]
+        width, positions = self.beam_size, positions_of(state.cache)
+        ancestors = tf.expand_dims(ancestors[:, :, :positions], 3)  # [B, N, P, 1]
+        allowed = tf.equal(ancestors, tf.range(width))  # [B, N, P, N]
+        allowed = tf.reshape(allowed, [-1, width, positions * width])  # [B, N, P * N]
         arguments = (
             state.last,
             state.cache,

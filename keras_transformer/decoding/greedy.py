@@ -13,11 +13,13 @@ def greedy_decode(
     constraints=None,
     token_scores=False,
     alignment=None,
+    grow_cache=True,
 ):
     """Takes the most probable token at each step, until every sentence has ended.
 
-    One `tf.while_loop` with a cache of fixed size: works eagerly, in a `tf.function`, under XLA, in
-    a SavedModel and in LiteRT. The result of a sentence does not depend on the others in its batch.
+    A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
+    `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
+    depend on the others in its batch.
 
     Args:
         model: A `Transformer`.
@@ -31,6 +33,8 @@ def greedy_decode(
         token_scores: Whether to return the log-probability of each token, too.
         alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
             each token attended to in the source. `None` in place of the head: the mean of all.
+        grow_cache: Whether the cache grows in stages with the outputs, so that a step costs what
+            they are long. `False`: one loop instead of a few, a smaller graph.
 
     Returns:
         Token ids `[B, L]`, int32, each row ending in `eos_id` and then padding (without `eos_id`
@@ -50,5 +54,13 @@ def greedy_decode(
         return best, tf.reduce_max(logits, axis=-1)
 
     return decode_single(
-        model, source, choose, max_length, cache_length, constraints, token_scores, alignment
+        model,
+        source,
+        choose,
+        max_length,
+        cache_length,
+        constraints,
+        token_scores,
+        alignment,
+        grow_cache,
     )

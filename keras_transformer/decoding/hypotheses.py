@@ -30,7 +30,7 @@ class State(typing.NamedTuple):
     last: tf.Tensor  # [B, N], the last of them
     rows: Rows  # of [B, N, L]; the best hypothesis first
     scores: tf.Tensor  # [B, N], sums of log-probabilities
-    cache: tuple  # of every block two tensors [B, H, L, N * K]
+    cache: tuple  # of every block key and value heads, see `MultiHeadSelfAttention.step`
     ended_rows: Rows  # of [B, M, L], of the best that have ended
     ended_scores: tf.Tensor  # [B, M], normalised
     ended_count: tf.Tensor  # [B], of all that have ended

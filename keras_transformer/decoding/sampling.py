@@ -25,6 +25,7 @@ def sample_decode(
     constraints=None,
     token_scores=False,
     alignment=None,
+    grow_cache=True,
 ):
     """Says tokens at random, with the probabilities the model gives them, until all have ended.
 
@@ -33,10 +34,10 @@ def sample_decode(
     and `bos_id` are never said. The score is the model's own, untouched by all of this: that which
     `greedy_decode` would give to the same sentence.
 
-    One `tf.while_loop` with a cache of fixed size: works eagerly, in a `tf.function`, under XLA and
-    in a SavedModel, with the same numbers for the same seed. What a sentence becomes depends on
-    itself and its seed, neither on the others in its batch nor on its place among them: with one
-    seed for all, equal sentences become equal ones.
+    A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
+    `tf.function`, under XLA and in a SavedModel, with the same numbers for the same seed. What a
+    sentence becomes depends on itself and its seed, neither on the others in its batch nor on its
+    place among them: with one seed for all, equal sentences become equal ones.
 
     Args:
         model: A `Transformer`.
@@ -51,6 +52,7 @@ def sample_decode(
         constraints: See `greedy_decode`.
         token_scores: See `greedy_decode`.
         alignment: See `greedy_decode`.
+        grow_cache: See `greedy_decode`.
 
     Returns:
         What `greedy_decode` returns.
@@ -75,7 +77,15 @@ def sample_decode(
     if constraints is None:
         constraints = Constraints()  # never `pad_id` and `bos_id`
     return decode_single(
-        model, source, choose, max_length, length, constraints, token_scores, alignment
+        model,
+        source,
+        choose,
+        max_length,
+        length,
+        constraints,
+        token_scores,
+        alignment,
+        grow_cache,
     )
 
 

@@ -10,6 +10,7 @@ from keras_transformer.decoding.alignment import attended, check_alignment
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.lengths import check_lengths, limit_of
 from keras_transformer.decoding.result import make_result
+from keras_transformer.decoding.stages import in_stages, stages
 
 
 class _State(typing.NamedTuple):
@@ -18,7 +19,7 @@ class _State(typing.NamedTuple):
     ended: tf.Tensor  # [B]
     tokens: tf.Tensor  # [B, L]
     scores: tf.Tensor  # [B], sums of log-probabilities
-    cache: tuple  # of every block two tensors [B, H, L, K]
+    cache: tuple  # of every block key and value heads, see `MultiHeadSelfAttention.step`
     runs: tf.Tensor  # [B, 1, L], see `Rules.follow`; () without rules
     token_scores: tf.Tensor  # [B, L]; () if not asked for
     attention: tf.Tensor  # [B, L, S]; () if not asked for
@@ -33,6 +34,7 @@ def decode_single(
     constraints=None,
     token_scores=False,
     alignment=None,
+    grow_cache=True,
 ):
     """Says one token after the other until every sentence has ended.
 
@@ -46,6 +48,7 @@ def decode_single(
         constraints: See `greedy_decode`.
         token_scores: See `greedy_decode`.
         alignment: See `greedy_decode`.
+        grow_cache: See `greedy_decode`.
 
     Returns:
         What `greedy_decode` returns.
@@ -56,7 +59,8 @@ def decode_single(
     source = tf.convert_to_tensor(source, tf.int32)
     batch = tf.shape(source)[0]
     memory, memory_allowed = model.encode(source)
-    cache, memory_heads = model.start(memory, length)
+    ends = stages(length, grow_cache)
+    cache, memory_heads = model.start(memory, ends[0])
     loop = _Loop(
         step_model=_stepper(model, memory_heads, memory_allowed, alignment),
         choose=choose,
@@ -76,7 +80,7 @@ def decode_single(
         token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
         attention=() if alignment is None else tf.zeros([batch, length, tf.shape(source)[1]]),
     )
-    (state,) = tf.while_loop(loop.running, loop.step, (beginning,))
+    state = in_stages(model, loop.running, loop.step, beginning, ends)
     return make_result(state.tokens, state.scores, state.token_scores, state.attention)
 
 
@@ -93,7 +97,7 @@ class _Loop:
 
     def running(self, state):
         """Whether a sentence has not ended."""
-        return tf.logical_and(state.index < self.length, tf.logical_not(tf.reduce_all(state.ended)))
+        return tf.logical_not(tf.reduce_all(state.ended))
 
     def step(self, state):
         """Says one token in each sentence that has not ended."""

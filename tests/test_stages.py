@@ -1,0 +1,77 @@
+"""A cache that grows in stages finds what one of full length finds."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from doubt import PAD, sources, talkative
+
+from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
+from keras_transformer.decoding import stages
+from keras_transformer.decoding.stages import in_stages
+
+LIMIT = 13  # with the stages below: 2, 6, 13
+SEARCHES = {
+    "greedy": greedy_decode,
+    "beam": functools.partial(beam_decode, beam_size=3, n_best=3),
+    "sample": functools.partial(sample_decode, temperature=0.2, seed=(1, 2)),
+}
+
+
+@pytest.fixture
+def short_stages(monkeypatch):
+    monkeypatch.setattr(stages, "FIRST", 2)
+    monkeypatch.setattr(stages, "GROWTH", 3)
+
+
+@pytest.mark.parametrize(
+    "length, ends", [(5, [5]), (16, [16]), (17, [16, 17]), (300, [16, 64, 256, 300])]
+)
+def test_each_stage_has_four_times_the_positions_of_the_one_before(length, ends):
+    assert stages.stages(length) == ends
+    assert stages.stages(length, grow_cache=False) == [length]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_all_that_is_found_is_the_same(short_stages, search, jit_compile):
+    model, source = talkative(), tf.constant(sources())
+    found, expected = (
+        tf.function(
+            lambda source, grow_cache=grow_cache: SEARCHES[search](
+                model,
+                source,
+                max_length=LIMIT,
+                constraints=Constraints(no_repeat_ngram=3),
+                token_scores=True,
+                alignment=(1, 0),
+                grow_cache=grow_cache,
+            ),
+            jit_compile=jit_compile,
+        )(source)
+        for grow_cache in (True, False)
+    )
+    lengths = np.count_nonzero(expected["tokens"] != PAD, axis=-1)
+    assert lengths.min() < 6 < lengths.max(), "some end in the second stage, some in the third"
+    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+    for name, each in expected.items():
+        np.testing.assert_allclose(found[name], each, rtol=0, atol=1e-4, err_msg=name)
+
+
+def test_a_search_that_is_over_takes_no_step_of_a_later_stage(short_stages, monkeypatch):
+    """And a step sees no more positions than those of its stage."""
+    seen = []
+
+    def watched(model, running, step, state, ends):
+        def watching(state):
+            seen.append((int(state.index), stages.positions_of(state.cache)))
+            return step(state)
+
+        return in_stages(model, running, watching, state, ends)
+
+    monkeypatch.setattr("keras_transformer.decoding.single.in_stages", watched)
+    tokens, _ = greedy_decode(talkative(), sources()[:1], LIMIT)
+    steps = np.count_nonzero(tokens != PAD)
+    assert 2 < steps < LIMIT
+    assert seen == [(index, 2 if index < 2 else 6 if index < 6 else 13) for index in range(steps)]
