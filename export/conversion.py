@@ -13,8 +13,10 @@ from .compact import share_quantization
 from .parity import ExportError, copy_model
 from .staging import save
 
-# The converter of TensorFlow 2.21 fails at a second loop ("operand #1 does not dominate this use").
-GROW_CACHE = False
+# Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
+# some 100 kB; in a large batch most of a step is to read and to copy the cache.
+CACHE_STAGES = {False: (16,), True: (8, 16, 32, 64, 128, 256)}
+MANY = 8
 
 
 def convert(model, signatures, quantize):
@@ -96,7 +98,7 @@ def _trace(model, signature):
 
 
 def _greedy(model, signature, source):
-    options = {"max_length": signature.target_length, "grow_cache": GROW_CACHE}
+    options = {"max_length": signature.target_length, "cache_stages": _cache_stages(signature)}
     if signature.alignment is None:
         return _outputs(model, *greedy_decode(model, source, **options))
     found = greedy_decode(model, source, **options, alignment=tuple(signature.alignment))
@@ -113,9 +115,13 @@ def _beam(model, signature, source, max_length, length_penalty):
         length_penalty,
         max_length=max_length,
         cache_length=signature.target_length,
-        grow_cache=GROW_CACHE,
+        cache_stages=_cache_stages(signature),
     )
     return _outputs(model, tokens, scores)
+
+
+def _cache_stages(signature):
+    return CACHE_STAGES[signature.batch_size * (signature.beam_size or 1) > MANY]
 
 
 def _outputs(model, tokens, scores):

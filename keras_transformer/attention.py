@@ -1,7 +1,6 @@
 """Scaled dot-product attention and its multi-head layers (section 3.2)."""
 
 import functools
-import itertools
 import math
 
 import keras
@@ -22,10 +21,8 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
 
     Args:
         query: `[B, H, T, K]`.
-        key: `[B, H, S, K]`, or a tuple of such parts: S is then the sum of theirs, and they are
-            not copied into one.
-        value: `[B, H, S, K]`, or a tuple of parts; the last axis may have another size than that
-            of `key`.
+        key: `[B, H, S, K]`.
+        value: `[B, H, S, K]`; the last axis may have another size than that of `key`.
         allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
             key. A query that may attend to nothing gets zeros.
         dropout: Function applied to the weights, for example a `Dropout`.
@@ -36,8 +33,7 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
     query = query * (1 / math.sqrt(query.shape[-1]))  # before the product: float16 range
-    keys, values = (each if isinstance(each, tuple) else (each,) for each in (key, value))
-    scores = _joined([ops.einsum("BHTK,BHSK->BHTS", query, part) for part in keys])  # [B, H, T, S]
+    scores = ops.einsum("BHTK,BHSK->BHTS", query, key)  # [B, H, T, S]
     if keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16"):
         scores = ops.cast(scores, "float32")
     if allowed is not None:
@@ -45,19 +41,48 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
     weights = _softmax(scores)  # [B, H, T, S]
     if allowed is not None:
         weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
-    weights = ops.cast(weights, values[0].dtype)
+    weights = ops.cast(weights, value.dtype)
     dropped = weights if dropout is None else dropout(weights)
-    ends = list(itertools.accumulate(part.shape[2] for part in values[:-1]))
-    parts = ops.split(dropped, ends, axis=-1) if ends else [dropped]
+    return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
+
+
+def attention_over_parts(query, keys, values, allowed):
+    """Scaled dot-product attention to keys and values in several tensors, which are not joined.
+
+    The numerators and the denominator of the softmax are sums over the parts, relative to the
+    largest score of all (Milakov and Gimelshein, 2018, "Online normalizer calculation for
+    softmax"). To copy the parts into one would cost more than to attend to them.
+
+    Args:
+        query: `[B, H, T, K]`.
+        keys: List of `[B, H, S, K]`, of any known S each.
+        values: List of `[B, H, S, K]`.
+        allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
+            attend to a key; somewhere in every row.
+
+    Returns:
+        The attended values `[B, H, T, K]`.
+
+    Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
+    """
+    if len(keys) == 1:
+        return dot_product_attention(query, keys[0], values[0], allowed)[0]
+    query = query * (1 / math.sqrt(query.shape[-1]))
+    scores, first = [], 0
+    for key in keys:
+        part = ops.cast(ops.einsum("BHTK,BHSK->BHTS", query, key), "float32")
+        here = allowed[:, :, :, first : first + key.shape[2]]
+        scores.append(ops.where(here, part, FORBIDDEN))  # [B, H, T, S]
+        first += key.shape[2]
+    highest = [ops.max(each, axis=-1, keepdims=True) for each in scores]  # [B, H, T, 1]
+    highest = functools.reduce(ops.maximum, highest)
+    weights = [ops.exp(each - highest) for each in scores]  # [B, H, T, S]
+    total = sum(ops.sum(each, axis=-1, keepdims=True) for each in weights)  # [B, H, T, 1]
     products = [
-        ops.einsum("BHTS,BHSK->BHTK", part, value)
-        for part, value in zip(parts, values, strict=True)
-    ]  # [B, H, T, K]
-    return functools.reduce(ops.add, products), weights
-
-
-def _joined(parts):
-    return parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1)
+        ops.einsum("BHTS,BHSK->BHTK", ops.cast(weight, value.dtype), value)
+        for weight, value in zip(weights, values, strict=True)
+    ]
+    return sum(products) / ops.cast(total, query.dtype)
 
 
 def _softmax(scores):
@@ -121,8 +146,8 @@ class MultiHeadAttention(CompositeLayer):
 
         Args:
             query: `[B, H, T, K]`.
-            key: `[B, H, S, K]`, or a tuple of parts along S.
-            value: `[B, H, S, K]`, or a tuple of parts along S.
+            key: `[B, H, S, K]`.
+            value: `[B, H, S, K]`.
             allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
             training: Whether dropout is active.
 
@@ -238,12 +263,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             ops.where(here, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), old)
             for new, old in zip(self.project_memory(x), recent, strict=True)
         )  # [B, H, R, N * K] twice
-        parts = [self._by_hypothesis(part, x.shape[1]) for part in (*past, *recent)]
-        keys, values = tuple(parts[0::2]), tuple(parts[1::2])  # [B, H, P * N, K], [B, H, R * N, K]
         if allowed is None:
             allowed = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
-        output, _ = self.attend(self.project_query(x), keys, values, allowed, training=False)
-        return output, (*recent, *past)
+        heads = attention_over_parts(
+            self.project_query(x),
+            [self._by_hypothesis(part, x.shape[1]) for part in (*past[:1], recent[0])],
+            [self._by_hypothesis(part, x.shape[1]) for part in (*past[1:], recent[1])],
+            ops.expand_dims(allowed, axis=1),
+        )  # [B, H, N, K]
+        return self._join_heads(heads), (*recent, *past)
 
     def _by_hypothesis(self, x, width):
         """From `[B, H, L, N * K]` to `[B, H, L * N, K]`."""

@@ -19,38 +19,32 @@ SEARCHES = {
 }
 
 
-@pytest.fixture
-def short_stages(monkeypatch):
-    monkeypatch.setattr(stages, "FIRST", 2)
-    monkeypatch.setattr(stages, "GROWTH", 3)
-
-
 @pytest.mark.parametrize(
     "length, ends", [(5, [5]), (16, [16]), (17, [16, 17]), (300, [16, 64, 256, 300])]
 )
-def test_each_stage_has_four_times_the_positions_of_the_one_before(length, ends):
-    assert stages.stages(length) == ends
-    assert stages.stages(length, grow_cache=False) == [length]
+def test_the_last_stage_has_room_for_the_longest_output(length, ends):
+    assert stages.stages(length, (16, 64, 256)) == ends
+    assert stages.stages(length, ()) == [length]
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("search", SEARCHES)
-def test_all_that_is_found_is_the_same(short_stages, search, jit_compile):
+def test_all_that_is_found_is_the_same(search, jit_compile):
     model, source = talkative(), tf.constant(sources())
     found, expected = (
         tf.function(
-            lambda source, grow_cache=grow_cache: SEARCHES[search](
+            lambda source, cache_stages=cache_stages: SEARCHES[search](
                 model,
                 source,
                 max_length=LIMIT,
                 constraints=Constraints(no_repeat_ngram=3),
                 token_scores=True,
                 alignment=(1, 0),
-                grow_cache=grow_cache,
+                cache_stages=cache_stages,
             ),
             jit_compile=jit_compile,
         )(source)
-        for grow_cache in (True, False)
+        for cache_stages in ((2, 6, 20), ())
     )
     lengths = np.count_nonzero(expected["tokens"] != PAD, axis=-1)
     assert lengths.min() < 6 < lengths.max(), "some end in the second stage, some in the third"
@@ -59,7 +53,7 @@ def test_all_that_is_found_is_the_same(short_stages, search, jit_compile):
         np.testing.assert_allclose(found[name], each, rtol=0, atol=1e-4, err_msg=name)
 
 
-def test_a_search_that_is_over_takes_no_step_of_a_later_stage(short_stages, monkeypatch):
+def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
     """And a step sees no more positions than those of its stage."""
     seen = []
 
@@ -71,7 +65,13 @@ def test_a_search_that_is_over_takes_no_step_of_a_later_stage(short_stages, monk
         return in_stages(model, running, watching, state, ends)
 
     monkeypatch.setattr("keras_transformer.decoding.single.in_stages", watched)
-    tokens, _ = greedy_decode(talkative(), sources()[:1], LIMIT)
+    tokens, _ = greedy_decode(talkative(), sources()[:1], LIMIT, cache_stages=(2, 6))
     steps = np.count_nonzero(tokens != PAD)
     assert 2 < steps < LIMIT
     assert seen == [(index, 2 if index < 2 else 6 if index < 6 else 13) for index in range(steps)]
+
+
+@pytest.mark.parametrize("wrong", [(0, 4), (4, 4), (8, 4)])
+def test_stages_that_do_not_increase_are_an_error(wrong):
+    with pytest.raises(ValueError, match="`cache_stages` must be positive and increasing"):
+        greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)

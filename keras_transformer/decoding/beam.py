@@ -9,7 +9,7 @@ from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.lengths import check_lengths, limit_of
 from keras_transformer.decoding.result import make_result
-from keras_transformer.decoding.stages import in_stages, stages
+from keras_transformer.decoding.stages import STAGES, in_stages, stages
 
 NORMALIZATIONS = ("gnmt", "average", "none")
 
@@ -28,7 +28,7 @@ def beam_decode(
     constraints=None,
     token_scores=False,
     alignment=None,
-    grow_cache=True,
+    cache_stages=STAGES,
 ):
     """Keeps the `beam_size` most probable hypotheses at each step; ranks those that end by score.
 
@@ -62,8 +62,8 @@ def beam_decode(
         token_scores: Whether to return the log-probability of each token, too.
         alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
             each token attended to in the source. `None` in place of the head: the mean of all.
-        grow_cache: Whether the cache grows in stages with the outputs, so that a step costs what
-            they are long. `False`: one loop instead of a few, a smaller graph.
+        cache_stages: Positions for which the cache has room at first, and then, so that a step
+            costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
 
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without
@@ -87,7 +87,7 @@ def beam_decode(
     source = tf.convert_to_tensor(source, tf.int32)
     batch, positions = tf.unstack(tf.shape(source))
     memory, memory_allowed = model.encode(source)
-    ends = stages(length, grow_cache)
+    ends = stages(length, cache_stages)
     cache, memory_heads = model.start(memory, ends[0], beam_size)
     step = BeamStep(
         model,

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.decoding.single import decode_single
+from keras_transformer.decoding.stages import STAGES
 
 
 def greedy_decode(
@@ -13,7 +14,7 @@ def greedy_decode(
     constraints=None,
     token_scores=False,
     alignment=None,
-    grow_cache=True,
+    cache_stages=STAGES,
 ):
     """Takes the most probable token at each step, until every sentence has ended.
 
@@ -33,8 +34,8 @@ def greedy_decode(
         token_scores: Whether to return the log-probability of each token, too.
         alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
             each token attended to in the source. `None` in place of the head: the mean of all.
-        grow_cache: Whether the cache grows in stages with the outputs, so that a step costs what
-            they are long. `False`: one loop instead of a few, a smaller graph.
+        cache_stages: Positions for which the cache has room at first, and then, so that a step
+            costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
 
     Returns:
         Token ids `[B, L]`, int32, each row ending in `eos_id` and then padding (without `eos_id`
@@ -62,5 +63,5 @@ def greedy_decode(
         constraints,
         token_scores,
         alignment,
-        grow_cache,
+        cache_stages,
     )

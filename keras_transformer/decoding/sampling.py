@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import NEVER, Constraints
 from keras_transformer.decoding.lengths import check_lengths
 from keras_transformer.decoding.single import decode_single
+from keras_transformer.decoding.stages import STAGES
 from keras_transformer.decoding.threefry import uniforms
 
 # Instead of any temperature below: all but the largest probability are 0 there already.
@@ -25,7 +26,7 @@ def sample_decode(
     constraints=None,
     token_scores=False,
     alignment=None,
-    grow_cache=True,
+    cache_stages=STAGES,
 ):
     """Says tokens at random, with the probabilities the model gives them, until all have ended.
 
@@ -52,7 +53,7 @@ def sample_decode(
         constraints: See `greedy_decode`.
         token_scores: See `greedy_decode`.
         alignment: See `greedy_decode`.
-        grow_cache: See `greedy_decode`.
+        cache_stages: See `greedy_decode`.
 
     Returns:
         What `greedy_decode` returns.
@@ -85,7 +86,7 @@ def sample_decode(
         constraints,
         token_scores,
         alignment,
-        grow_cache,
+        cache_stages,
     )
 
 

@@ -10,7 +10,7 @@ from keras_transformer.decoding.alignment import attended, check_alignment
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.lengths import check_lengths, limit_of
 from keras_transformer.decoding.result import make_result
-from keras_transformer.decoding.stages import in_stages, stages
+from keras_transformer.decoding.stages import STAGES, in_stages, stages
 
 
 class _State(typing.NamedTuple):
@@ -34,7 +34,7 @@ def decode_single(
     constraints=None,
     token_scores=False,
     alignment=None,
-    grow_cache=True,
+    cache_stages=STAGES,
 ):
     """Says one token after the other until every sentence has ended.
 
@@ -48,7 +48,7 @@ def decode_single(
         constraints: See `greedy_decode`.
         token_scores: See `greedy_decode`.
         alignment: See `greedy_decode`.
-        grow_cache: See `greedy_decode`.
+        cache_stages: See `greedy_decode`.
 
     Returns:
         What `greedy_decode` returns.
@@ -59,7 +59,7 @@ def decode_single(
     source = tf.convert_to_tensor(source, tf.int32)
     batch = tf.shape(source)[0]
     memory, memory_allowed = model.encode(source)
-    ends = stages(length, grow_cache)
+    ends = stages(length, cache_stages)
     cache, memory_heads = model.start(memory, ends[0])
     loop = _Loop(
         step_model=_stepper(model, memory_heads, memory_allowed, alignment),

@@ -4,19 +4,26 @@ import itertools
 
 import tensorflow as tf
 
-FIRST = 16  # positions of the first stage
-GROWTH = 4  # of the cache from one stage to the next
+STAGES = (16, 64, 256)  # of few: each is one more body of the loop, which takes XLA seconds
 
 
-def stages(length, grow_cache=True):
+def stages(length, cache_stages):
     """Returns how many positions the cache has in each stage; the last number is `length`.
 
-    Each stage makes the graph larger by one more body of the loop, which takes XLA seconds.
+    Args:
+        length: Positions of the last stage.
+        cache_stages: Positions of those before it, as far as they are fewer.
+
+    Raises:
+        ValueError: If `cache_stages` are not positive and increasing.
     """
-    if not grow_cache:
-        return [length]
-    ends = (FIRST * GROWTH**number for number in itertools.count())
-    return [*itertools.takewhile(lambda end: end < length, ends), length]
+    ends = list(cache_stages)
+    if ends != sorted(set(ends)) or any(end < 1 for end in ends):
+        raise ValueError(
+            "`cache_stages` must be positive and increasing. "
+            f"Received: cache_stages={cache_stages}."
+        )
+    return [*(end for end in ends if end < length), length]
 
 
 def in_stages(model, running, step, state, ends):
