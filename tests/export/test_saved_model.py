@@ -8,8 +8,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import BeamTranslator, Transformer, Translator
+from keras_transformer.export import saved_model
 from keras_transformer.export.endpoints import make_endpoints
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.parity import ExportError, copy_translator
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.verify import check_operations, verify
 from keras_transformer.export.warmup import Request
@@ -251,12 +252,17 @@ def test_an_export_that_differs_by_one_weight_is_found_out(
 
 def test_what_only_python_can_load_is_found_out(translator, tmp_path, monkeypatch):
     """Python finds variables that are saved as part of a Keras model; a server does not."""
-    save = tf.saved_model.save
+    save, copies = tf.saved_model.save, []
+
+    def copy(translator):
+        copies.append(copy_translator(translator))
+        return copies[-1]
 
     def save_model(module, folder, **kwargs):
-        module.weights, module.keras_model = [], translator.model
+        module.weights, module.keras_model = module.weights[-1:], copies[0].model
         save(module, folder, **kwargs)
 
+    monkeypatch.setattr(saved_model, "copy_translator", copy)
     monkeypatch.setattr(tf.saved_model, "save", save_model)
     with pytest.raises(ExportError, match="serving: TensorFlow Serving could not .* find variable"):
         export_saved_model(translator, tmp_path / "serving", ["in 17 weeks"])
