@@ -23,11 +23,10 @@ def store_output_matrix(model, for_one=True):
     by_table = embedding.project
 
     def project(x):
-        hypotheses = x.shape[1]
-        if hypotheses == 1 and not for_one:
+        if x.shape[1] == 1 and not for_one:
             return by_table(x)
         logits = tf.matmul(tf.reshape(x, [-1, matrix.shape[0]]), matrix)  # [B * N, V]
-        return tf.reshape(logits, [-1, hypotheses, matrix.shape[1]])  # [B, N, V]
+        return tf.reshape(logits, [-1, x.shape[1] or tf.shape(x)[1], matrix.shape[1]])  # [B, N, V]
 
     embedding.project = project
     return [matrix]
