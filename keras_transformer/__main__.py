@@ -157,7 +157,7 @@ def evaluate(run, source, reference, split, tokenize, lowercase, beam, length_pe
 def translate(model, batch_size, beam, length_penalty):
     """Translate stdin to stdout: one line out per line in, in order.
 
-    MODEL is a run, a SavedModel or a .tflite file.
+    MODEL is a run, a SavedModel, a .tflite file or a folder for CTranslate2.
     """
     from keras_transformer.streaming import translate_stream
 
@@ -412,19 +412,27 @@ def _pairs(run, file, references=None, count=200):
 
 
 def _open_model(path, **search):
-    """The run, SavedModel or .tflite file at `path`, as something with `translate_batch`."""
+    """The run or export at `path`, as something with `translate_batch`."""
     from keras_transformer.beam_translator import BeamTranslator
+    from keras_transformer.export.ctranslate2_loaded import MODEL, CTranslate2Translator
     from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
     from keras_transformer.translator import Translator
 
     if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is a run, a SavedModel or a .tflite.")
+        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.")
     if path.is_file():
         return LiteRTTranslator(path, **search)
     if any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb")):
         if search:
             raise click.UsageError(f"--beam has no effect on {path}: its search is part of it.")
         return SavedModelTranslator(path)
+    if (path / MODEL).is_file():
+        if search.get("length_penalty"):
+            raise click.UsageError(
+                f"--length-penalty has no effect on {path}: CTranslate2 has no penalty like the "
+                "paper's. With --beam alone it ranks by the mean of a token's log-probability."
+            )
+        return CTranslate2Translator(path, **search and {**search, "length_penalty": 1})
     translator = Translator.from_run(path)
     return BeamTranslator(translator, **search) if search else translator
 

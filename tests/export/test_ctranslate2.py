@@ -434,3 +434,23 @@ def test_from_the_command_line(translator, sentences, tmp_path):
     loaded = CTranslate2Translator(tmp_path / "x")
     assert loaded.max_length == again.max_length
     assert loaded.tokenizer.model == again.tokenizer.model
+
+
+def translate_with(path, sentences, *options):
+    lines = "".join(f"{sentence}\n" for sentence in sentences)
+    arguments = ["translate", str(path), *options]
+    return CliRunner().invoke(cli, arguments, input=lines.encode())
+
+
+def test_the_command_line_translates_with_the_folder(exported, translator, sentences):
+    path, _ = exported("none")
+    expected = [each.text for each in translator.translate_batch(sentences[:20])]
+    assert translate_with(path, sentences[:20]).stdout.splitlines() == expected
+    found = CTranslate2Translator(path, beam_size=4, length_penalty=1)
+    expected = [each.text for each in found.translate_batch(sentences[:20])]
+    assert translate_with(path, sentences[:20], "--beam", "4").stdout.splitlines() == expected
+
+
+def test_the_command_line_has_no_length_penalty_for_the_folder(exported):
+    done = translate_with(exported("none")[0], ["in 3"], "--beam", "4", "--length-penalty", "0.6")
+    assert done.exit_code == 2 and "CTranslate2 has no penalty like the paper's" in done.stderr
