@@ -8,10 +8,11 @@ from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.translation import translate_sorted
 
 from .buckets import BucketedSearch, Buckets
-from .endpoints import make_endpoints, traced
+from .endpoints import make_endpoints
 from .litert import default_lengths
 from .output_matrix import store_output_matrix
 from .parity import check_sentences, copy_translator, in_float32
+from .searches import traced
 from .serving import BATCHING, README, batching_parameters, model_name, readme
 from .staging import check_place_of_versions, place_version, save
 from .verify import verify
