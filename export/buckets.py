@@ -4,7 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from .endpoints import SOURCE
+from .searches import SOURCE
 
 
 @dataclasses.dataclass(frozen=True)

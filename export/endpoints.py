@@ -2,22 +2,15 @@
 
 import tensorflow as tf
 
-from keras_transformer.beam_translator import BeamTranslator, search_with_limit
-from keras_transformer.decoding import greedy_decode
-from keras_transformer.decoding.beam import check_beam
+from keras_transformer.beam_translator import BeamTranslator
+from keras_transformer.decoding.alignment import check_alignment
+
+from .searches import SOURCE, BeamSearch, GreedySearch, traced
 
 DEFAULT = "serving_default"
 
 
-SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
-
-
-def traced(search):
-    """Returns a search as one graph, which all endpoints share that use it."""
-    return tf.function(search, input_signature=[SOURCE], autograph=False)
-
-
-def make_endpoints(translator, n_best=None, graph_of=traced):
+def make_endpoints(translator, n_best=None, graph_of=traced, alignment=None):
     """Returns the signatures of an export, in order; the table to add another one to.
 
     Args:
@@ -26,93 +19,35 @@ def make_endpoints(translator, n_best=None, graph_of=traced):
         n_best: Translations M that the signatures with several give. `None`: 4, or the beam's size
             if that is less.
         graph_of: Makes of each search the function that the endpoints call.
+        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
+            heads: with it there is a signature that says, too, what each token attended to.
 
     Returns:
-        List of `Sentences` and `Ids`.
+        List of `Endpoint`s.
 
     Raises:
-        ValueError: If `n_best` is not between 1 and the size of the beam.
+        ValueError: If `n_best` is not between 1 and the size of the beam, or there is no such layer
+            or head.
     """
     beam = translator
     if not isinstance(translator, BeamTranslator):
         beam = BeamTranslator(translator, max(4, n_best or 4))
+    check_alignment(alignment, beam.translator.model.config)
     n_best = min(4, beam.beam_size) if n_best is None else n_best
     several, greedy = BeamSearch(beam, n_best), GreedySearch(beam.translator)
     best = BeamSearch(beam) if translator is beam else greedy
-    graphs = {search: graph_of(search) for search in (several, greedy, best)}
     table = [
         (Sentences, DEFAULT, best),
         (Sentences, "n_best", several),
         (Ids, "tokens", greedy),
         (Ids, "beam_tokens", several),
     ]
+    if alignment is not None:
+        table.append((Alignments, "alignment", best.aligned(alignment)))
+    graphs = {search: graph_of(search) for search in dict.fromkeys(each[-1] for each in table)}
     return [
         kind(name, beam.translator, graphs[search], search.summary) for kind, name, search in table
     ]
-
-
-class GreedySearch:
-    """`greedy_decode`, from token ids `[B, S]` to `tokens` `[B, L]` and `score` `[B]`.
-
-    Args:
-        translator: A `Translator`.
-
-    Attributes:
-        summary: How it searches, for people.
-    """
-
-    summary = "greedy search."
-
-    def __init__(self, translator):
-        self._translator = translator
-
-    def __call__(self, source):
-        translator = self._translator
-        tokens, scores = greedy_decode(translator.model, source, translator.max_length)
-        return {"tokens": tokens, "score": scores}
-
-
-class BeamSearch:
-    """`beam_decode`, from token ids `[B, S]` to `tokens` `[B, M, L]` and `score` `[B, M]`.
-
-    Args:
-        beam: A `BeamTranslator`.
-        n_best: Hypotheses M. `None`: the best one, without that axis, as `GreedySearch` gives it.
-
-    Raises:
-        ValueError: If `n_best` is not between 1 and the size of the beam.
-
-    Attributes:
-        summary: How it searches, for people.
-    """
-
-    def __init__(self, beam, n_best=None):
-        check_beam(
-            beam.beam_size, 1 if n_best is None else n_best, beam.length_penalty, beam.normalization
-        )
-        self._beam, self._n_best = beam, n_best
-        self.summary = (
-            f"beam search, {beam.beam_size} hypotheses, penalty for the length "
-            f"`{beam.normalization}` {beam.length_penalty:g}."
-        )
-
-    def __call__(self, source):
-        beam = self._beam
-        translator = beam.translator
-        tokens, scores = search_with_limit(
-            translator,
-            source,
-            beam.beam_size,
-            self._n_best or 1,
-            beam.normalization,
-            beam.length_penalty,
-            beam.min_length,
-            translator.max_length if beam.extra_length is None else beam.extra_length,
-        )  # [B, M, L], [B, M]
-        outputs = {"tokens": tokens, "score": scores}
-        if self._n_best is None:
-            outputs = {name: tf.squeeze(value, 1) for name, value in outputs.items()}
-        return outputs
 
 
 class Endpoint:
@@ -121,16 +56,19 @@ class Endpoint:
     Args:
         name: The signature's name.
         translator: The `Translator` that knows the vocabulary and the longest length L.
-        search: Function from token ids `[B, S]` to a dictionary of `tokens` and `score`, such as a
-            `GreedySearch` in a graph.
+        search: Function from token ids `[B, S]` to a dictionary of `tokens`, `score` and whatever
+            else the endpoint answers with, such as a `GreedySearch` in a graph.
         summary: How it searches, for people.
 
     Attributes:
         input: The `tf.TensorSpec` of the input.
+        last_axes: The letters of an output's last axes, by its name, where it has other than the
+            batch and the n-best list.
         function: The `tf.function` to export, from the input to a dictionary.
     """
 
     input = None
+    last_axes = {}
 
     def __init__(self, name, translator, search, summary):
         self.name = name
@@ -161,7 +99,10 @@ class Sentences(Endpoint):
 
     def answer(self, value):  # noqa: D102
         source, truncated, empty = self.translator.encode(value)  # [B, S], [B], [B]
-        outputs = self.search(source)
+        return self._translations(self.search(source), truncated, empty)
+
+    def _translations(self, outputs, truncated, empty):
+        """What a search found, as strings."""
         tokens, scores = outputs["tokens"], outputs["score"]  # [B, (M,) L], [B, (M)]
         texts = self.translator.tokenizer.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
         texts = tf.reshape(texts, tf.shape(scores))  # [B, (M)]
@@ -177,6 +118,51 @@ class Sentences(Endpoint):
         return tf.constant(sentences, tf.string, [len(sentences)])
 
 
+class Alignments(Sentences):
+    """Strings to the best translation of each and what its tokens attended to in the source.
+
+    `sentences`, string `[B]`, UTF-8, to what `Sentences` gives; `tokens`, int32 `[B, T]`;
+    `source_pieces`, string `[B, S]`, and `target_pieces`, string `[B, T]`, as SentencePiece writes
+    them, the end of the sentence included; and `alignment`, float32 `[B, T, S]`. S and T are the
+    lengths of the longest source and translation of the batch. Behind the end, tokens are
+    `pad_id`, pieces are empty and weights are 0. Of an empty sentence there is nothing but the end
+    of the source.
+    """
+
+    last_axes = {
+        "tokens": ("T",),
+        "source_pieces": ("S",),
+        "target_pieces": ("T",),
+        "alignment": ("T", "S"),
+    }
+
+    def answer(self, value):  # noqa: D102
+        source, truncated, empty = self.translator.encode(value)  # [B, S], [B], [B]
+        outputs = self.search(source)
+        pad_id = self.translator.tokenizer.pad_id
+        said = tf.not_equal(outputs["tokens"], pad_id) & ~tf.expand_dims(empty, 1)  # [B, L]
+        columns = tf.range(1, said.shape[1] + 1)  # [L]
+        longest = tf.reduce_max(tf.where(tf.reduce_any(said, axis=0), columns, 0))  # T
+        said = said[:, :longest]  # [B, T]
+        tokens = tf.where(said, outputs["tokens"][:, :longest], pad_id)
+        # A compiled search has filled up the sources: S may be less than the width it looked at.
+        weights = outputs["alignment"][:, :longest, : tf.shape(source)[1]]  # [B, T, S]
+        return {
+            **self._translations(outputs, truncated, empty),
+            "tokens": tokens,
+            "source_pieces": self._pieces(source),
+            "target_pieces": self._pieces(tokens),
+            "alignment": tf.where(tf.expand_dims(said, 2), weights, 0.0),
+        }
+
+    def _pieces(self, ids):
+        """Names of ids. TensorFlow Serving knows no operation of SentencePiece that gives them."""
+        tokenizer = self.translator.tokenizer
+        names = tokenizer.pieces(range(tokenizer.vocab_size))
+        names[tokenizer.pad_id] = ""
+        return tf.gather(tf.constant(names), ids)
+
+
 class Ids(Endpoint):
     """Token ids to token ids.
 
@@ -188,6 +174,7 @@ class Ids(Endpoint):
     """
 
     input = SOURCE
+    last_axes = {"tokens": ("L",)}
 
     def answer(self, value):  # noqa: D102
         return self.search(self._checked(value))

@@ -8,10 +8,11 @@ from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.translation import translate_sorted
 
 from .buckets import BucketedSearch, Buckets
-from .endpoints import make_endpoints, traced
+from .endpoints import make_endpoints
 from .litert import default_lengths
 from .output_matrix import store_output_matrix
 from .parity import check_sentences, copy_translator, in_float32
+from .searches import traced
 from .serving import BATCHING, README, batching_parameters, model_name, readme
 from .staging import check_place_of_versions, place_version, save
 from .verify import verify
@@ -19,16 +20,26 @@ from .warmup import PATH, make_requests, write_requests
 
 
 def export_saved_model(
-    translator, directory, sentences, n_best=None, *, jit=False, batch_sizes=(1, 4, 16)
+    translator,
+    directory,
+    sentences,
+    n_best=None,
+    *,
+    jit=False,
+    batch_sizes=(1, 4, 16),
+    alignment=None,
 ):
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
-    It has four signatures, see `Sentences` and `Ids`:
+    It has four signatures, see `Sentences` and `Ids`, and with an alignment a fifth, see
+    `Alignments`:
 
     - `serving_default`, strings `[B]` to what `translate_batch` of the translator gives;
     - `n_best`, strings to the best M translations of a beam;
     - `tokens`, token ids `[B, S]` to those of `greedy_decode`;
-    - `beam_tokens`, token ids to the best M of a beam.
+    - `beam_tokens`, token ids to the best M of a beam;
+    - `alignment`, strings `[B]` to what `serving_default` gives, the tokens of source and
+      translation, and what each token of the translation attended to in the source, `[B, T, S]`.
 
     Beside the model lie requests with which TensorFlow Serving warms it up, parameters for its
     batching, and a `README.md` that says how to start it and how to ask it.
@@ -48,6 +59,8 @@ def export_saved_model(
             and a few lengths. On a processor TensorFlow Serving does so only if it is told to; see
             the `README.md`.
         batch_sizes: Numbers of sentences to compile for, increasing.
+        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
+            heads: whose attention the signature `alignment` tells. `None`: there is none.
 
     Returns:
         Dictionary of `path`, `bytes`, `signatures`, and the figures of a `Parity`, which are those
@@ -55,20 +68,20 @@ def export_saved_model(
 
     Raises:
         ExportError: If the answers differ, or `directory` holds something else.
-        ValueError: If `n_best` is not between 1 and the size of the beam, or `batch_sizes` are not
-            positive and increasing.
+        ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` are not
+            positive and increasing, or there is no such layer or head.
         OSError: If it cannot be written.
     """
     sentences = check_sentences(sentences)
     directory = check_place_of_versions(directory)
     translator = _in_float32(translator)
     inner = getattr(translator, "translator", translator)
-    endpoints = make_endpoints(translator, n_best)
+    endpoints = make_endpoints(translator, n_best, alignment=alignment)
     buckets = Buckets(tuple(batch_sizes) if jit else (1,), tuple(default_lengths(inner.max_length)))
     fast = copy_translator(inner)
     matrix = store_output_matrix(fast.model, for_one=not jit)
     graph_of = _compiled(inner, buckets) if jit else traced
-    exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of)
+    exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of, alignment)
 
     def write(draft):
         module = tf.Module()

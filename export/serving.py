@@ -4,7 +4,7 @@ import json
 import re
 import string
 
-from .endpoints import Sentences
+from .endpoints import Alignments, Sentences
 
 BATCHING, README = "batching_parameters.txt", "README.md"
 
@@ -39,7 +39,7 @@ $signatures
   by the penalty for the length.
 - Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is translated, and
   `truncated` says so. An empty sentence stays empty. Token ids that cannot be read are an error.
-
+$alignment
 How they search:
 
 $searches
@@ -77,7 +77,7 @@ curl http://localhost:8501/v1/models/$model:predict -d \\
   '{"signature_name": "tokens", "inputs": {"source": [$ids]}}'
 curl http://localhost:8501/v1/models/$model:predict -d \\
   '{"signature_name": "beam_tokens", "inputs": {"source": [$ids]}}'
-```
+$alignment_rest```
 
 The answer is `{"outputs": {...}}` with the outputs of the table.
 
@@ -112,7 +112,30 @@ for text, score in zip(answer["translation"][0], answer["score"][0]):
 
 print(predict("tokens", source=[$ids])["tokens"][0])
 print(predict("beam_tokens", source=[$ids])["tokens"][0])
-```
+$alignment_grpc```
+""")
+
+# Parts of the text above, for an export with that signature.
+ALIGNMENT = string.Template("""\
+- T: tokens of the longest translation of a request. `alignment[b, t, s]` is how much of its
+  attention the decoder gave to piece s of source b when it said piece t of the translation; a row
+  sums to 1. Behind the end of a sentence or translation ids are $pad_id, pieces are empty and
+  weights are 0; of an empty sentence nothing is said. Where the server decodes several requests
+  together, S and T are those of all of them.
+- `source_pieces` and `target_pieces` are the tokens as SentencePiece writes them, the end, `$end`,
+  included. Without it and one after the other, with a space for each `▁`, they are the text as
+  SentencePiece normalises it; what the vocabulary has not is `$unknown`.
+""")
+ALIGNMENT_REST = string.Template("""\
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{"signature_name": "alignment", "inputs": {"sentences": [$sentence]}}'
+""")
+ALIGNMENT_GRPC = string.Template("""
+answer = predict("alignment", sentences=[$sentence])
+sources = answer["source_pieces"][0]
+for target, weights in zip(answer["target_pieces"][0], answer["alignment"][0]):
+    if target:
+        print(target.decode(), "from", sources[weights.argmax()].decode())
 """)
 
 COMPILED = string.Template("""
@@ -124,8 +147,6 @@ cannot load the model. Images for GPUs were reported to lack the compiler
 """)
 XLA_FLAG = "--xla_cpu_compilation_enabled=true"
 LARGEST_BATCH = 32  # of several requests, where the model is not compiled for certain sizes
-# The last axes of an output, where it has other than the batch and the n-best list.
-LAST_AXES = {"tokens": ["L"]}
 
 
 def model_name(directory):
@@ -152,25 +173,40 @@ def readme(model, endpoints, sentence, buckets=None):
 
     Args:
         model: Name of the model.
-        endpoints: List of `Sentences` and `Ids`.
+        endpoints: List of `Endpoint`s.
         sentence: A string to translate in the examples.
         buckets: The `Buckets` for which the model is compiled, if it is.
     """
     translator = endpoints[0].translator
-    return TEXT.substitute(
-        model=model,
-        signatures="\n".join(_row(endpoint) for endpoint in endpoints),
-        max_length=translator.max_length,
-        eos_id=translator.tokenizer.eos_id,
-        pad_id=translator.tokenizer.pad_id,
-        searches="\n".join(f"- `{each.name}`: {each.summary}" for each in endpoints),
-        flags=f" {XLA_FLAG}" if buckets else "",
-        batching=BATCHING,
-        largest=_largest(buckets),
-        compiled=_compiled(buckets) if buckets else "",
-        sentence=json.dumps(sentence).replace("'", "\\u0027"),
-        ids=translator.encode([sentence])[0].numpy().tolist()[0],
-    )
+    facts = {
+        "model": model,
+        "signatures": "\n".join(_row(endpoint) for endpoint in endpoints),
+        "max_length": translator.max_length,
+        "eos_id": translator.tokenizer.eos_id,
+        "pad_id": translator.tokenizer.pad_id,
+        "searches": "\n".join(f"- `{each.name}`: {each.summary}" for each in endpoints),
+        "flags": f" {XLA_FLAG}" if buckets else "",
+        "batching": BATCHING,
+        "largest": _largest(buckets),
+        "compiled": _compiled(buckets) if buckets else "",
+        "sentence": json.dumps(sentence).replace("'", "\\u0027"),
+        "ids": translator.encode([sentence])[0].numpy().tolist()[0],
+    }
+    return TEXT.substitute(facts, **_alignment(endpoints, facts))
+
+
+def _alignment(endpoints, facts):
+    """What the text says about alignments: nothing if no endpoint gives them."""
+    parts = {
+        "alignment": ALIGNMENT,
+        "alignment_rest": ALIGNMENT_REST,
+        "alignment_grpc": ALIGNMENT_GRPC,
+    }
+    if not any(isinstance(endpoint, Alignments) for endpoint in endpoints):
+        return dict.fromkeys(parts, "")
+    tokenizer = endpoints[0].translator.tokenizer
+    end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
+    return {name: part.substitute(facts, end=end, unknown=unknown) for name, part in parts.items()}
 
 
 def _largest(buckets):
@@ -179,15 +215,17 @@ def _largest(buckets):
 
 def _row(endpoint):
     outputs = endpoint.function.get_concrete_function().structured_outputs
-    cells = [f"`{name}` {spec.dtype.name} {_axes(name, spec)}" for name, spec in outputs.items()]
+    cells = [
+        f"`{name}` {spec.dtype.name} {_axes(spec, endpoint.last_axes.get(name, ()))}"
+        for name, spec in outputs.items()
+    ]
     shape = "[B]" if isinstance(endpoint, Sentences) else "[B, S]"
     spec = endpoint.input
     return f"| `{endpoint.name}` | `{spec.name}` {spec.dtype.name} {shape} | {', '.join(cells)} |"
 
 
-def _axes(name, spec):
+def _axes(spec, last):
     """The shape of an output in the letters of the text."""
-    last = LAST_AXES.get(name, [])
     n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
     return f"[{', '.join(['B', *n_best, *last])}]"
 

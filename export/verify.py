@@ -1,5 +1,7 @@
 """Asks a SavedModel what its endpoints were asked in memory, and compares the answers."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 
@@ -12,6 +14,19 @@ from .parity import ExportError, compare, require_identical
 # The operations of TensorFlow Text that TensorFlow Serving has known for long.
 SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
 BATCH_SIZE = 64
+# Of other numbers than scores, such as weights of attention, which lie between 0 and 1.
+TOLERANCE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer(Translation):
+    """What an endpoint says to a sentence.
+
+    Args:
+        others: Dictionary of those of its outputs that a `Translation` has no place for, arrays.
+    """
+
+    others: dict
 
 
 def verify(path, name, endpoints, sentences, requests, expected):
@@ -20,7 +35,7 @@ def verify(path, name, endpoints, sentences, requests, expected):
     Args:
         path: Its folder.
         name: Name of the export, for errors.
-        endpoints: List of `Sentences` and `Ids`: how to ask and what the answers should be.
+        endpoints: List of `Endpoint`s: how to ask and what the answers should be.
         sentences: List of strings to ask for.
         requests: `Request`s that TensorFlow Serving will make while it loads the model.
         expected: Translations of `sentences` by the model itself, for the first endpoint.
@@ -57,35 +72,64 @@ def _compare(model, name, endpoint, sentences, expected, tokenizer):
     found = _answers(endpoint, ask, sentences)
     repeated = np.repeat(sentences, len(found) // len(sentences)).tolist()
     parity = compare(repeated, expected, found, tokenizer)
-    return require_identical(parity, f"{name}, {endpoint.name}")
+    what = f"{name}, {endpoint.name}"
+    require_identical(parity, what)
+    for sentence, ours, theirs in zip(repeated, expected, found, strict=True):
+        if isinstance(ours, Answer):
+            _require_others(what, sentence, ours.others, theirs.others)
+    return parity
+
+
+def _require_others(what, sentence, expected, found):
+    """Raises unless all other outputs are the same, numbers within `TOLERANCE`."""
+    for output, ours in expected.items():
+        if not _same(ours, found[output]):
+            raise ExportError(
+                f"{what}: `{output}` of {sentence!r} differs from that of the model in memory. "
+                "The export was not kept."
+            )
+
+
+def _same(ours, theirs):
+    if ours.shape != theirs.shape or ours.dtype.kind != "f":
+        return np.array_equal(ours, theirs)
+    return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # not a number is not the same
 
 
 def _answers(endpoint, ask, sentences):
-    """What an endpoint says to every sentence, one or the n best of each, as `Translation`s."""
+    """What an endpoint says to every sentence, one or the n best of each, as `Answer`s."""
 
     def answer(batch):
         return _rows(ask(endpoint.example(batch)))
 
     rows = map_sorted(answer, sentences, BATCH_SIZE)
-    return [translation for row in rows for translation in row]
+    return [answer for row in rows for answer in row]
 
 
 def _rows(outputs):
-    """Of each sentence a list of `Translation`s; ids are written as numbers."""
+    """Of each sentence a list of `Answer`s; ids are written as numbers."""
     outputs = {name: np.asarray(value) for name, value in outputs.items()}
-    count = len(outputs["score"])
-    truncated = outputs.get("truncated", np.zeros(count, bool))
-    scores = outputs["score"].reshape(count, -1)  # [B, M]
-    if "tokens" in outputs:
-        ids = outputs["tokens"].reshape(*scores.shape, -1)  # [B, M, L]
-        texts = [[" ".join(map(str, each)) for each in row] for row in ids]
-    else:
-        texts = outputs["translation"].reshape(scores.shape)
-        texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
-    return [
-        [Translation(text, float(score), bool(cut)) for text, score in zip(*pair, strict=True)]
-        for *pair, cut in zip(texts, scores, truncated, strict=True)
-    ]
+    scores = outputs.pop("score")
+    count = len(scores)
+    scores = scores.reshape(count, -1)  # [B, M]
+    truncated = outputs.pop("truncated", np.zeros(count, bool))
+    texts = _texts(outputs, scores.shape)
+    rows = []
+    for number in range(count):
+        others = {name: value[number] for name, value in outputs.items()}
+        cut = bool(truncated[number])
+        pairs = zip(texts[number], scores[number], strict=True)
+        rows.append([Answer(text, float(score), cut, others) for text, score in pairs])
+    return rows
+
+
+def _texts(outputs, shape):
+    """Takes the translations out of the outputs, or else their ids."""
+    if "translation" in outputs:
+        texts = outputs.pop("translation").reshape(shape)
+        return [[text.decode("utf-8", "replace") for text in row] for row in texts]
+    ids = outputs.pop("tokens").reshape(*shape, -1)  # [B, M, L]
+    return [[" ".join(map(str, each)) for each in row] for row in ids]
 
 
 class SessionModel:

@@ -39,7 +39,7 @@ def make_requests(endpoints, buckets, sentences):
     """Returns one request for each endpoint and each shape: `Request`s.
 
     Args:
-        endpoints: List of `Sentences` and `Ids`.
+        endpoints: List of `Endpoint`s.
         buckets: The `Buckets` that have the shapes.
         sentences: List of strings to make sentences of every length from.
     """

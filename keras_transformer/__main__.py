@@ -256,14 +256,21 @@ MIN_AGREEMENT = click.option(
     help="Let XLA compile the searches when the server loads the model. On a processor TensorFlow "
     "Serving then needs --xla_cpu_compilation_enabled=true.",
 )
+@click.option(
+    "--alignment",
+    is_flag=True,
+    help="Add the signature alignment: what each token attended to, too, the mean of the heads of "
+    "the decoder's last layer.",
+)
 @SENTENCES
-def saved_model(run, directory, beam, length_penalty, n_best, jit, sentences):
+def saved_model(run, directory, beam, length_penalty, n_best, jit, alignment, sentences):
     """Write DIRECTORY/1/ as TensorFlow Serving expects it.
 
     Its signatures: serving_default, strings to translations; n_best, strings to the best M of a
-    beam; tokens and beam_tokens, the same with token ids. --beam and --length-penalty are those of
-    every search with a beam; with --beam serving_default is one of them. DIRECTORY/1/README.md says
-    how to start the server and how to ask it.
+    beam; tokens and beam_tokens, the same with token ids; with --alignment one of that name, which
+    adds to what serving_default gives the tokens and what they attended to. --beam and
+    --length-penalty are those of every search with a beam; with --beam serving_default is one of
+    them. DIRECTORY/1/README.md says how to start the server and how to ask it.
     """
     from keras_transformer.beam_translator import BeamTranslator
     from keras_transformer.export.saved_model import export_saved_model
@@ -275,7 +282,14 @@ def saved_model(run, directory, beam, length_penalty, n_best, jit, sentences):
     translator = Translator.from_run(run)
     if search:
         translator = BeamTranslator(translator, **search)
-    report = export_saved_model(translator, directory, sentences, n_best, jit=jit)
+    report = export_saved_model(
+        translator,
+        directory,
+        sentences,
+        n_best,
+        jit=jit,
+        alignment=(-1, None) if alignment else None,
+    )
     Run(run).update_metrics(saved_model_agreement=100 * report["agreement"])
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
 

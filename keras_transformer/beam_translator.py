@@ -109,6 +109,7 @@ def search_with_limit(
     length_penalty,
     min_length,
     extra_length,
+    alignment=None,
 ):
     """Searches as `BeamTranslator` does, from token ids.
 
@@ -121,6 +122,7 @@ def search_with_limit(
         length_penalty: See `beam_decode`.
         min_length: Shortest output in tokens, integer or scalar tensor.
         extra_length: How many tokens an output may be longer than its source, likewise.
+        alignment: See `beam_decode`.
 
     Returns:
         What `beam_decode` returns.
@@ -137,4 +139,5 @@ def search_with_limit(
         min_length,
         tf.maximum(limit, min_length),
         cache_length=translator.max_length,
+        alignment=alignment,
     )

@@ -105,9 +105,9 @@ def sentences():
 
 @pytest.fixture(scope="session")
 def serving(translator, sentences, tmp_path_factory):
-    """The folder and the report of a SavedModel."""
+    """The folder and the report of a SavedModel with every signature."""
     directory = tmp_path_factory.mktemp("saved_model") / "new" / "serving"
-    return directory, export_saved_model(translator, directory, sentences)
+    return directory, export_saved_model(translator, directory, sentences, alignment=(-1, None))
 
 
 @pytest.fixture(scope="session")

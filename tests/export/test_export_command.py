@@ -21,8 +21,8 @@ def exported(monkeypatch, tmp_path):
     """A function that runs the command and returns what it called the export with."""
     calls = []
 
-    def record(translator, directory, sentences, n_best=None, *, jit=False):
-        calls.append((translator, directory, sentences, n_best, jit))
+    def record(translator, directory, sentences, n_best=None, *, jit=False, alignment=None):
+        calls.append((translator, directory, sentences, n_best, jit, alignment))
         return {"agreement": 1.0}
 
     monkeypatch.setattr("keras_transformer.export.saved_model.export_saved_model", record)
@@ -41,18 +41,18 @@ def exported(monkeypatch, tmp_path):
 def test_without_options_the_search_is_greedy(exported, tmp_path):
     done, calls = exported()
     assert json.loads(done.stdout) == {"agreement": 1.0}
-    ((translator, directory, sentences, n_best, jit),) = calls
+    ((translator, directory, sentences, *options),) = calls
     assert type(translator) is Recorder and directory == tmp_path / "x"
-    assert sentences == ["in 17 weeks", "in 3 days"] and (n_best, jit) == (None, False)
+    assert sentences == ["in 17 weeks", "in 3 days"] and options == [None, False, None]
     assert json.loads(Run(tmp_path).metrics.read_text()) == {"saved_model_agreement": 100.0}
 
 
 def test_a_beam_and_all_options(exported):
-    _, calls = exported("--beam", 6, "--length-penalty", 1.5, "--n-best", 3, "--jit")
-    ((translator, _, _, n_best, jit),) = calls
+    _, calls = exported("--beam", 6, "--length-penalty", 1.5, "--n-best", 3, "--jit", "--alignment")
+    ((translator, _, _, *options),) = calls
     assert isinstance(translator, BeamTranslator)
     assert (translator.beam_size, translator.length_penalty) == (6, 1.5)
-    assert (n_best, jit) == (3, True)
+    assert options == [3, True, (-1, None)]
 
 
 def test_a_length_penalty_needs_a_beam(exported):
@@ -64,3 +64,4 @@ def test_help_names_the_signatures():
     text = CliRunner().invoke(command_line.cli, ["export", "saved-model", "--help"]).stdout
     for word in ("serving_default", "n_best", "beam_tokens", "--n-best M", "README.md", "--jit"):
         assert word in text
+    assert "--alignment" in text

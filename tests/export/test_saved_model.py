@@ -16,6 +16,8 @@ from keras_transformer.export.verify import check_operations, verify
 from keras_transformer.export.warmup import Request
 from keras_transformer.translation import translate_sorted
 
+SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens"]
+
 # What a server does: TensorFlow and TensorFlow Text, nothing of ours. Bytes travel in hexadecimal.
 SERVER = """
 import json, sys
@@ -37,8 +39,9 @@ for name, values in requests.items():
         values = [bytes.fromhex(value) for value in values]
     outputs = {output: each.name for output, each in signature.outputs.items()}
     outputs = session.run(outputs, {info.name: values})
-    if given == "sentences":
-        outputs["translation"] = np.vectorize(bytes.hex)(outputs["translation"])
+    for output, value in outputs.items():
+        if value.dtype == object:
+            outputs[output] = np.vectorize(bytes.hex)(value)
     answers[name] = {output: value.tolist() for output, value in outputs.items()}
 print(json.dumps(answers))
 """
@@ -70,7 +73,7 @@ def test_the_report_says_what_was_written_and_checked(serving, sentences):
     directory, report = serving
     assert report["path"] == str(directory / "1")
     assert (report["sentences"], report["agreement"]) == (len(sentences), 1.0)
-    assert report["signatures"] == ["serving_default", "n_best", "tokens", "beam_tokens"]
+    assert report["signatures"] == [*SIGNATURES, "alignment"]
     assert report["bytes"] == sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
     assert json.loads(json.dumps(report)) == report
 
@@ -105,7 +108,7 @@ def test_strings_in_strings_and_scores_out(serve):
 def answers(serving, operations, translator, sentences, python):
     batch = [sentence.encode().hex() for sentence in sentences]
     ids = translator.encode(tf.constant(sentences))[0].numpy().tolist()
-    requests = {"serving_default": batch, "n_best": batch, "tokens": ids, "beam_tokens": ids}
+    requests = dict(zip(SIGNATURES, [batch, batch, ids, ids], strict=True), alignment=batch)
     return json.loads(
         python(SERVER, serving[0] / "1", json.dumps(requests), json.dumps(sorted(operations)))
     )
@@ -120,16 +123,17 @@ def test_a_server_without_our_package_gives_the_same(answers, translator, senten
 
 
 def test_so_do_the_other_signatures(answers, translator, sentences):
-    for endpoint in make_endpoints(translator)[1:]:
+    for endpoint in make_endpoints(translator, alignment=(-1, None))[1:]:
         ours = endpoint.function(endpoint.example(sentences))
         answer = answers[endpoint.name]
         assert set(answer) == set(ours)
-        np.testing.assert_allclose(answer["score"], ours["score"], rtol=1e-5, atol=1e-4)
-        if endpoint.name == "n_best":
-            texts = [[bytes.fromhex(text) for text in row] for row in answer["translation"]]
-            assert texts == ours["translation"].numpy().tolist()
-        else:
-            assert answer["tokens"] == ours["tokens"].numpy().tolist()
+        for name, value in ours.items():
+            if value.dtype.is_floating:
+                np.testing.assert_allclose(answer[name], value, rtol=1e-5, atol=1e-4)
+            elif value.dtype == tf.string:
+                assert answer[name] == np.vectorize(bytes.hex)(value.numpy()).tolist()
+            else:
+                assert answer[name] == value.numpy().tolist()
 
 
 def test_every_operation_is_tensorflows_or_one_of_sentencepieces_three(answers, operations):
@@ -181,7 +185,7 @@ def test_versions_are_counted_up_and_mixed_precision_becomes_float32(
     mixed.set_weights(translator.model.get_weights())
     report = export_saved_model(Translator(mixed, translator.tokenizer), directory, sentences)
     assert report["path"] == str(directory / "11")
-    assert report["agreement"] == 1.0
+    assert (report["agreement"], report["signatures"]) == (1.0, SIGNATURES)
     assert sorted(os.listdir(directory)) == ["10", "11", "2"]
     assert (directory / "2" / "saved_model.pb").read_bytes() == b"an older one"
     assert "DT_BFLOAT16" not in str(graph_of(report["path"]))
@@ -219,6 +223,13 @@ def test_sizes_to_compile_for_are_checked_before_any_work(translator, tmp_path, 
     refuse(monkeypatch)
     with pytest.raises(ValueError, match="`batch_sizes` must be positive and increasing"):
         export_saved_model(translator, tmp_path / "x", ["in 3"], jit=True, batch_sizes=(4, 1))
+    assert listing(tmp_path) == []
+
+
+def test_a_layer_that_is_not_there_is_refused_before_any_work(translator, tmp_path, monkeypatch):
+    refuse(monkeypatch)
+    with pytest.raises(ValueError, match=r"`alignment` must be a pair .*alignment=\(2, None\)"):
+        export_saved_model(translator, tmp_path / "x", ["in 3"], alignment=(2, None))
     assert listing(tmp_path) == []
 
 
@@ -284,6 +295,43 @@ def test_every_signature_is_checked(serving, translator, sentences, name):
     expected = translate_sorted(translator, sentences)
     with pytest.raises(ExportError, match=f"serving, {name}: .* differ .*not kept"):
         verify(serving[0] / "1", "serving", endpoints, sentences, [], expected)
+
+
+@pytest.mark.parametrize(
+    "name, change",
+    [
+        ("tokens", lambda value: value[:, ::-1]),
+        ("source_pieces", lambda value: value[:, ::-1]),
+        ("target_pieces", lambda value: value[:, ::-1]),
+        ("alignment", lambda value: value[:, :, ::-1]),
+        ("alignment", lambda value: value * 1.01),
+        ("alignment", lambda value: value * np.nan),
+        ("alignment", lambda value: np.pad(value, [(0, 0), (0, 0), (0, 1)])),
+    ],
+)
+def test_every_output_of_an_alignment_is_checked(serving, translator, sentences, name, change):
+    endpoints = make_endpoints(translator, alignment=(-1, None))[::4]
+    answer = endpoints[1].function
+    endpoints[1].function = lambda strings: {
+        key: change(value.numpy()) if key == name else value
+        for key, value in answer(strings).items()
+    }
+    expected = translate_sorted(translator, sentences[:5])
+    with pytest.raises(ExportError, match=f"x, alignment: `{name}` of '.*' differs .*not kept"):
+        verify(serving[0] / "1", "x", endpoints, sentences[:5], [], expected)
+
+
+def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_path, monkeypatch):
+    def make(translator, n_best, graph_of=None, alignment=None):
+        if graph_of is None:
+            return make_endpoints(translator, n_best, alignment=alignment)
+        return make_endpoints(translator, n_best, graph_of, (0, None))
+
+    monkeypatch.setattr("keras_transformer.export.saved_model.make_endpoints", make)
+    message = "serving, alignment: `alignment` of .* differs .* not kept"
+    with pytest.raises(ExportError, match=message):
+        export_saved_model(translator, tmp_path / "serving", sentences[:3], alignment=(-1, None))
+    assert listing(tmp_path) == []
 
 
 def test_a_request_that_the_server_could_not_answer_at_its_start_is_found_out(

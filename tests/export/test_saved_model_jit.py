@@ -27,7 +27,7 @@ counts = [compiled()]
 server = Server(path, "compiled")
 counts.append(compiled())
 for batch in json.loads(batches):
-    for signature in ("serving_default", "n_best"):
+    for signature in ("serving_default", "n_best", "alignment"):
         server.run(signature, sentences=np.array(batch, object))
     counts.append(compiled())
 print(json.dumps(counts))
@@ -38,7 +38,9 @@ print(json.dumps(counts))
 def version(translator, sentences, tmp_path_factory):
     """Compiled for 3 sentences of 16 and 20 tokens."""
     directory = tmp_path_factory.mktemp("jit") / "compiled"
-    report = export_saved_model(translator, directory, sentences, jit=True, batch_sizes=(3,))
+    report = export_saved_model(
+        translator, directory, sentences, jit=True, batch_sizes=(3,), alignment=(0, 1)
+    )
     assert report["agreement"] == 1.0
     return pathlib.Path(report["path"])
 
@@ -57,13 +59,13 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, translat
     answer = model.run("tokens", source=source)
     np.testing.assert_array_equal(answer["tokens"], tokens)
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
-    for endpoint in make_endpoints(translator):
+    for endpoint in make_endpoints(translator, alignment=(0, 1)):
         example = endpoint.example(sentences)
         ours = endpoint.function(example)
         answer = model.run(endpoint.name, **{endpoint.input.name: example})
         assert set(answer) == set(ours)
         for name, value in ours.items():
-            if name == "score":
+            if value.dtype.is_floating:
                 np.testing.assert_allclose(answer[name], value, atol=1e-4)
             else:
                 np.testing.assert_array_equal(answer[name], value)
@@ -72,8 +74,10 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, translat
 def test_no_sentences_and_odd_ones(model, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
         ours = [each.text for each in translator.translate_batch(batch)]
-        answer = model.run("serving_default", sentences=np.array(batch, object))
-        assert [text.decode() for text in answer["translation"]] == ours
+        for signature in ("serving_default", "alignment"):
+            answer = model.run(signature, sentences=np.array(batch, object))
+            assert [text.decode() for text in answer["translation"]] == ours
+        assert answer["alignment"].shape[2] == answer["source_pieces"].shape[1]
 
 
 def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
@@ -84,8 +88,8 @@ def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
     batches = [["in 17 weeks"], [], ["in 3"] * 7, ["after 3 hours and 12 minutes and 30 days"] * 3]
     tests = pathlib.Path(__file__).parent
     counts = json.loads(python(COUNT, version, tests, tmp_path, json.dumps(batches * 2)))
-    # Two lengths for each of two searches, which four signatures share.
-    assert counts == [0] + [4] * 9
+    # Two lengths for each of three searches, which five signatures share.
+    assert counts == [0] + [6] * 9
 
 
 def test_the_readme_says_for_what_and_how_to_start_the_server(version):

@@ -11,6 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from keras_transformer.export.buckets import Buckets
 from keras_transformer.export.endpoints import make_endpoints
 from keras_transformer.export.serving import batching_parameters, model_name
+from keras_transformer.export.serving import readme as readme_of
 from keras_transformer.export.warmup import sentence_of_length
 
 grpc = pytest.importorskip("grpc")
@@ -19,7 +20,7 @@ pytest.importorskip("tensorflow_serving.apis")
 from model_server import Server, read_warmup  # noqa: E402
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc  # noqa: E402
 
-NAMES = ["serving_default", "n_best", "tokens", "beam_tokens"]
+NAMES = ["serving_default", "n_best", "tokens", "beam_tokens", "alignment"]
 
 
 @pytest.fixture(scope="module")
@@ -165,13 +166,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("signature", ["serving_default", "n_best"])
+@pytest.mark.parametrize("signature", ["serving_default", "n_best", "alignment"])
 def test_hostile_sentences_get_an_answer_each(predict, translator, signature, name):
     batch = HOSTILE[name]
     answer = predict(signature, sentences=np.array(batch, object))
     assert {len(value) for value in answer.values()} == {len(batch)}
-    for text in answer["translation"].ravel():
-        text.decode()
+    for strings in (value for value in answer.values() if value.dtype == object):
+        for text in strings.ravel():
+            text.decode()
     if batch:
         alone = predict(signature, sentences=np.array(batch[-1:], object))
         assert alone["translation"].tolist() == answer["translation"][-1:].tolist()
@@ -202,6 +204,9 @@ def test_the_readme_describes_every_signature(readme, server):
         assert set(re.findall(r"`(\w+)`", outputs)) == set(server.signatures[name].outputs)
     assert "`translation` string [B, M=4]" in rows[1][3]
     assert "`tokens` int32 [B, M=4, L]" in rows[3][3]
+    assert "`tokens` int32 [B, T], `source_pieces` string [B, S], " in rows[4][3]
+    assert "`target_pieces` string [B, T], `alignment` float32 [B, T, S]" in rows[4][3]
+    assert "`alignment`: greedy search; attention of decoder layer 2 of 2, the mean" in readme
     assert "`serving_default`: greedy search" in readme and "`n_best`: beam search, 4" in readme
 
 
@@ -213,14 +218,18 @@ def test_the_readmes_grpc_client_works(readme, port, translator, sentences, caps
     best = translator.n_best(sentences[:1], 4)[0][0]
     assert lines[0].endswith(translator(sentences[:1])[0])
     assert lines[1].endswith(best.text) and lines[1] != lines[2]
+    (aligned,) = translator.align(sentences[:1])
+    from_pieces = [aligned.source[best] for best in aligned.weights.argmax(axis=1)]
+    pairs = zip(aligned.target, from_pieces, strict=True)
+    assert lines[-len(from_pieces) :] == [f"{said} from {seen}" for said, seen in pairs]
 
 
 def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*)'", readme)]
     assert [body.get("signature_name", "serving_default") for body in bodies] == NAMES
-    assert readme.count("http://localhost:8501/v1/models/serving:predict") == 4
+    assert readme.count("http://localhost:8501/v1/models/serving:predict") == 5
     ids = translator.tokenizer.encode(sentences[:1]).to_list()
-    assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 4
+    assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 5
     answers = [server.rest(body)["outputs"] for body in bodies]
     expected = translator(sentences[:1])[0]
     assert answers[0]["translation"][0].decode() == expected
@@ -228,6 +237,14 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     tokens = np.array(answers[3]["tokens"][0])
     texts = translator.tokenizer.decode(tokens).numpy().tolist()
     assert texts == answers[1]["translation"][0]
+    assert answers[4]["translation"] == answers[0]["translation"]
+    assert np.sum(answers[4]["alignment"][0], axis=1) == pytest.approx(1)
+
+
+def test_without_an_alignment_the_readme_says_nothing_of_it(translator):
+    text = readme_of("x", make_endpoints(translator), "in 3 weeks")
+    assert "align" not in text and "pieces" not in text and "T:" not in text
+    assert text.count("curl") == 4
 
 
 def test_the_readmes_commands_name_what_is_there(readme, version):
@@ -271,7 +288,7 @@ def test_batching_parameters_are_what_the_server_reads(version):
 
 def test_every_endpoint_gives_one_answer_for_each_input(translator):
     """TensorFlow Serving cuts the outputs of a batch along their first axis."""
-    for endpoint in make_endpoints(translator):
+    for endpoint in make_endpoints(translator, alignment=(0, 0)):
         assert endpoint.input.shape[0] is None
         specs = endpoint.function.get_concrete_function().structured_outputs
         assert all(spec.shape[0] is None for spec in specs.values())

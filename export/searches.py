@@ -1,0 +1,117 @@
+"""The searches of an export: from token ids to tokens and scores, as graphs."""
+
+import tensorflow as tf
+
+from keras_transformer.beam_translator import search_with_limit
+from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding.beam import check_beam
+
+SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
+
+
+def traced(search):
+    """Returns a search as one graph, which all endpoints share that use it."""
+    return tf.function(search, input_signature=[SOURCE], autograph=False)
+
+
+class GreedySearch:
+    """`greedy_decode`, from token ids `[B, S]` to `tokens` `[B, L]` and `score` `[B]`.
+
+    With an alignment also to `alignment` `[B, L, S]`.
+
+    Args:
+        translator: A `Translator`.
+        alignment: See `greedy_decode`.
+
+    Attributes:
+        summary: How it searches, for people.
+    """
+
+    def __init__(self, translator, alignment=None):
+        self._translator, self._alignment = translator, alignment
+        self.summary = "greedy search" + _attention(alignment, translator.model.config)
+
+    def aligned(self, alignment):
+        """Returns the same search, with an alignment."""
+        return GreedySearch(self._translator, alignment)
+
+    def __call__(self, source):
+        translator = self._translator
+        found = greedy_decode(
+            translator.model, source, translator.max_length, alignment=self._alignment
+        )
+        return _outputs(found)
+
+
+class BeamSearch:
+    """`beam_decode`, from token ids `[B, S]` to `tokens` `[B, M, L]` and `score` `[B, M]`.
+
+    With an alignment also to `alignment` `[B, M, L, S]`.
+
+    Args:
+        beam: A `BeamTranslator`.
+        n_best: Hypotheses M. `None`: the best one, without that axis, as `GreedySearch` gives it.
+        alignment: See `beam_decode`.
+
+    Raises:
+        ValueError: If `n_best` is not between 1 and the size of the beam.
+
+    Attributes:
+        summary: How it searches, for people.
+    """
+
+    def __init__(self, beam, n_best=None, alignment=None):
+        check_beam(
+            beam.beam_size, 1 if n_best is None else n_best, beam.length_penalty, beam.normalization
+        )
+        self._beam, self._n_best, self._alignment = beam, n_best, alignment
+        self.summary = (
+            f"beam search, {beam.beam_size} hypotheses, penalty for the length "
+            f"`{beam.normalization}` {beam.length_penalty:g}"
+            f"{_attention(alignment, beam.translator.model.config)}"
+        )
+
+    def aligned(self, alignment):
+        """Returns the same search, with an alignment."""
+        return BeamSearch(self._beam, self._n_best, alignment)
+
+    def __call__(self, source):
+        beam = self._beam
+        translator = beam.translator
+        found = search_with_limit(
+            translator,
+            source,
+            beam.beam_size,
+            self._n_best or 1,
+            beam.normalization,
+            beam.length_penalty,
+            beam.min_length,
+            translator.max_length if beam.extra_length is None else beam.extra_length,
+            self._alignment,
+        )
+        outputs = _outputs(found)  # [B, M, ...]
+        if self._n_best is None:
+            outputs = {name: tf.squeeze(value, 1) for name, value in outputs.items()}
+        return outputs
+
+
+def _attention(alignment, config):
+    """The end of a summary: whose attention a search tells."""
+    if alignment is None:
+        return "."
+    layer, head = alignment
+    layers, heads = config.num_decoder_layers or config.num_layers, config.num_heads
+    of = "the mean of its heads" if head is None else f"head {head % heads + 1} of {heads}"
+    return f"; attention of decoder layer {layer % layers + 1} of {layers}, {of}."
+
+
+def _outputs(found):
+    """What a search found, by the names of an export."""
+    if isinstance(found, dict):
+        return {
+            "tokens": found["tokens"],
+            "score": found["scores"],
+            "alignment": found["alignment"],
+        }
+    tokens, scores = found
+    return {"tokens": tokens, "score": scores}

@@ -1,0 +1,115 @@
+"""The signature that says what each token of a translation attended to."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import BeamTranslator, beam_decode, greedy_decode
+from keras_transformer.export import SavedModelTranslator, export_saved_model
+from keras_transformer.export.verify import SessionModel
+
+BEAM = {"beam_size": 3, "length_penalty": 1.5, "normalization": "average"}
+
+
+@pytest.fixture(scope="module", params=["greedy", "beam, compiled"])
+def exported(request, serving, translator, sentences, tmp_path_factory):
+    """A version, its layer and head, and how it searches: ids to ids."""
+    model = translator.model
+    if request.param == "greedy":
+        return serving[0] / "1", (-1, None), lambda source: greedy_decode(model, source)[0]
+    report = export_saved_model(
+        BeamTranslator(translator, **BEAM, extra_length=None),
+        tmp_path_factory.mktemp("alignments") / "compiled",
+        sentences,
+        jit=True,
+        batch_sizes=(2,),
+        alignment=(0, 1),
+    )
+    return report["path"], (0, 1), lambda source: beam_decode(model, source, **BEAM)[0][:, 0]
+
+
+@pytest.fixture(scope="module")
+def run(exported):
+    """A function from strings to what the signature says of them, as a server loads it."""
+    with SessionModel(exported[0]) as model:
+        yield lambda batch: model.run("alignment", sentences=np.array(batch, object))
+
+
+def lengths(strings):
+    return [sum(map(bool, row)) for row in strings]
+
+
+def attention(model, source, tokens, alignment):
+    """What the model attends to in a source while it is told what to say, `[T, S]`."""
+    layer, head = alignment
+    target = np.concatenate([[2], tokens[:-1]])[None].astype(np.int32)
+    weights = model.attention_weights({"source": source[None], "target": target})
+    weights = weights[f"decoder/block_{layer % 2}/cross_attention"][0].numpy()  # [H, T, S]
+    return weights.mean(axis=0) if head is None else weights[head]
+
+
+def test_rows_are_the_models_attention_and_name_their_pieces(run, exported, translator, sentences):
+    _, alignment, search = exported
+    sentences = sentences[-12:]
+    answer, tokenizer = run(sentences), translator.tokenizer
+    assert answer["alignment"].shape == (
+        len(sentences),
+        max(lengths(answer["target_pieces"])),
+        max(lengths(answer["source_pieces"])),
+    )
+    spread = []
+    for number, sentence in enumerate(sentences):
+        source = translator.encode(tf.constant([sentence]))[0][0].numpy()  # [S]
+        pieces = [each.decode() for each in answer["source_pieces"][number]]
+        assert pieces == tokenizer.pieces(source) + [""] * (len(pieces) - len(source))
+        said = search(source[None])[0].numpy()
+        said = said[: np.count_nonzero(said)] if sentence.strip() else said[:0]  # [T]
+        np.testing.assert_array_equal(answer["tokens"][number, : len(said)], said)
+        assert not answer["tokens"][number, len(said) :].any()
+        pieces = [each.decode() for each in answer["target_pieces"][number]]
+        assert pieces == tokenizer.pieces(said) + [""] * (len(pieces) - len(said))
+        weights = answer["alignment"][number]
+        assert not weights[len(said) :].any() and not weights[:, len(source) :].any()
+        if len(said):
+            expected = attention(translator.model, source, said, alignment)
+            np.testing.assert_allclose(weights[: len(said), : len(source)], expected, atol=1e-5)
+            spread.append(np.ptp(expected, axis=0).max())
+    # Rows that are alike would show little.
+    assert len(spread) >= len(sentences) - 2 and np.median(spread) > 0.3
+
+
+def test_the_pieces_are_the_text(run, sentences):
+    answer = run(sentences)
+    for pieces, text in zip(answer["target_pieces"], answer["translation"], strict=True):
+        words = b"".join(piece for piece in pieces if piece != b"</s>").decode()
+        assert words.replace("▁", " ").strip() == text.decode()
+
+
+def test_beside_it_stands_what_the_default_says(run, exported, sentences):
+    answer = run(sentences)
+    default = SavedModelTranslator(exported[0]).translate_batch(sentences)
+    assert [text.decode() for text in answer["translation"]] == [each.text for each in default]
+    assert answer["truncated"].tolist() == [each.truncated for each in default]
+    scores = [each.score for each in default]
+    assert answer["score"].tolist() == pytest.approx(scores, abs=1e-4)
+
+
+def test_a_sentence_alone_has_the_alignment_that_it_has_among_others(run, sentences):
+    together = run(sentences)
+    for number in (0, 3, len(sentences) - 4, len(sentences) - 2):
+        alone = run(sentences[number : number + 1])
+        rows, columns = alone["alignment"].shape[1:]
+        assert lengths(alone["target_pieces"]) == [rows]
+        assert lengths(alone["source_pieces"]) == [columns]
+        np.testing.assert_allclose(
+            together["alignment"][number, :rows, :columns], alone["alignment"][0], atol=1e-5
+        )
+        assert not together["alignment"][number, rows:].any()
+
+
+@pytest.mark.parametrize("batch", [[], [""], [" ", "\n"]], ids=["none", "empty", "spaces"])
+def test_where_nothing_is_said_there_are_no_rows(run, batch):
+    answer = run(batch)
+    assert {len(value) for value in answer.values()} == {len(batch)}
+    assert answer["alignment"].shape == (len(batch), 0, 1 if batch else 0)
+    assert answer["source_pieces"].ravel().tolist() == [b"</s>"] * len(batch)
