@@ -9,9 +9,12 @@ import tensorflow as tf
 
 from keras_transformer.decoding import beam_decode, greedy_decode
 
+from .calibration import fake_quantize
 from .compact import share_quantization
+from .int8_rows import codes_of_rows, scales_of_rows
 from .parity import ExportError, copy_model
 from .staging import save
+from .static_int8 import finish_static_int8
 
 # Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
 # some 100 kB; in a large batch most of a step is to read and to copy the cache.
@@ -19,25 +22,31 @@ CACHE_STAGES = {False: (16,), True: (8, 16, 32, 64, 128, 256)}
 MANY = 8
 
 
-def convert(model, signatures, quantize):
+def convert(model, signatures, quantize, ranges=None):
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
         model: A `Transformer` that computes in float32.
         signatures: List of `Signature`.
-        quantize: `"none"`, `"float16"` or `"int8"`.
+        quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
+        ranges: For `"int8_static"`, from `calibrate`.
 
     Raises:
         ExportError: If it needs other than LiteRT's builtin operators; the message names them.
     """
-    if quantize == "int8":
+    in_int8 = quantize in ("int8", "int8_static")
+    if in_int8:
         model = copy_model(model)
         for embedding in {model.source_embedding, model.target_embedding}:
             embedding.look_up = _look_up_in_int8(embedding.table.numpy())
+    if quantize == "int8_static":
+        fake_quantize(model, ranges)
     content = convert_functions(
         model, {each.name: _trace(model, each) for each in signatures}, quantize
     )
-    return share_quantization(content) if quantize == "int8" else content
+    if quantize == "int8_static":
+        content = finish_static_int8(content)
+    return share_quantization(content) if in_int8 else content
 
 
 def convert_functions(model, functions, quantize="none"):
@@ -46,7 +55,7 @@ def convert_functions(model, functions, quantize="none"):
     Args:
         model: The `Transformer`.
         functions: Dictionary from the name of a signature to a concrete function.
-        quantize: `"none"`, `"float16"` or `"int8"`.
+        quantize: `"none"`, `"float16"`, `"int8"`, or `"int8_static"`: a draft of it.
 
     Raises:
         ExportError: As `convert`.
@@ -141,9 +150,8 @@ def _look_up_in_int8(table):
     The converter quantises the table once for looking up and once for the logits. With the very
     numbers that it computes for the logits, it stores one.
     """
-    scales = np.abs(table).max(axis=1, keepdims=True).astype(np.float64) / 127  # [V, 1]
-    scales[scales == 0] = 1
-    codes = (np.sign(table) * np.floor(np.abs(table / scales) + 0.5)).astype(np.int8)  # [V, D]
+    scales = scales_of_rows(table)[:, None]  # [V, 1]
+    codes = codes_of_rows(table, scales[:, 0])  # [V, D]
     # Dressed up as integers: the converter would round the scales to 8 bits, too.
     scales = scales.astype(np.float32).view(np.int32)
 

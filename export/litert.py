@@ -14,6 +14,7 @@ from keras_transformer.decoding.beam import check_beam
 from keras_transformer.translation import encode, translate_sorted
 from keras_transformer.translator import Translator
 
+from .calibration import check_calibration, find_ranges
 from .conversion import convert
 from .loaded import FACTS, FORMAT, VOCABULARY, LiteRTTranslator, Signature, load_interpreter
 from .parity import (
@@ -31,7 +32,7 @@ from .staging import check_place_of_file, place_file
 # Share of tokens that must be those of the model in memory. Seen, for a model after 60 updates, one
 # of Multi30K at 31 BLEU and one of the CLDR phrases at 99 % exact match: float16 99.9, 99.8, 100 %;
 # int8 95.4, 94.4, 99.7 %. Where a translation takes another turn, all tokens behind it differ.
-MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9}
+MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9, "int8_static": 0.9}
 MAX_LOSS = 1.0  # of BLEU and of chrF, by quantisation
 
 
@@ -41,6 +42,7 @@ def export_litert(
     sentences,
     quantize="none",
     *,
+    calibration=None,
     lengths=None,
     batch_sizes=(1,),
     min_agreement=None,
@@ -71,13 +73,17 @@ def export_litert(
         path: The file. An older .tflite file is replaced.
         sentences: List of real sentences to check the export with.
         quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
-            quarter of the size, products in integers.
+            quarter of the size, products in integers, activations rounded anew for each product.
+            `"int8_static"`: the same, but activations rounded by ranges that `calibration` gave,
+            those of encoder and decoder step apart; layer normalisation, attention's own products,
+            softmax and logits stay in float32 or as for int8.
+        calibration: For `"int8_static"`, a list of real sentences, other than `sentences`.
         lengths: Source lengths in tokens; the last one is the translator's `max_length`. A sentence
             is filled up to the next one, which costs time in the encoder; each costs room for the
             graph and memory at run time. `None`: see `default_lengths`.
         batch_sizes: Sentences at a time.
         min_agreement: Smallest share of tokens that must be those of the model in memory, for
-            quantised files. `None`: 0.98 for float16, 0.9 for int8. Without quantisation every
+            quantised files. `None`: 0.98 for float16, 0.9 for both int8. Without quantisation every
             translation must be the same.
         references: List of the right translations of `sentences`. With them, BLEU and chrF of a
             quantised file are compared with those of the model in memory.
@@ -92,10 +98,13 @@ def export_litert(
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`;
         with references, those of `measure_quality`; with a beam, under `beam`, all of them again.
+        For `"int8_static"`, under `calibration`, the number of its `sentences`, how the `ranges`
+        were found, and which share of the activations for the sentences of the check lies
+        `outside`.
 
     Raises:
-        ExportError: If the file does not agree, needs other than builtin operators, or something
-            else is at `path`.
+        ExportError: If the file does not agree, needs other than builtin operators, or was to be
+            calibrated with other than real sentences; or something else is at `path`.
         OSError: If it cannot be written.
     """
     load_interpreter()
@@ -104,6 +113,7 @@ def export_litert(
     if lengths is None:
         lengths = default_lengths(translator.max_length)
     _check(quantize, lengths, batch_sizes, translator.max_length)
+    calibration = check_calibration(quantize, calibration)
     if beam_size is not None:
         check_beam(beam_size, n_best, 0, "gnmt")
     check_alignment(alignment, translator.model.config)
@@ -117,13 +127,14 @@ def export_litert(
     ]
 
     def write(draft):
-        content = _convert_or_explain(path, translator.model, signatures, quantize)
-        facts = {**_facts(translator, signatures, quantize), "license": license}
+        ranges, calibrated = find_ranges(translator, calibration, sentences, path)
+        content = _convert_or_explain(path, translator.model, signatures, quantize, ranges)
+        facts = {**_facts(translator, signatures, quantize), "license": license, **calibrated}
         _pack(draft, content, translator.tokenizer, facts)
         report = gate.check(draft, path, beam_size)
         _pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
-        return report
+        return {**report, **calibrated}
 
     report = place_file(path, write)
     return {
@@ -162,9 +173,9 @@ def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
     ]
 
 
-def _convert_or_explain(path, model, signatures, quantize):
+def _convert_or_explain(path, model, signatures, quantize, ranges):
     try:
-        return convert(model, signatures, quantize)
+        return convert(model, signatures, quantize, ranges)
     except ExportError as error:
         raise ExportError(f"{path}: {error}") from error
 

@@ -223,18 +223,18 @@ SENTENCES = click.option(
     type=EXISTING_FILE,
     help="Sentences to check the export with, one per line. Default: of the run's own data.",
 )
-QUANTIZE = click.option(
-    "--quantize",
-    type=click.Choice(["none", "float16", "int8"]),
-    default="none",
-    show_default=True,
-)
+
+
+def _quantize(*choices):
+    return click.option("--quantize", type=click.Choice(choices), default="none", show_default=True)
+
+
 MIN_AGREEMENT = click.option(
     "--min-agreement",
     type=click.FloatRange(0, 100),
     metavar="PERCENT",
     help="Tokens of a quantised model that must be those of the run.  [default: 98 for float16, "
-    "90 for int8]",
+    "90 for int8 and int8_static]",
 )
 
 
@@ -297,7 +297,13 @@ def saved_model(run, directory, beam, length_penalty, n_best, jit, alignment, se
 @export.command()
 @click.argument("run", type=FOLDER)
 @click.argument("file", type=FILE)
-@QUANTIZE
+@_quantize("none", "float16", "int8", "int8_static")
+@click.option(
+    "--calibration",
+    type=EXISTING_FILE,
+    help="For int8_static: sentences that show the ranges of the activations, one per line. "
+    "Default: 200 of the run's training data.",
+)
 @MIN_AGREEMENT
 @click.option(
     "--max-loss",
@@ -336,6 +342,7 @@ def litert(
     run,
     file,
     quantize,
+    calibration,
     min_agreement,
     max_loss,
     beam,
@@ -352,10 +359,14 @@ def litert(
         raise click.UsageError("--n-best needs --beam.")
     if references and not sentences:
         raise click.UsageError("--references needs --sentences.")
+    if calibration and quantize != "int8_static":
+        raise click.UsageError("--calibration needs --quantize int8_static.")
     sentences, references = _pairs(run, sentences, references)
     options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
     options.update(references=references, max_loss=max_loss)
     options["alignment"] = (-1, None) if alignment else None
+    if quantize == "int8_static":
+        options["calibration"], _ = _pairs(run, calibration, split="train")
     _export_quantized(
         "litert", export_litert, run, file, sentences, quantize, min_agreement, **options
     )
@@ -364,7 +375,7 @@ def litert(
 @export.command()
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
-@QUANTIZE
+@_quantize("none", "float16", "int8")
 @MIN_AGREEMENT
 @SENTENCES
 def ctranslate2(run, directory, quantize, min_agreement, sentences):
@@ -409,10 +420,10 @@ def _sentences(run, file):
     return _pairs(run, file)[0]
 
 
-def _pairs(run, file, references=None, count=200):
-    """Real sentences to check an export with, and their translations or `None`.
+def _pairs(run, file, references=None, split="test", count=200):
+    """Real sentences to check or calibrate an export with, and their translations or `None`.
 
-    Those of the files, or else of the run's test split.
+    Those of the files, or else of a split of the run's data.
     """
     if file is not None:
         return [each and each.read_text("utf-8").splitlines() for each in (file, references)]
@@ -422,7 +433,7 @@ def _pairs(run, file, references=None, count=200):
     from keras_transformer.training.settings import load_settings
 
     data = parallel_data(load_settings(Run(run).config).data)
-    return read_pairs(data, "test", count)
+    return read_pairs(data, split, count)
 
 
 def _open_model(path, **search):

@@ -104,6 +104,12 @@ def sentences():
 
 
 @pytest.fixture(scope="session")
+def calibration():
+    """Phrases of the training, to calibrate static int8 with."""
+    return [source for source, _ in phrases()[:200]]
+
+
+@pytest.fixture(scope="session")
 def serving(translator, sentences, tmp_path_factory):
     """The folder and the report of a SavedModel with every signature."""
     directory = tmp_path_factory.mktemp("saved_model") / "new" / "serving"
@@ -111,14 +117,15 @@ def serving(translator, sentences, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def export(translator, sentences, tmp_path_factory):
+def export(translator, sentences, calibration, tmp_path_factory):
     """A function from a quantisation to the path and the report of a .tflite file."""
     folder, made = tmp_path_factory.mktemp("litert"), {}
 
     def of(quantize):
         if quantize not in made:
             path = folder / f"{quantize}.tflite"
-            made[quantize] = path, export_litert(translator, path, sentences, quantize=quantize)
+            options = {"calibration": calibration} if quantize == "int8_static" else {}
+            made[quantize] = path, export_litert(translator, path, sentences, quantize, **options)
         return made[quantize]
 
     return of

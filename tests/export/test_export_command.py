@@ -1,6 +1,7 @@
-"""`keras-transformer export saved-model`: its options reach the export."""
+"""`keras-transformer export`: its options reach the exports."""
 
 import json
+import types
 
 import pytest
 from click.testing import CliRunner
@@ -65,3 +66,54 @@ def test_help_names_the_signatures():
     for word in ("serving_default", "n_best", "beam_tokens", "--n-best M", "README.md", "--jit"):
         assert word in text
     assert "--alignment" in text
+
+
+@pytest.fixture
+def litert(monkeypatch, tmp_path):
+    """A function that runs the command and returns what it called the export with."""
+    calls = []
+
+    def record(translator, path, sentences, quantize, calibration=None, **options):
+        calls.append((sentences, quantize, calibration))
+        return {"agreement": 1.0, "bytes": 1}
+
+    def read_pairs(data, split, limit):
+        return [f"{limit} of {data}, {split}"], ["a translation"]
+
+    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
+    monkeypatch.setattr("keras_transformer.training.data.parallel_data", lambda data: "data")
+    monkeypatch.setattr("keras_transformer.training.evaluate.read_pairs", read_pairs)
+    settings = types.SimpleNamespace(data=None)
+    monkeypatch.setattr("keras_transformer.training.settings.load_settings", lambda _: settings)
+    monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
+
+    def run(*options):
+        arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", *options]
+        return CliRunner().invoke(command_line.cli, [str(each) for each in arguments]), calls
+
+    return run
+
+
+def test_static_int8_is_calibrated_with_the_training_data(litert):
+    done, calls = litert("--quantize", "int8_static")
+    assert done.exit_code == 0, done.stderr
+    assert calls == [(["200 of data, test"], "int8_static", ["200 of data, train"])]
+
+
+def test_static_int8_is_calibrated_with_a_file(litert, tmp_path):
+    file = tmp_path / "calibration.txt"
+    file.write_text("in 2 hours\nafter 5 years\n")
+    _, calls = litert("--quantize", "int8_static", "--calibration", file)
+    assert calls == [(["200 of data, test"], "int8_static", ["in 2 hours", "after 5 years"])]
+
+
+def test_a_calibration_needs_static_int8(litert, tmp_path):
+    file = tmp_path / "calibration.txt"
+    file.touch()
+    done, calls = litert("--quantize", "int8", "--calibration", file)
+    assert "--calibration needs --quantize int8_static." in done.stderr and not calls
+
+
+def test_other_quantisations_are_not_calibrated(litert):
+    _, calls = litert("--quantize", "int8")
+    assert calls == [(["200 of data, test"], "int8", None)]
