@@ -1,6 +1,5 @@
 """Scaled dot-product attention and its multi-head layers (section 3.2)."""
 
-import functools
 import math
 
 import keras
@@ -74,8 +73,9 @@ def attention_over_parts(query, keys, values, allowed):
         here = allowed[:, :, :, first : first + key.shape[2]]
         scores.append(ops.where(here, part, FORBIDDEN))  # [B, H, T, S]
         first += key.shape[2]
-    highest = [ops.max(each, axis=-1, keepdims=True) for each in scores]  # [B, H, T, 1]
-    highest = functools.reduce(ops.maximum, highest)
+    highest = ops.max(scores[0], axis=-1, keepdims=True)  # [B, H, T, 1]
+    for each in scores[1:]:
+        highest = ops.maximum(highest, ops.max(each, axis=-1, keepdims=True))
     weights = [ops.exp(each - highest) for each in scores]  # [B, H, T, S]
     total = sum(ops.sum(each, axis=-1, keepdims=True) for each in weights)  # [B, H, T, 1]
     products = [
