@@ -1,4 +1,4 @@
-"""`keras-transformer export saved-model`: its options reach the export."""
+"""`keras-transformer export saved-model` and `litert`: their options reach the export."""
 
 import json
 
@@ -64,3 +64,23 @@ def test_help_names_the_signatures():
     text = CliRunner().invoke(command_line.cli, ["export", "saved-model", "--help"]).stdout
     for word in ("serving_default", "n_best", "beam_tokens", "--n-best M", "README.md", "--jit"):
         assert word in text
+
+
+@pytest.mark.parametrize("options, tokenizer", [([], False), (["--tokenizer"], True)])
+def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
+    monkeypatch, tmp_path, options, tokenizer
+):
+    calls = []
+
+    def record(translator, path, sentences, quantize, **options):
+        calls.append(options)
+        return {"agreement": 1.0, "bytes": 3}
+
+    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
+    monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
+    (tmp_path / "sentences.txt").write_text("in 17 weeks\n")
+    arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]
+    arguments += [tmp_path / "sentences.txt", *options]
+    done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
+    assert json.loads(done.stdout) == {"agreement": 1.0, "bytes": 3}
+    assert [each["tokenizer"] for each in calls] == [tokenizer]
