@@ -6,10 +6,12 @@ from keras_transformer.export.litert import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
 from keras_transformer.export.parity import ExportError
 from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.strings_loaded import LiteRTStringTranslator
 
 __all__ = [
     "CTranslate2Translator",
     "ExportError",
+    "LiteRTStringTranslator",
     "LiteRTTranslator",
     "SavedModelTranslator",
     "export_ctranslate2",

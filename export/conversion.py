@@ -1,11 +1,13 @@
 """From a model and its signatures to the bytes of a .tflite file."""
 
+import functools
 import pathlib
 import re
 import tempfile
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import beam_decode, greedy_decode
 
@@ -15,6 +17,9 @@ from .int8_rows import codes_of_rows, scales_of_rows
 from .parity import ExportError, copy_model
 from .staging import save
 from .static_int8 import finish_static_int8
+from .strings import trace_strings
+
+TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
 
 # Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
 # some 100 kB; in a large batch most of a step is to read and to copy the cache.
@@ -22,7 +27,7 @@ CACHE_STAGES = {False: (16,), True: (8, 16, 32, 64, 128, 256)}
 MANY = 8
 
 
-def convert(model, signatures, quantize, ranges=None):
+def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None):
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
@@ -30,9 +35,12 @@ def convert(model, signatures, quantize, ranges=None):
         signatures: List of `Signature`.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         ranges: For `"int8_static"`, from `calibrate`.
+        strings: List of `Signature` that take and give strings, see `string_signatures`.
+        tokenizer: For these a `FastTokenizer`.
 
     Raises:
-        ExportError: If it needs other than LiteRT's builtin operators; the message names them.
+        ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
+            TensorFlow Text; the message names them.
     """
     in_int8 = quantize in ("int8", "int8_static")
     if in_int8:
@@ -41,24 +49,28 @@ def convert(model, signatures, quantize, ranges=None):
             embedding.look_up = _look_up_in_int8(embedding.table.numpy())
     if quantize == "int8_static":
         fake_quantize(model, ranges)
-    content = convert_functions(
-        model, {each.name: _trace(model, each) for each in signatures}, quantize
-    )
+    functions = {each.name: _trace(model, each) for each in signatures}
+    for each in strings:
+        search = functools.partial(_search, model, each)
+        functions[each.name] = trace_strings(search, each, tokenizer)
+    content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)
     return share_quantization(content) if in_int8 else content
 
 
-def convert_functions(model, functions, quantize="none"):
+def convert_functions(model, functions, quantize="none", custom=""):
     """Returns the bytes of a .tflite model whose signatures are functions of a `Transformer`.
 
     Args:
         model: The `Transformer`.
         functions: Dictionary from the name of a signature to a concrete function.
         quantize: `"none"`, `"float16"`, `"int8"`, or `"int8_static"`: a draft of it.
+        custom: Beginning of the names of operators that a runtime must register. `""`: it needs
+            none but the builtin ones.
 
     Raises:
-        ExportError: As `convert`.
+        ExportError: If it needs other operators; the message names them.
     """
     # The variables are tracked, the model is not: see `Translator`.
     module = tf.Module()
@@ -66,24 +78,43 @@ def convert_functions(model, functions, quantize="none"):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder, "model")
         save(module, folder, functions)
-        return _convert(folder, list(functions), quantize)
+        return _convert(folder, list(functions), quantize, custom)
 
 
-def _convert(folder, names, quantize):
+def _convert(folder, names, quantize, custom):
     converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=names)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    converter.allow_custom_ops = bool(custom)
     if quantize != "none":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if quantize == "float16":
         converter.target_spec.supported_types = [tf.float16]
     try:
-        return converter.convert()
+        content = converter.convert()
     except Exception as error:
         found = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
         if not found:
             raise
-        names = ", ".join(sorted({name for names in found for name in names.strip().split(", ")}))
-        raise ExportError(f"LiteRT has no builtin operator for {names}.") from error
+        raise _missing(name for names in found for name in names.strip().split(", ")) from error
+    if custom:
+        foreign = [name for name in custom_operators(content) if not name.startswith(custom)]
+        if foreign:
+            raise _missing(foreign)
+    return content
+
+
+def _missing(names):
+    return ExportError(f"LiteRT has no builtin operator for {', '.join(sorted(set(names)))}.")
+
+
+def custom_operators(content):
+    """Returns the names of what a .tflite model needs besides LiteRT's builtin operators.
+
+    Args:
+        content: The bytes of the model.
+    """
+    codes = flatbuffer_utils.read_model_from_bytearray(bytearray(content)).operatorCodes
+    return sorted(code.customCode.decode() for code in codes if code.customCode)
 
 
 def _trace(model, signature):
@@ -95,15 +126,17 @@ def _trace(model, signature):
     specification = {
         "source": tf.TensorSpec([batch, signature.source_length], tf.int32, name="source")
     }
-    if signature.beam_size is None:
-        decode = _greedy
-    else:
-        decode = _beam
+    if signature.beam_size is not None:
         specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
         # Not scalars: not every runtime has tensors without an axis.
         specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
-    function = tf.function(lambda **inputs: decode(model, signature, **inputs), autograph=False)
+    function = tf.function(functools.partial(_search, model, signature), autograph=False)
     return function.get_concrete_function(**specification)
+
+
+def _search(model, signature, **inputs):
+    search = _greedy if signature.beam_size is None else _beam
+    return search(model, signature, **inputs)
 
 
 def _greedy(model, signature, source):

@@ -1,6 +1,5 @@
 """One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
 
-import dataclasses
 import itertools
 import json
 import zipfile
@@ -8,26 +7,26 @@ import zipfile
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.decoding.alignment import check_alignment
 from keras_transformer.decoding.beam import check_beam
-from keras_transformer.translation import encode, translate_sorted
-from keras_transformer.translator import Translator
 
 from .calibration import check_calibration, find_ranges
-from .conversion import convert
-from .loaded import FACTS, FORMAT, VOCABULARY, LiteRTTranslator, Signature, load_interpreter
-from .parity import (
-    ExportError,
-    check_sentences,
-    compare,
-    in_float32,
-    measure_quality,
-    require_agreement,
-    require_identical,
-    require_quality,
+from .conversion import convert, custom_operators
+from .fast_tokenizer import FastTokenizer
+from .gate import Gate
+from .loaded import (
+    FACTS,
+    FORMAT,
+    SIGNATURES,
+    STRINGS,
+    VOCABULARY,
+    LiteRTTranslator,
+    Signature,
+    load_interpreter,
 )
+from .parity import ExportError, check_sentences, in_float32
 from .staging import check_place_of_file, place_file
+from .strings import string_signatures
 
 # Share of tokens that must be those of the model in memory. Seen, for a model after 60 updates, one
 # of Multi30K at 31 BLEU and one of the CLDR phrases at 99 % exact match: float16 99.9, 99.8, 100 %;
@@ -52,6 +51,7 @@ def export_litert(
     n_best=1,
     alignment=None,
     license=None,
+    tokenizer=False,
 ):
     """Writes a .tflite file that runs with LiteRT's builtin operators alone.
 
@@ -64,6 +64,14 @@ def export_litert(
     `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. The vocabulary and a JSON of
     facts lie behind the model as in a ZIP archive, `tokenizer.model` and `facts.json`: any unzip
     program reads them, and LiteRT does not mind them.
+
+    With `tokenizer` it has for each length one more signature, such as `translate_1x16`:
+    `sentence`, string `[1]`, to `translation`, string `[1]`, `score`, float32 `[1]`, and
+    `truncated`, boolean `[1]`, whether the sentence has more tokens than that and was cut: a longer
+    signature may hold it. With a beam another, `translate_beam4_1x16`, which also takes
+    `extra_length`, int32 `[1]`, and `length_penalty`, float32 `[1]`, and gives the best hypothesis.
+    These need a runtime that registers operators of TensorFlow Text, which the facts list under
+    `custom_operators`; one that does not runs the other signatures all the same.
 
     The file appears at `path` when it has translated `sentences` as the model in memory does. If
     it does not, or on any other error, `path` is as it was before.
@@ -94,17 +102,20 @@ def export_litert(
             heads: the greedy signatures then have the output `alignment`, too, float32 `[1,
             max_length, 16]`, what each token of the output attended to in the source.
         license: Under which the model may be used, a string for the facts.
+        tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a
+            unigram model: see `FastTokenizer`.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`;
-        with references, those of `measure_quality`; with a beam, under `beam`, all of them again.
-        For `"int8_static"`, under `calibration`, the number of its `sentences`, how the `ranges`
-        were found, and which share of the activations for the sentences of the check lies
-        `outside`.
+        with references, those of `measure_quality`; with a beam, under `beam`, all of them again;
+        with `tokenizer`, under `strings`, those of the signatures that take strings. For
+        `"int8_static"`, under `calibration`, the number of its `sentences`, how the `ranges` were
+        found, and which share of the activations for the sentences of the check lies `outside`.
 
     Raises:
         ExportError: If the file does not agree, needs other than builtin operators, or was to be
-            calibrated with other than real sentences; or something else is at `path`.
+            calibrated with other than real sentences; if something else is at `path`; with
+            `tokenizer`, if TensorFlow Text's operators give other pieces.
         OSError: If it cannot be written.
     """
     load_interpreter()
@@ -120,18 +131,25 @@ def export_litert(
     translator = in_float32(translator)
     if min_agreement is None:
         min_agreement = MIN_AGREEMENT[quantize]
-    gate = _Gate(translator, sentences, references, min_agreement, max_loss)
+    gate = Gate(translator, sentences, references, min_agreement, max_loss)
     signatures = [
         *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
         *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
     ]
+    options = _string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
+    strings = options.get("strings", [])
 
     def write(draft):
         ranges, calibrated = find_ranges(translator, calibration, sentences, path)
-        content = _convert_or_explain(path, translator.model, signatures, quantize, ranges)
+        content = _convert_or_explain(
+            path, translator.model, signatures, quantize, ranges=ranges, **options
+        )
         facts = {**_facts(translator, signatures, quantize), "license": license, **calibrated}
+        if strings:
+            facts[STRINGS] = [vars(each) for each in strings]
+            facts["custom_operators"] = custom_operators(content)
         _pack(draft, content, translator.tokenizer, facts)
-        report = gate.check(draft, path, beam_size)
+        report = gate.check(draft, path, beam_size, bool(strings))
         _pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
         return {**report, **calibrated}
@@ -141,7 +159,7 @@ def export_litert(
         "path": str(path),
         "bytes": path.stat().st_size,
         "quantize": quantize,
-        "signatures": [signature.name for signature in signatures],
+        "signatures": [signature.name for signature in [*signatures, *strings]],
         **report,
     }
 
@@ -173,9 +191,17 @@ def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
     ]
 
 
-def _convert_or_explain(path, model, signatures, quantize, ranges):
+def _string_options(translator, sentences, lengths, beam_size):
+    """What `convert` needs for the signatures that take strings."""
+    tokenizer = FastTokenizer(translator.tokenizer, translator.max_length)
+    tokenizer.require_same_pieces(sentences)
+    strings = string_signatures(lengths, translator.max_length, beam_size)
+    return {"strings": strings, "tokenizer": tokenizer}
+
+
+def _convert_or_explain(path, model, signatures, quantize, **options):
     try:
-        return convert(model, signatures, quantize, ranges)
+        return convert(model, signatures, quantize, **options)
     except ExportError as error:
         raise ExportError(f"{path}: {error}") from error
 
@@ -190,7 +216,7 @@ def _facts(translator, signatures, quantize):
         "max_length": translator.max_length,
         "parameters": translator.model.count_params(),
         "quantize": quantize,
-        "signatures": [vars(signature) for signature in signatures],
+        SIGNATURES: [vars(signature) for signature in signatures],
         "made_with": {
             "keras_transformer": keras_transformer.__version__,
             "tensorflow": tf.__version__,
@@ -210,52 +236,6 @@ def _pack(path, content, tokenizer, facts):
             archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
 
-@dataclasses.dataclass
-class _Gate:
-    """What a file must do before it is kept."""
-
-    translator: Translator
-    sentences: list
-    references: list | None
-    min_agreement: float
-    max_loss: float
-
-    def __post_init__(self):
-        if self.references is not None and len(self.references) != len(self.sentences):
-            raise ValueError(
-                "`references` must have one translation for each of `sentences`. Received: "
-                f"{len(self.sentences)} sentences, {len(self.references)} references."
-            )
-        if not 0 <= self.min_agreement <= 1:
-            raise ValueError(
-                f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
-            )
-        if not self.max_loss >= 0:
-            raise ValueError(f"`max_loss` must be at least 0. Received: {self.max_loss}.")
-
-    def check(self, draft, name, beam_size):
-        """The figures of how every search in the file agrees with that of the model in memory."""
-        report = self._agreement(LiteRTTranslator(draft), name, self.translator)
-        if beam_size is not None:
-            loaded = LiteRTTranslator(draft, beam_size=beam_size)
-            report["beam"] = self._agreement(
-                loaded, name, BeamTranslator(self.translator, beam_size)
-            )
-        return report
-
-    def _agreement(self, loaded, name, search):
-        expected = translate_sorted(search, self.sentences)
-        found = _translate_by_every_signature(loaded, self.sentences)
-        parity = compare(self.sentences, expected, found, self.translator.tokenizer)
-        if loaded.facts["quantize"] == "none":
-            return require_identical(parity, name).to_dict()
-        report = require_agreement(parity, self.min_agreement, name).to_dict()
-        if self.references is not None:
-            quality = measure_quality(expected, found, self.references)
-            report.update(require_quality(quality, self.max_loss, name))
-        return report
-
-
 def _figures(report):
     """What of a report travels with the file: nobody's sentences."""
     return {
@@ -263,21 +243,6 @@ def _figures(report):
         for name, value in report.items()
         if name != "differences"
     }
-
-
-def _translate_by_every_signature(loaded, sentences):
-    """Translates with the signatures taking turns, so that no part of the file goes unseen."""
-    ids, _, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
-    lengths = ids.row_lengths().numpy()
-    turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
-    chosen = [each if length <= each.source_length else None for length, each in turns]
-    found = [None] * len(sentences)
-    for signature in dict.fromkeys(chosen):
-        numbers = [number for number, each in enumerate(chosen) if each == signature]
-        results = loaded.translate_batch([sentences[number] for number in numbers], signature)
-        for number, result in zip(numbers, results, strict=True):
-            found[number] = result
-    return found
 
 
 def _check(quantize, lengths, batch_sizes, max_length):

@@ -18,6 +18,7 @@ from .staging import SAVED_MODEL, versions
 
 FORMAT = 2
 VOCABULARY, FACTS = "tokenizer.model", "facts.json"
+SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the facts
 
 
 class SavedModelTranslator:
@@ -80,8 +81,8 @@ class Signature:
             object.__setattr__(self, "alignment", tuple(self.alignment))
 
 
-class LiteRTTranslator:
-    """A .tflite file written by `export_litert`; nothing else is needed.
+class LiteRTFile:
+    """A .tflite file written by `export_litert`, and an interpreter for it.
 
     Args:
         path: The file.
@@ -96,15 +97,21 @@ class LiteRTTranslator:
             a number is out of range.
     """
 
+    kind = SIGNATURES
+
     def __init__(self, path, num_threads=None, beam_size=None, length_penalty=0.6, extra_length=50):
-        interpreter = load_interpreter()
+        interpreter = self._interpreter_class()
         path = pathlib.Path(path)
         self.facts, model = _read_members(path)
         if self.facts["format"] != FORMAT:
             raise ValueError(
                 f"{path} has format {self.facts['format']}; this package reads format {FORMAT}."
             )
-        self.signatures = _with_beam(self.facts["signatures"], beam_size, path)
+        if self.kind not in self.facts:
+            raise ValueError(
+                f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
+            )
+        self.signatures = _with_beam(self.facts[self.kind], beam_size, path)
         if not length_penalty >= 0:
             raise ValueError(
                 f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty}."
@@ -117,6 +124,20 @@ class LiteRTTranslator:
         self.max_length = self.facts["max_length"]
         self.length_penalty = length_penalty
         self.extra_length = self.max_length if extra_length is None else extra_length
+
+    def _interpreter_class(self):
+        return load_interpreter()
+
+
+class LiteRTTranslator(LiteRTFile):
+    """A .tflite file written by `export_litert`; nothing else is needed.
+
+    Args:
+        path, num_threads, beam_size, length_penalty, extra_length: See `LiteRTFile`.
+
+    Raises:
+        ValueError: As `LiteRTFile`.
+    """
 
     def translate_batch(self, sentences, signature=None):
         """Returns a `Translation` for each of a list of strings.
@@ -203,20 +224,20 @@ def _with_beam(signatures, beam_size, path):
     return chosen
 
 
-def load_interpreter():
-    """Returns the class of LiteRT's interpreter.
+def load_interpreter(name="Interpreter"):
+    """Returns a class of LiteRT's interpreters.
 
     Raises:
         ValueError: If ai-edge-litert is not installed; the message says how to.
     """
     try:
-        from ai_edge_litert.interpreter import Interpreter
+        from ai_edge_litert import interpreter
     except ImportError as error:
         raise ValueError(
             "LiteRT files need the package ai-edge-litert. Install it with: "
             'pip install "keras-transformer-kit[litert]"'
         ) from error
-    return Interpreter
+    return getattr(interpreter, name)
 
 
 def _read_members(path):

@@ -338,6 +338,12 @@ def saved_model(run, directory, beam, length_penalty, n_best, jit, alignment, se
     "decoder's last layer.",
 )
 @click.option("--license", help="Under which the model may be used: a line for the file's facts.")
+@click.option(
+    "--tokenizer",
+    is_flag=True,
+    help="Put signatures in, too, that take and give strings, for runtimes that register "
+    "TensorFlow Text's operators. The vocabulary must be a unigram model.",
+)
 def litert(
     run,
     file,
@@ -351,6 +357,7 @@ def litert(
     references,
     alignment,
     license,
+    tokenizer,
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
@@ -363,7 +370,7 @@ def litert(
         raise click.UsageError("--calibration needs --quantize int8_static.")
     sentences, references = _pairs(run, sentences, references)
     options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
-    options.update(references=references, max_loss=max_loss)
+    options.update(references=references, max_loss=max_loss, tokenizer=tokenizer)
     options["alignment"] = (-1, None) if alignment else None
     if quantize == "int8_static":
         options["calibration"], _ = _pairs(run, calibration, split="train")

@@ -1,8 +1,8 @@
 """Strings to token ids and back, inside the TensorFlow graph.
 
-The only module that imports `tensorflow_text`. What it puts into a graph is TensorFlow's own
-operations and the three that TensorFlow Serving and older releases of TensorFlow Text know:
-`SentencepieceOp`, `SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
+The only module that imports `tensorflow_text`, but for its operators for LiteRT. What it puts into
+a graph is TensorFlow's own operations and the three that TensorFlow Serving and older releases of
+TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
 """
 
 import os

@@ -9,10 +9,14 @@ ROOT = pathlib.Path(__file__).parents[1]
 FOLDERS = ("keras_transformer", "training", "export")
 # Each heavy dependency has one door, so that it can be replaced there.
 DOORS = {
-    "tensorflow_text": {"keras_transformer/tokenizer.py"},
+    "tensorflow_text": {"keras_transformer/tokenizer.py", "export/fast_tokenizer.py"},
     "tensorflow_datasets": {"training/sources/cldr.py", "training/sources/tfds.py"},
     "sacrebleu": {"keras_transformer/quality.py"},
-    "sentencepiece": {"training/vocabulary.py", "keras_transformer/tokenizer.py"},
+    "sentencepiece": {
+        "training/vocabulary.py",
+        "keras_transformer/tokenizer.py",
+        "export/fast_tokenizer.py",
+    },
     "matplotlib": {"training/figure.py"},
     "ai_edge_litert": {"export/loaded.py"},
     "ctranslate2": {"export/ctranslate2_loaded.py"},

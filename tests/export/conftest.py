@@ -41,14 +41,14 @@ def phrases():
     return pairs
 
 
-@pytest.fixture(scope="session")
-def tokenizer():
+def learn(model_type, vocab_size):
+    """A vocabulary of the phrases."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(side for pair in phrases() for side in pair),
         model_writer=model,
-        vocab_size=90,
-        model_type="bpe",
+        vocab_size=vocab_size,
+        model_type=model_type,
         split_digits=True,
         pad_id=0,
         unk_id=1,
@@ -59,8 +59,8 @@ def tokenizer():
     return Tokenizer(model.getvalue())
 
 
-@pytest.fixture(scope="session")
-def translator(tokenizer):
+def train(tokenizer):
+    """A small model that has learned most of the phrases."""
     keras.utils.set_random_seed(0)
     model = Transformer(
         TransformerConfig(
@@ -85,6 +85,21 @@ def translator(tokenizer):
     )
     model.fit({"source": source, "target": target}, labels, batch_size=32, verbose=0)
     return Translator(model, tokenizer)
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return learn("bpe", 90)
+
+
+@pytest.fixture(scope="session")
+def translator(tokenizer):
+    return train(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def unigram_translator():
+    return train(learn("unigram", 61))
 
 
 @pytest.fixture(scope="session")

@@ -117,3 +117,23 @@ def test_a_calibration_needs_static_int8(litert, tmp_path):
 def test_other_quantisations_are_not_calibrated(litert):
     _, calls = litert("--quantize", "int8")
     assert calls == [(["200 of data, test"], "int8", None)]
+
+
+@pytest.mark.parametrize("options, tokenizer", [([], False), (["--tokenizer"], True)])
+def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
+    monkeypatch, tmp_path, options, tokenizer
+):
+    calls = []
+
+    def record(translator, path, sentences, quantize, **options):
+        calls.append(options)
+        return {"agreement": 1.0, "bytes": 3}
+
+    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
+    monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
+    (tmp_path / "sentences.txt").write_text("in 17 weeks\n")
+    arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]
+    arguments += [tmp_path / "sentences.txt", *options]
+    done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
+    assert json.loads(done.stdout) == {"agreement": 1.0, "bytes": 3}
+    assert [each["tokenizer"] for each in calls] == [tokenizer]

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
-from keras_transformer.export import litert
+from keras_transformer.export import gate, litert
 from keras_transformer.export.litert import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator, Signature
 from keras_transformer.export.parity import ExportError
@@ -437,7 +437,7 @@ def test_ctrl_c_leaves_nothing(ready_made, translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(litert, "compare", stop)
+    monkeypatch.setattr(gate, "compare", stop)
     old = tmp_path / "x.tflite"
     old.write_bytes(b"\x1c\0\0\0TFL3 an older one")
     for path in (old, tmp_path / "new" / "y.tflite"):

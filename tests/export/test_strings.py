@@ -1,0 +1,249 @@
+"""A .tflite file with the tokenizer inside: strings in, strings out."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_litert import PHONE, listing, model_of, operators
+
+from keras_transformer import BeamTranslator, Transformer, TransformerConfig, Translator
+from keras_transformer.export import gate, litert
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.parity import ExportError
+from keras_transformer.export.strings_loaded import LiteRTStringTranslator
+
+pytest.importorskip("ai_edge_litert")
+
+OPERATORS = [
+    f"TFText>{name}"
+    for name in (
+        "ByteSplitByOffsets",
+        "ByteSplitWithOffsets",
+        "FastSentencepieceDetokenize",
+        "FastSentencepieceTokenize",
+    )
+]
+STRINGS = ["translate_1x16", "translate_1x20", "translate_beam3_1x16", "translate_beam3_1x20"]
+
+# What a phone does: an interpreter with TensorFlow Text's operators, and nothing of ours.
+STRING_PHONE = """
+import json, sys
+import numpy as np
+from ai_edge_litert.interpreter import InterpreterWithCustomOps
+from tensorflow_text.core.pybinds.tflite_registrar import SELECT_TFTEXT_OPS
+interpreter = InterpreterWithCustomOps(SELECT_TFTEXT_OPS, model_path=sys.argv[1])
+run = interpreter.get_signature_runner("translate_1x20")
+answers = []
+for sentence in json.loads(sys.argv[2]):
+    answer = run(sentence=np.array([sentence.encode()], object))
+    assert sorted(answer) == ["score", "translation", "truncated"]
+    assert all(each.shape == (1,) for each in answer.values())
+    answers.append([answer["translation"][0].decode(), bool(answer["truncated"][0])])
+assert not {name.partition(".")[0] for name in sys.modules} & {"keras_transformer"}
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(unigram_translator, sentences, tmp_path_factory):
+    """A function from a quantisation to the path and the report; in float32 with a beam."""
+    folder, files = tmp_path_factory.mktemp("strings"), {}
+
+    def of(quantize="none"):
+        if quantize not in files:
+            path = folder / f"{quantize}.tflite"
+            options = {"beam_size": 3} if quantize == "none" else {"lengths": [20]}
+            report = export_litert(
+                unigram_translator, path, sentences, quantize, tokenizer=True, **options
+            )
+            files[quantize] = path, report
+        return files[quantize]
+
+    return of
+
+
+def same(found, expected):
+    assert [each.text for each in found] == [each.text for each in expected]
+    assert [each.truncated for each in found] == [each.truncated for each in expected]
+    scores = [each.score for each in expected]
+    assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
+
+
+def test_the_report_and_the_facts_name_what_is_inside(made, sentences):
+    path, report = made()
+    assert report["signatures"][-4:] == STRINGS
+    figures = report["strings"]
+    assert figures["agreement"] == figures["beam"]["agreement"] == 1
+    assert figures["sentences"] == figures["beam"]["sentences"] == len(sentences)
+    facts = LiteRTTranslator(path).facts
+    assert facts["custom_operators"] == OPERATORS
+    assert [each["name"] for each in facts["string_signatures"]] == STRINGS
+    assert not {each["name"] for each in facts["signatures"]} & set(STRINGS)
+    assert facts["agreement"]["strings"]["beam"]["identical"] == len(sentences)
+    assert "differences" not in facts["agreement"]["strings"]["beam"]
+
+
+def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
+    loaded = LiteRTStringTranslator(made()[0])
+    odd = ["", " ", "▁", "x" * 5000, "in 3 \ue000 weeks", "\ue000" * 5000 + " in 3 weeks", "a\0b"]
+    odd += ["in 12 weeks " * 500, "in 17 weeks ▁"]
+    batch = [*sentences, *odd]
+    expected = [unigram_translator.translate_batch([each])[0] for each in batch]
+    assert {each.truncated for each in expected} == {True, False}
+    assert len({each.text for each in expected}) > 25
+    same(loaded.translate_batch(batch), expected)
+    assert loaded.translate_batch([]) == []
+
+
+def test_every_signature_gives_the_same(made, unigram_translator, sentences):
+    loaded = LiteRTStringTranslator(made()[0])
+    short = sentences[:5]
+    expected = unigram_translator.translate_batch(short)
+    for signature in loaded.signatures:
+        same(loaded.translate_batch(short, signature), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"length_penalty": 1.5, "extra_length": 2}])
+def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
+    loaded = LiteRTStringTranslator(made()[0], beam_size=3, **options)
+    assert [each.name for each in loaded.signatures] == STRINGS[2:]
+    batch = [*sentences[-15:], " ", "in 3 \ue000"]
+    same(
+        loaded.translate_batch(batch),
+        BeamTranslator(unigram_translator, 3, **options).translate_batch(batch),
+    )
+
+
+def test_a_phone_gives_the_same(made, unigram_translator, sentences, python):
+    answers = json.loads(python(STRING_PHONE, made()[0], json.dumps(sentences)))
+    expected = unigram_translator.translate_batch(sentences)
+    assert answers == [[each.text, each.truncated] for each in expected]
+
+
+def test_without_the_operators_the_other_signatures_run(made, unigram_translator, python):
+    """A runtime meets an operator that it lacks when it runs the signature that needs it."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    path, _ = made()
+    ids = unigram_translator.encode(tf.constant(["in 17 weeks"]))[0].numpy()
+    answers = python(PHONE, path, "greedy_1x16", json.dumps(ids.tolist()))
+    text = unigram_translator.tokenizer.decode(tf.constant(json.loads(answers))).numpy()
+    assert text[0].decode() == unigram_translator(["in 17 weeks"])[0]
+    interpreter = Interpreter(str(path))
+    interpreter.allocate_tensors()  # the main graph is one of token ids
+    assert {each["dtype"] for each in interpreter.get_input_details()} <= {np.int32, np.float32}
+    with pytest.raises(RuntimeError, match="unresolved custom op: TFText>ByteSplit"):
+        interpreter.get_signature_runner("translate_1x16")(sentence=np.array([b"in 17 weeks"]))
+
+
+def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unigram_translator):
+    compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
+    model = compiled_model.CompiledModel.from_file(str(made()[0]))
+    index = model.get_signature_index("greedy_1x16")
+    inputs, outputs = model.create_input_buffers(index), model.create_output_buffers(index)
+    ids = unigram_translator.encode(tf.constant(["in 17 weeks"]))[0].numpy()
+    inputs[0].write(np.pad(ids, [(0, 0), (0, 16 - ids.shape[1])]))
+    model.run_by_index(index, inputs, outputs)
+    names = model.get_signature_by_index(index)["outputs"]
+    tokens = outputs[names.index("tokens")].read(20, np.int32).reshape(1, 20)
+    text = unigram_translator.tokenizer.decode(tf.constant(tokens)).numpy()[0]
+    assert text.decode() == unigram_translator(["in 17 weeks"])[0]
+
+
+@pytest.mark.parametrize("quantize", ["float16", "int8"])
+def test_quantised_files_say_by_strings_what_they_say_by_ids(made, sentences, quantize):
+    path, report = made(quantize)
+    found = LiteRTStringTranslator(path).translate_batch(sentences)
+    same(found, LiteRTTranslator(path).translate_batch(sentences))
+    assert 0.9 <= report["strings"]["token_agreement"] <= 1
+    assert report["strings"]["token_agreement"] == report["token_agreement"]
+
+
+def test_a_process_that_ran_other_models_before_gives_the_same(made, sentences):
+    loaded = {name: LiteRTStringTranslator(made(name)[0]) for name in ("none", "int8", "float16")}
+    first = {name: each.translate_batch(sentences[:12]) for name, each in loaded.items()}
+    for _ in range(3):
+        for name, each in loaded.items():
+            for run in (each, LiteRTStringTranslator(made(name)[0])):
+                assert run.translate_batch(sentences[:12]) == first[name]
+
+
+def test_vocabulary_and_weights_are_stored_once(made, unigram_translator):
+    path, _ = made()
+    table = unigram_translator.model.source_embedding.table.numpy()
+    assert path.read_bytes().count(table.tobytes()) == 1
+    piece = b"\0 Wochen\0"  # as the operators write it, for joining pieces
+    assert path.read_bytes().count(piece) == 1
+
+
+def test_no_output_is_that_of_a_loop(made):
+    _, ends = operators(made()[0])
+    assert "WHILE" not in ends.values()
+    assert {name for name, _ in ends} >= {each.encode() for each in STRINGS}
+
+
+def test_by_default_there_is_no_tokenizer_inside(export):
+    path, report = export("none")
+    assert "strings" not in report
+    assert "CUSTOM" not in operators(path)[0]
+    assert not {"string_signatures", "custom_operators"} & set(LiteRTTranslator(path).facts)
+    with pytest.raises(ValueError, match="has no tokenizer in its graphs.*--tokenizer"):
+        LiteRTStringTranslator(path)
+
+
+def test_a_beam_that_is_not_inside_is_named(made):
+    with pytest.raises(ValueError, match="has no beam of 5, but one of 3"):
+        LiteRTStringTranslator(made()[0], beam_size=5)
+
+
+def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_path, monkeypatch):
+    monkeypatch.setattr(litert, "convert", None)
+    with pytest.raises(ExportError, match="`tokenizer` needs a vocabulary that is a unigram model"):
+        export_litert(translator, tmp_path / "x.tflite", sentences, tokenizer=True)
+    assert listing(tmp_path) == []
+
+
+@pytest.fixture
+def ready_made(made, monkeypatch):
+    """Spares a test the conversion: the converter returns what it returned before."""
+    content = model_of(made()[0])
+    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+
+
+@pytest.mark.parametrize("wrong", ["all", "edges"])
+def test_strings_that_are_translated_differently_are_found_out(
+    ready_made, unigram_translator, sentences, tmp_path, monkeypatch, wrong
+):
+    class Wrong(LiteRTStringTranslator):
+        def _translate(self, sentence, signatures):
+            if wrong == "all" or not sentence:
+                sentence = "in 3 weeks"
+            return super()._translate(sentence, signatures)
+
+    monkeypatch.setattr(gate, "LiteRTStringTranslator", Wrong)
+    real = [each for each in sentences if each.strip()]
+    with pytest.raises(ExportError, match="x.tflite: .* of .* translations differ"):
+        export_litert(unigram_translator, tmp_path / "x.tflite", real, beam_size=3, tokenizer=True)
+    assert listing(tmp_path) == []
+
+
+def test_other_operators_are_refused_by_name(unigram_translator, tmp_path):
+    tokenizer = unigram_translator.tokenizer
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, num_layers=1, d_model=8, d_ff=8, num_heads=1, max_length=6
+    )
+    translator = Translator(Transformer(config), tokenizer)
+    dense = translator.model.encoder.blocks[0].feed_forward.inner
+    dense.activation = lambda x: tf.math.ndtri(tf.math.bessel_i0(x))
+    message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
+    with pytest.raises(ExportError, match=message):
+        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"], tokenizer=True)
+    assert listing(tmp_path) == []
+
+
+def test_the_vocabulary_of_the_file_is_that_of_the_run(made, unigram_translator):
+    with zipfile.ZipFile(made()[0]) as archive:
+        assert archive.read("tokenizer.model") == unigram_translator.tokenizer.model
