@@ -22,7 +22,8 @@ from .strings import trace_strings
 TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
 
 # Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
-# some 100 kB; in a large batch most of a step is to read and to copy the cache.
+# some 100 kB; in a large batch most of a step is to read and to copy the cache. Static int8 has one
+# stage: the converter would round weights of an attention over two parts, see `finish_static_int8`.
 CACHE_STAGES = {False: (16,), True: (8, 16, 32, 64, 128, 256)}
 MANY = 8
 
@@ -49,9 +50,10 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
             embedding.look_up = _look_up_in_int8(embedding.table.numpy())
     if quantize == "int8_static":
         fake_quantize(model, ranges)
-    functions = {each.name: _trace(model, each) for each in signatures}
+    grows = quantize != "int8_static"
+    functions = {each.name: _trace(model, each, grows) for each in signatures}
     for each in strings:
-        search = functools.partial(_search, model, each)
+        search = functools.partial(_search, model, each, grows)
         functions[each.name] = trace_strings(search, each, tokenizer)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
@@ -117,7 +119,7 @@ def custom_operators(content):
     return sorted(code.customCode.decode() for code in codes if code.customCode)
 
 
-def _trace(model, signature):
+def _trace(model, signature, grows):
     """The decoding of one signature as a graph in which every shape is known.
 
     With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
@@ -130,17 +132,17 @@ def _trace(model, signature):
         specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
         # Not scalars: not every runtime has tensors without an axis.
         specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
-    function = tf.function(functools.partial(_search, model, signature), autograph=False)
+    function = tf.function(functools.partial(_search, model, signature, grows), autograph=False)
     return function.get_concrete_function(**specification)
 
 
-def _search(model, signature, **inputs):
+def _search(model, signature, grows, **inputs):
     search = _greedy if signature.beam_size is None else _beam
-    return search(model, signature, **inputs)
+    return search(model, signature, _cache_stages(signature) if grows else (), **inputs)
 
 
-def _greedy(model, signature, source):
-    options = {"max_length": signature.target_length, "cache_stages": _cache_stages(signature)}
+def _greedy(model, signature, cache_stages, source):
+    options = {"max_length": signature.target_length, "cache_stages": cache_stages}
     if signature.alignment is None:
         return _outputs(model, *greedy_decode(model, source, **options))
     found = greedy_decode(model, source, **options, alignment=tuple(signature.alignment))
@@ -148,7 +150,7 @@ def _greedy(model, signature, source):
     return {**_outputs(model, found["tokens"], found["scores"]), "alignment": weights}
 
 
-def _beam(model, signature, source, max_length, length_penalty):
+def _beam(model, signature, cache_stages, source, max_length, length_penalty):
     tokens, scores = beam_decode(
         model,
         source,
@@ -157,7 +159,7 @@ def _beam(model, signature, source, max_length, length_penalty):
         length_penalty,
         max_length=max_length,
         cache_length=signature.target_length,
-        cache_stages=_cache_stages(signature),
+        cache_stages=cache_stages,
     )
     return _outputs(model, tokens, scores)
 

@@ -64,8 +64,6 @@ def attention_over_parts(query, keys, values, allowed):
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
-    if len(keys) == 1:
-        return dot_product_attention(query, keys[0], values[0], allowed)[0]
     query = query * (1 / math.sqrt(query.shape[-1]))
     scores, first = [], 0
     for key in keys:
@@ -265,13 +263,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         )  # [B, H, R, N * K] twice
         if allowed is None:
             allowed = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
-        heads = attention_over_parts(
-            self.project_query(x),
-            [self._by_hypothesis(part, x.shape[1]) for part in (*past[:1], recent[0])],
-            [self._by_hypothesis(part, x.shape[1]) for part in (*past[1:], recent[1])],
-            ops.expand_dims(allowed, axis=1),
-        )  # [B, H, N, K]
-        return self._join_heads(heads), (*recent, *past)
+        query, cache = self.project_query(x), (*recent, *past)
+        keys, values = (
+            [self._by_hypothesis(part, x.shape[1]) for part in parts]
+            for parts in ((*past[:1], recent[0]), (*past[1:], recent[1]))
+        )  # lists of [B, H, P * N, K], if there is a past, and [B, H, R * N, K]
+        if not past:
+            return self.attend(query, *keys, *values, allowed, training=False)[0], cache
+        heads = attention_over_parts(query, keys, values, ops.expand_dims(allowed, axis=1))
+        return self._join_heads(heads), cache
 
     def _by_hypothesis(self, x, width):
         """From `[B, H, L, N * K]` to `[B, H, L * N, K]`."""

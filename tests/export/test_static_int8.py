@@ -97,7 +97,7 @@ def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translat
     for ids in translator.tokenizer.encode(chosen).to_list():
         tokens, _ = greedy_decode(translator.model, [ids])
         length = int(np.count_nonzero(tokens[0]))
-        greedy_decode(model, [ids], max_length=length, grow_cache=False)
+        greedy_decode(model, [ids], max_length=length, cache_stages=())
     found = calibrate(translator, chosen)
     assert len(found) == 2 * 6 + 2 * 10
     for name, each in found.items():
