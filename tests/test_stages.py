@@ -10,6 +10,8 @@ from doubt import PAD, sources, talkative
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import stages
 from keras_transformer.decoding.stages import in_stages
+from keras_transformer.export.conversion import convert_functions
+from keras_transformer.export.loaded import load_interpreter
 
 LIMIT = 13  # with the stages below: 2, 6, 13
 SEARCHES = {
@@ -20,9 +22,9 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize(
-    "length, ends", [(5, [5]), (16, [16]), (17, [16, 17]), (300, [16, 64, 256, 300])]
+    "length, ends", [(5, [5]), (16, [16]), (31, [31]), (32, [16, 32]), (300, [16, 64, 300])]
 )
-def test_the_last_stage_has_room_for_the_longest_output(length, ends):
+def test_the_last_stage_has_room_for_the_longest_output_and_is_twice_the_one_before(length, ends):
     assert stages.stages(length, (16, 64, 256)) == ends
     assert stages.stages(length, ()) == [length]
 
@@ -75,3 +77,23 @@ def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
 def test_stages_that_do_not_increase_are_an_error(wrong):
     with pytest.raises(ValueError, match="`cache_stages` must be positive and increasing"):
         greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_litert_finds_the_same_in_three_stages(search):
+    """Its converter failed at other ways to attend to a cache in two parts."""
+    pytest.importorskip("ai_edge_litert")
+    model, source = talkative(), sources()
+
+    def decode(source, cache_stages=(2, 6)):
+        tokens, _ = SEARCHES[search](model, source, max_length=LIMIT, cache_stages=cache_stages)
+        return {"tokens": tf.maximum(tokens, 0)}
+
+    function = tf.function(lambda source: decode(source), autograph=False)
+    specification = tf.TensorSpec(source.shape, tf.int32, name="source")
+    content = convert_functions(
+        model, {"search": function.get_concrete_function(source=specification)}
+    )
+    run = load_interpreter()(model_content=content).get_signature_runner("search")
+    expected = decode(tf.constant(source), cache_stages=())["tokens"]
+    np.testing.assert_array_equal(run(source=source)["tokens"], expected)

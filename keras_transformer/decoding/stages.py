@@ -12,7 +12,8 @@ def stages(length, cache_stages):
 
     Args:
         length: Positions of the last stage.
-        cache_stages: Positions of those before it, as far as they are fewer.
+        cache_stages: Positions of those before it, as far as they are half as many or fewer: a
+            stage is not worth its part of the graph if the last one is hardly longer.
 
     Raises:
         ValueError: If `cache_stages` are not positive and increasing.
@@ -23,7 +24,7 @@ def stages(length, cache_stages):
             "`cache_stages` must be positive and increasing. "
             f"Received: cache_stages={cache_stages}."
         )
-    return [*(end for end in ends if end < length), length]
+    return [*(end for end in ends if 2 * end <= length), length]
 
 
 def in_stages(model, running, step, state, ends):

@@ -236,7 +236,7 @@ def test_sizes_follow_the_quantisation(export, translator):
     for quantize, bytes_per_weight in {"none": 4, "float16": 2, "int8": 1}.items():
         size = export(quantize)[0].stat().st_size
         graphs = size - bytes_per_weight * parameters - vocabulary
-        assert 0 < graphs < 2 * 120_000, quantize  # two signatures, each with a loop of two stages
+        assert 0 < graphs < 2 * 90_000, quantize  # two signatures, each with a loop
 
 
 def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
