@@ -147,10 +147,11 @@ def score(run, source, target, batch_size):
     One line for each pair: the natural logarithm of the probability of the translation, a tab, and
     its number of tokens, the end of the sentence included in both.
     """
-    from keras_transformer.streaming import check_lines, score_files
+    from keras_transformer.lines import count_parallel
+    from keras_transformer.streaming import score_files
     from keras_transformer.translator import Translator
 
-    check_lines(source, target)  # before the model is loaded
+    count_parallel(source, target)  # before the model is loaded
     score_files(
         Translator.from_run(run), source, target, sys.stdout.buffer, _warn, batch_size=batch_size
     )

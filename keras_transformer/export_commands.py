@@ -13,6 +13,7 @@ from keras_transformer.command import (
     Command,
     search_options,
 )
+from keras_transformer.lines import read_lines, read_parallel
 
 
 class Exports(click.Group):
@@ -228,8 +229,10 @@ def _pairs(run, file, references=None, split="test", count=200):
 
     Those of the files, or else of a split of the run's data.
     """
+    if references is not None:
+        return read_parallel(file, references)
     if file is not None:
-        return [each and each.read_text("utf-8").splitlines() for each in (file, references)]
+        return read_lines(file), None
     from keras_transformer.run import Run
     from keras_transformer.training.data import parallel_data
     from keras_transformer.training.evaluate import read_pairs

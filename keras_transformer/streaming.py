@@ -2,6 +2,7 @@
 
 import itertools
 
+from keras_transformer.lines import count_parallel, decode_line
 from keras_transformer.translation import translate_sorted
 
 
@@ -69,12 +70,12 @@ def score_files(translator, source, target, output, warn, *, batch_size=64, wind
     Raises:
         ValueError: If the files differ in their number of lines, or a line is not UTF-8.
     """
-    count = check_lines(source, target)
+    count = count_parallel(source, target)
     with open(source, "rb") as sources, open(target, "rb") as targets:
         numbered = enumerate(zip(sources, targets, strict=True), start=1)
         while lines := list(itertools.islice(numbered, window)):
             pairs = [
-                (_valid(source, number, first), _valid(target, number, second))
+                (decode_line(source, number, first), decode_line(target, number, second))
                 for number, (first, second) in lines
             ]
             results = translator.score(*zip(*pairs, strict=True), batch_size=batch_size)
@@ -84,27 +85,6 @@ def score_files(translator, source, target, output, warn, *, batch_size=64, wind
                 output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
             output.flush()
     return count
-
-
-def check_lines(source, target):
-    """Returns how many lines two files have; raises `ValueError` if not the same number."""
-    counts = []
-    for path in (source, target):
-        with open(path, "rb") as file:
-            counts.append(sum(1 for _ in file))
-    if counts[0] != counts[1]:
-        raise ValueError(
-            f"{source} has {counts[0]} lines, {target} has {counts[1]}: "
-            "line n of one must translate line n of the other."
-        )
-    return counts[0]
-
-
-def _valid(path, number, line):
-    text = _text(line)
-    if isinstance(text, UnicodeDecodeError):
-        raise ValueError(f"{path}, line {number}: not UTF-8.")
-    return text
 
 
 def _text(line):

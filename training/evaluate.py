@@ -2,8 +2,8 @@
 
 import functools
 import time
-from pathlib import Path
 
+from keras_transformer.lines import read_parallel
 from keras_transformer.quality import score
 from keras_transformer.run import Run
 from keras_transformer.translator import Translator
@@ -58,12 +58,7 @@ def evaluate_files(
     Raises:
         ValueError: If a file is not UTF-8, or they differ in their number of lines.
     """
-    sources, references = _read_lines(source), _read_lines(reference)
-    if len(sources) != len(references):
-        raise ValueError(
-            f"{source} has {len(sources)} lines, {reference} has {len(references)}: "
-            "line n of one must translate line n of the other."
-        )
+    sources, references = read_parallel(source, reference)
     translator, search = _open(run, beam_size, length_penalty)
     results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
     return {**results, "search": search}
@@ -115,15 +110,3 @@ def _open(run, beam_size, length_penalty):
         return translator, "greedy"
     options = {"beam_size": beam_size, "length_penalty": length_penalty}
     return functools.partial(translator, **options), f"beam {beam_size}, gnmt {length_penalty:g}"
-
-
-def _read_lines(path):
-    lines = Path(path).read_bytes().split(b"\n")
-    if not lines[-1]:
-        lines.pop()  # the last line ends in a line break; there is none behind it
-    for number, line in enumerate(lines, start=1):
-        try:
-            lines[number - 1] = line.decode().removesuffix("\r")
-        except UnicodeDecodeError:
-            raise ValueError(f"{path}, line {number}: not UTF-8.") from None
-    return lines

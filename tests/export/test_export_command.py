@@ -137,3 +137,20 @@ def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
     done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
     assert json.loads(done.stdout) == {"agreement": 1.0, "bytes": 3}
     assert [each["tokenizer"] for each in calls] == [tokenizer]
+
+
+@pytest.mark.parametrize("option", ["--sentences", "--calibration"])
+def test_a_file_that_is_not_text_is_named(litert, tmp_path, option):
+    file = tmp_path / "bad.txt"
+    file.write_bytes(b"in 2 hours\n\xff\xfe\n")
+    done, calls = litert("--quantize", "int8_static", option, file)
+    assert done.exit_code == 1 and not calls
+    assert done.stderr == f"Error: {file}, line 2: not UTF-8.\n"
+
+
+def test_references_must_be_as_many_as_the_sentences(litert, tmp_path):
+    (tmp_path / "x.txt").write_text("in 2 hours\nin 3 days\n")
+    (tmp_path / "y.txt").write_text("in 2 Stunden\n")
+    done, calls = litert("--sentences", tmp_path / "x.txt", "--references", tmp_path / "y.txt")
+    assert done.exit_code == 1 and not calls
+    assert "x.txt has 2 lines" in done.stderr and "y.txt has 1" in done.stderr
