@@ -8,9 +8,11 @@ import subprocess
 import threading
 import zipfile
 
+import numpy as np
 import pytest
 from chromium import PAGE, SCRIPTS, Browser, program
 
+from keras_transformer.export import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator
 
 pytest.importorskip("ai_edge_litert")
@@ -113,6 +115,19 @@ def test_the_attention_is_drawn_when_the_model_tells_it(page, site):
         ["", *source], *([piece, *row] for piece, row in zip(target, weights, strict=True))
     ]  # fmt: skip
     assert not page.translate("")["attention"]
+
+
+def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator, sentences):
+    path = site / "aligned.tflite"
+    export_litert(translator, path, sentences, lengths=[20], alignment=(-1, None))
+    assert browser.open("?model=aligned.tflite") == "Ready."
+    for sentence in sentences[:5]:
+        assert browser.translate(sentence)["attention"]
+        (header, *rows), (expected,) = browser.evaluate(READ_TABLE), translator.align([sentence])
+        assert header == ["", *expected.source]
+        assert [row[0] for row in rows] == expected.target
+        weights = [[float(weight) for weight in row[1:]] for row in rows]
+        np.testing.assert_allclose(weights, expected.weights, atol=6e-4)  # three decimals
 
 
 def test_a_missing_model_is_said_in_one_line(browser):
