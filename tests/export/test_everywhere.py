@@ -1,0 +1,81 @@
+"""The same tokens eagerly, in a graph, under XLA, from a SavedModel and from a .tflite file."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import phrases
+
+from keras_transformer import beam_decode, greedy_decode
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator
+
+pytest.importorskip("ai_edge_litert")
+
+LIMIT, BATCH, BEAM = 20, 96, 4
+SEARCHES = {
+    "greedy": lambda model, source: greedy_decode(model, source, LIMIT),
+    "beam": lambda model, source: beam_decode(model, source, BEAM, max_length=LIMIT),
+}
+
+
+@pytest.fixture(scope="module")
+def source(translator):
+    """288 rows: held-out phrases, an empty one, single tokens, nonsense, and the longest length."""
+    words = np.random.default_rng(0).integers(4, translator.tokenizer.vocab_size, [40, LIMIT])
+    nonsense = [[*row[: 1 + index % (LIMIT - 1)], 3] for index, row in enumerate(words)]
+    edges = [[3], *([token, 3] for token in range(4, 15)), [*words[0, 1:], 3], [*words[1, 1:], 3]]
+    held_out = [text for text, _ in phrases()[4480:]]
+    rows = [row for row in translator.tokenizer.encode(held_out).to_list() if len(row) <= LIMIT]
+    rows = [*edges, *nonsense, *rows][: 3 * BATCH]
+    padded = np.zeros([len(rows), LIMIT], np.int32)
+    for line, row in zip(padded, rows, strict=True):
+        line[: len(row)] = row
+    return padded
+
+
+@pytest.fixture(scope="module")
+def file(translator, sentences, tmp_path_factory):
+    path = tmp_path_factory.mktemp("everywhere") / "x.tflite"
+    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "beam_size": BEAM}
+    export_litert(translator, path, sentences, **options)
+    return path
+
+
+def in_batches(answer, source):
+    """`answer` for every batch of rows, as one pair of arrays `[B, L]` and `[B]`."""
+    batches = [answer(batch) for batch in np.split(source, len(source) // BATCH)]
+    tokens, scores = zip(*batches, strict=True)
+    return np.concatenate(tokens).reshape(len(source), -1), np.concatenate(scores).reshape(-1)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_the_same_tokens_everywhere(translator, serving, file, source, search):
+    def decode(source):
+        return SEARCHES[search](translator.model, source)
+
+    loaded = tf.saved_model.load(str(serving[0] / "1"))
+    endpoint = loaded.signatures["tokens" if search == "greedy" else "beam_tokens"]
+    phone = LiteRTTranslator(file, beam_size=None if search == "greedy" else BEAM)
+    graph, compiled = (tf.function(decode, jit_compile=jit) for jit in (False, True))
+
+    def saved_model(batch):
+        answer = endpoint(tf.constant(batch))
+        tokens, scores = (answer[name].numpy() for name in ("tokens", "score"))
+        if search == "beam":
+            tokens, scores = tokens[:, 0], scores[:, 0]
+        return np.pad(tokens, [(0, 0), (0, LIMIT - tokens.shape[1])]), scores
+
+    ways = {
+        "graph": graph,
+        "XLA": compiled,
+        "SavedModel": saved_model,
+        "LiteRT": lambda batch: phone.decode([row[row != 0].tolist() for row in batch]),
+    }
+    expected, scores = in_batches(decode, source)
+    assert len({tuple(row) for row in expected}) > 200
+    lengths = (expected != 0).sum(axis=1)
+    assert len(set(lengths)) > 10 and np.sum(lengths == LIMIT) > 3  # some end at the limit only
+    for name, answer in ways.items():
+        tokens, found = in_batches(answer, source)
+        np.testing.assert_array_equal(tokens, expected, err_msg=name)
+        np.testing.assert_allclose(found, scores, atol=1e-4, err_msg=name)
