@@ -36,9 +36,9 @@ def sample_decode(
     `greedy_decode` would give to the same sentence.
 
     A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
-    `tf.function`, under XLA and in a SavedModel, with the same numbers for the same seed. What a
-    sentence becomes depends on itself and its seed, neither on the others in its batch nor on its
-    place among them: with one seed for all, equal sentences become equal ones.
+    `tf.function`, under XLA, in a SavedModel and in LiteRT, with the same numbers for the same
+    seed. What a sentence becomes depends on itself and its seed, neither on the others in its batch
+    nor on its place among them: with one seed for all, equal sentences become equal ones.
 
     Args:
         model: A `Transformer`.

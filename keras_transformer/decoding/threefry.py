@@ -55,7 +55,7 @@ def threefry(key0, key1, x0, x1):
 
 
 def _rotate(x, count):
-    left = tf.bitwise.left_shift(x, tf.constant(count, tf.uint32))
-    return tf.bitwise.bitwise_or(
-        left, tf.bitwise.right_shift(x, tf.constant(32 - count, tf.uint32))
-    )
+    # A product and an exclusive or: LiteRT knows neither a shift to the left nor an or.
+    left = x * tf.constant(1 << count, tf.uint32)
+    right = tf.bitwise.right_shift(x, tf.constant(32 - count, tf.uint32))
+    return tf.bitwise.bitwise_xor(left, right)

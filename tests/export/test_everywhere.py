@@ -5,11 +5,13 @@ import pytest
 import tensorflow as tf
 from conftest import phrases
 
-from keras_transformer import beam_decode, greedy_decode
+from keras_transformer import beam_decode, greedy_decode, sample_decode
+from keras_transformer.export.conversion import convert_functions
 from keras_transformer.export.litert import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.staging import save
 
-pytest.importorskip("ai_edge_litert")
+interpreters = pytest.importorskip("ai_edge_litert.interpreter")
 
 LIMIT, BATCH, BEAM = 20, 96, 4
 SEARCHES = {
@@ -79,3 +81,43 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
         tokens, found = in_batches(answer, source)
         np.testing.assert_array_equal(tokens, expected, err_msg=name)
         np.testing.assert_allclose(found, scores, atol=1e-4, err_msg=name)
+
+
+def test_the_same_sample_everywhere(translator, source, tmp_path):
+    """None of the exports samples: these are made here, of the function that `Translator` has."""
+    model = translator.model
+
+    def sample(source, controls, seed):
+        """Temperature, top k and top p in one tensor, as LiteRT has none without an axis."""
+        top_k = tf.cast(controls[1], tf.int32)
+        tokens, scores = sample_decode(model, source, controls[0], top_k, controls[2], seed, LIMIT)
+        return {"tokens": tokens, "score": scores}
+
+    graph, compiled = (tf.function(sample, jit_compile=jit) for jit in (False, True))
+    concrete = graph.get_concrete_function(
+        source=tf.TensorSpec([BATCH, LIMIT], tf.int32, name="source"),
+        controls=tf.TensorSpec([3], tf.float32, name="controls"),
+        seed=tf.TensorSpec([BATCH, 2], tf.int32, name="seed"),
+    )
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    save(module, tmp_path / "saved_model", {"sample": concrete})
+    loaded = tf.saved_model.load(str(tmp_path / "saved_model"))
+    content = convert_functions(model, {"sample": concrete})
+    ways = {
+        "graph": graph,
+        "XLA": compiled,
+        "SavedModel": loaded.signatures["sample"],
+        "LiteRT": interpreters.Interpreter(model_content=content).get_signature_runner("sample"),
+    }
+    batch = source[:BATCH]
+    seeds = np.random.default_rng(0).integers(-(2**31), 2**31, [BATCH, 2]).astype(np.int32)
+    for controls in ([1, 0, 1], [1.5, 10, 1], [0.7, 0, 0.9]):
+        inputs = {"source": batch, "controls": np.array(controls, np.float32), "seed": seeds}
+        inputs = {name: tf.constant(value) for name, value in inputs.items()}
+        expected = sample(**inputs)
+        assert len({tuple(row) for row in expected["tokens"].numpy()}) > 80
+        for name, way in ways.items():
+            found = way(**inputs)
+            np.testing.assert_array_equal(found["tokens"], expected["tokens"], err_msg=name)
+            np.testing.assert_allclose(found["score"], expected["score"], atol=1e-4, err_msg=name)
