@@ -338,7 +338,9 @@ def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeyp
     assert listing(tmp_path) == []
 
 
-def test_a_model_that_needs_more_than_the_builtins_is_refused_by_name(tokenizer, tmp_path):
+@pytest.mark.parametrize("inside", [False, True], ids=["ids", "strings"])
+def test_a_model_that_needs_more_is_refused_by_name(unigram_translator, tmp_path, inside):
+    tokenizer = unigram_translator.tokenizer
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, num_layers=1, d_model=8, d_ff=8, num_heads=1, max_length=6
     )
@@ -347,7 +349,7 @@ def test_a_model_that_needs_more_than_the_builtins_is_refused_by_name(tokenizer,
     dense.activation = lambda x: tf.math.ndtri(tf.math.bessel_i0(x))
     message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
     with pytest.raises(ExportError, match=message):
-        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"])
+        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"], tokenizer=inside)
     assert listing(tmp_path) == []
 
 
