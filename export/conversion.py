@@ -1,5 +1,6 @@
 """From a model and its signatures to the bytes of a .tflite file."""
 
+import contextlib
 import functools
 import pathlib
 import re
@@ -13,6 +14,7 @@ from keras_transformer.decoding import beam_decode, greedy_decode
 
 from .calibration import fake_quantize
 from .compact import share_quantization
+from .fast_step import fast_step
 from .int8_rows import codes_of_rows, scales_of_rows
 from .parity import ExportError, copy_model
 from .staging import save
@@ -51,10 +53,11 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
     if quantize == "int8_static":
         fake_quantize(model, ranges)
     grows = quantize != "int8_static"
-    functions = {each.name: _trace(model, each, grows) for each in signatures}
-    for each in strings:
-        search = functools.partial(_search, model, each, grows)
-        functions[each.name] = trace_strings(search, each, tokenizer)
+    with fast_step(model) if grows else contextlib.nullcontext():
+        functions = {each.name: _trace(model, each, grows) for each in signatures}
+        for each in strings:
+            search = functools.partial(_search, model, each, grows)
+            functions[each.name] = trace_strings(search, each, tokenizer)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)

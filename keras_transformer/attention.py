@@ -13,7 +13,12 @@ from keras_transformer.masks import causal_mask
 FORBIDDEN = -1e9
 
 
-def dot_product_attention(query, key, value, allowed=None, dropout=None):
+def similarity(query, key):
+    """Returns `Q K^T`, `[B, H, T, S]`, of queries `[B, H, T, K]` and keys `[B, H, S, K]`."""
+    return ops.einsum("BHTK,BHSK->BHTS", query, key)
+
+
+def dot_product_attention(query, key, value, allowed=None, dropout=None, similarity=similarity):
     """Scaled dot-product attention, `softmax(Q K^T / sqrt(d_k)) V`.
 
     The softmax is taken in float32 at least, whatever the dtype of the arguments.
@@ -25,6 +30,7 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
         allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
             key. A query that may attend to nothing gets zeros.
         dropout: Function applied to the weights, for example a `Dropout`.
+        similarity: Function of queries and keys to the products of each with each.
 
     Returns:
         The attended values `[B, H, T, K]` and the weights `[B, H, T, S]` they were made with.
@@ -32,7 +38,7 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
     query = query * (1 / math.sqrt(query.shape[-1]))  # before the product: float16 range
-    scores = ops.einsum("BHTK,BHSK->BHTS", query, key)  # [B, H, T, S]
+    scores = similarity(query, key)  # [B, H, T, S]
     if keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16"):
         scores = ops.cast(scores, "float32")
     if allowed is not None:
@@ -45,7 +51,7 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None):
     return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
 
 
-def attention_over_parts(query, keys, values, allowed):
+def attention_over_parts(query, keys, values, allowed, similarity=similarity):
     """Scaled dot-product attention to keys and values in several tensors, which are not joined.
 
     The numerators and the denominator of the softmax are sums over the parts, relative to the
@@ -58,6 +64,7 @@ def attention_over_parts(query, keys, values, allowed):
         values: List of `[B, H, S, K]`.
         allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
             attend to a key; somewhere in every row.
+        similarity: Function of queries and keys to the products of each with each.
 
     Returns:
         The attended values `[B, H, T, K]`.
@@ -67,7 +74,7 @@ def attention_over_parts(query, keys, values, allowed):
     query = query * (1 / math.sqrt(query.shape[-1]))
     scores, first = [], 0
     for key in keys:
-        part = ops.cast(ops.einsum("BHTK,BHSK->BHTS", query, key), "float32")
+        part = ops.cast(similarity(query, key), "float32")
         here = allowed[:, :, :, first : first + key.shape[2]]
         scores.append(ops.where(here, part, FORBIDDEN))  # [B, H, T, S]
         first += key.shape[2]
@@ -96,6 +103,8 @@ class MultiHeadAttention(CompositeLayer):
 
     Reference: Vaswani et al. (2017), section 3.2.2.
     """
+
+    similarity = staticmethod(similarity)  # exports put what their runtime does faster in its place
 
     def __init__(self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, **kwargs):
         super().__init__(**kwargs)
@@ -155,7 +164,12 @@ class MultiHeadAttention(CompositeLayer):
         if allowed is not None:
             allowed = ops.expand_dims(allowed, axis=1)  # [B, H=1, T, S]
         heads, weights = dot_product_attention(
-            query, key, value, allowed, lambda weights: self.dropout(weights, training=training)
+            query,
+            key,
+            value,
+            allowed,
+            lambda weights: self.dropout(weights, training=training),
+            self.similarity,
         )  # [B, H, T, K], [B, H, T, S]
         return self._join_heads(heads), weights
 
@@ -255,10 +269,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         recent, past = cache[:2], cache[2:]
         start = past[0].shape[2] if past else 0  # P
         positions = ops.arange(start + recent[0].shape[2], dtype="int32")  # [L]
-        here = ops.reshape(ops.equal(positions[start:], index), (1, 1, -1, 1))  # [1, 1, R, 1]
-        # A select, not a slice update: TensorFlow's core has no kernel for the latter on the CPU.
         recent = tuple(
-            ops.where(here, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), old)
+            self.write(old, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), index - start)
             for new, old in zip(self.project_memory(x), recent, strict=True)
         )  # [B, H, R, N * K] twice
         if allowed is None:
@@ -270,8 +282,19 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         )  # lists of [B, H, P * N, K], if there is a past, and [B, H, R * N, K]
         if not past:
             return self.attend(query, *keys, *values, allowed, training=False)[0], cache
-        heads = attention_over_parts(query, keys, values, ops.expand_dims(allowed, axis=1))
+        allowed = ops.expand_dims(allowed, axis=1)
+        heads = attention_over_parts(query, keys, values, allowed, self.similarity)
         return self._join_heads(heads), cache
+
+    @staticmethod
+    def write(cache, position, index):
+        """Returns `cache` `[B, H, R, K]` with `position` `[B, H, 1, K]` at `index`.
+
+        By a select, as TensorFlow's core has no kernel on the CPU that updates a slice; exports to
+        runtimes that have one put it in the place of this function.
+        """
+        here = ops.equal(ops.arange(cache.shape[2], dtype="int32"), index)  # [R]
+        return ops.where(ops.reshape(here, (1, 1, -1, 1)), position, cache)
 
     def _by_hypothesis(self, x, width):
         """From `[B, H, L, N * K]` to `[B, H, L * N, K]`."""

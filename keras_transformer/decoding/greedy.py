@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.stages import STAGES
+from keras_transformer.decoding.top_k import top_k
 
 
 def greedy_decode(
@@ -51,8 +52,8 @@ def greedy_decode(
     """
 
     def choose(logits, index):
-        best = tf.argmax(logits, axis=-1, output_type=tf.int32)  # [B]
-        return best, tf.reduce_max(logits, axis=-1)
+        values, tokens = top_k(logits, 1)  # [B, 1]: one pass fewer than the largest and its place
+        return tf.squeeze(tokens, 1), tf.squeeze(values, 1)
 
     return decode_single(
         model,

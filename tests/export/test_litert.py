@@ -7,7 +7,14 @@ import pytest
 import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
-from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer import (
+    MultiHeadSelfAttention,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    greedy_decode,
+)
+from keras_transformer.attention import similarity
 from keras_transformer.export import gate, litert
 from keras_transformer.export.litert import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator, Signature
@@ -192,7 +199,16 @@ def operators(path):
 def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
     names, ends = operators(export(quantize)[0])
     assert "WHILE" in names and "CUSTOM" not in names
+    assert "DYNAMIC_UPDATE_SLICE" in names  # how the cache is written, see `fast_step`
     assert len(ends) == 6 and "WHILE" not in ends.values()
+
+
+def test_a_model_is_afterwards_as_before(export, translator):
+    """`fast_step` changes it meanwhile; it could not decode eagerly any more."""
+    export("none")
+    for block in translator.model.decoder.blocks:
+        assert block.self_attention.write is MultiHeadSelfAttention.write
+        assert block.self_attention.similarity is block.cross_attention.similarity is similarity
 
 
 def tables(path, shape):
