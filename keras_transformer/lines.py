@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 
 
 def read_lines(path):
@@ -17,7 +17,7 @@ def read_lines(path):
     Raises:
         ValueError: If a line is not UTF-8. The message names the file and the line.
     """
-    lines = Path(path).read_bytes().removeprefix(_BOM).split(b"\n")
+    lines = Path(path).read_bytes().removeprefix(BOM).split(b"\n")
     if not lines[-1]:
         lines.pop()  # the last line ends in a line break; there is none behind it
     return [decode_line(path, number, line) for number, line in enumerate(lines, start=1)]

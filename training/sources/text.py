@@ -5,9 +5,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from .base import SPLITS, ParallelData
+from keras_transformer.lines import BOM
 
-_BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+from .base import SPLITS, ParallelData
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,8 +86,8 @@ def _read(path):
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if number == 1 and line.startswith(_BOM):
-                    line, marked = line[len(_BOM) :], True
+                if number == 1 and line.startswith(BOM):
+                    line, marked = line[len(BOM) :], True
                 if not line.decode("utf-8").strip():
                     empty.append(number)
     except UnicodeDecodeError as error:
@@ -104,7 +104,7 @@ def _lines(side):
     lines = tf.data.TextLineDataset(str(side.path))
     if not side.marked:
         return lines
-    first = lines.take(1).map(lambda line: tf.strings.substr(line, len(_BOM), -1))
+    first = lines.take(1).map(lambda line: tf.strings.substr(line, len(BOM), -1))
     return first.concatenate(lines.skip(1))
 
 
