@@ -79,7 +79,7 @@ def export_saved_model(
     endpoints = make_endpoints(translator, n_best, alignment=alignment)
     buckets = Buckets(tuple(batch_sizes) if jit else (1,), tuple(default_lengths(inner.max_length)))
     fast = copy_translator(inner)
-    matrix = store_output_matrix(fast.model, for_one=not jit)
+    matrix = store_output_matrix(fast.model, jit)
     graph_of = _compiled(inner, buckets) if jit else traced
     exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of, alignment)
 

@@ -13,7 +13,7 @@ def make(order):
     """Saves the model and loads it again."""
     model, case = Model(**order["model"]), Case(**order["case"])
     transformer = build(model)
-    matrix = store_output_matrix(transformer, for_one=not order["jit_compile"])
+    matrix = store_output_matrix(transformer, order["jit_compile"])
     # For every batch and length of source: XLA compiles what it meets.
     spec = tf.TensorSpec([None, None], tf.int32, name="source")
 

@@ -1,0 +1,41 @@
+"""The copy of the output weights: a search sees the same logits, however they are stored."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.output_matrix import store_output_matrix
+from keras_transformer import Transformer, TransformerConfig
+
+
+def _transformer(vocab_size=4200, **changes):
+    return Transformer(
+        TransformerConfig(
+            vocab_size=vocab_size, num_layers=1, d_model=8, d_ff=8, num_heads=2, **changes
+        )
+    )
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "xla"])
+@pytest.mark.parametrize(
+    ("jit", "shapes"),
+    [(False, [(8, 4200)]), (True, [(8, 2112), (8, 2088)])],
+    ids=["whole", "parts"],
+)
+@pytest.mark.parametrize("rows", [(1, 1), (3, 1), (1, 4), (2, 4)], ids=str)
+def test_the_logits_are_those_of_the_table(rows, jit, shapes, compiled):
+    transformer = _transformer()
+    x = np.random.default_rng(0).normal(size=(*rows, 8)).astype("float32")
+    expected = x @ transformer.target_embedding.table.numpy().T  # Press and Wolf (2017)
+    added = store_output_matrix(transformer, jit)
+    spec = tf.TensorSpec([None, rows[1], 8], tf.float32)
+    project = tf.function(
+        transformer.target_embedding.project, input_signature=[spec], jit_compile=compiled
+    )
+    assert [tuple(part.shape) for part in added] == shapes
+    np.testing.assert_allclose(project(x), expected, rtol=0, atol=1e-6)
+
+
+def test_a_model_with_a_matrix_of_its_own_keeps_it():
+    transformer = _transformer(tie="none")
+    assert store_output_matrix(transformer) == []
