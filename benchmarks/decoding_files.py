@@ -8,6 +8,7 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
+from decoding_peers.parallel import sizes, ways
 from decoding_task import UNK_ID, WEIGHTS, Case, Model, build
 
 from keras_transformer import beam_decode, greedy_decode
@@ -30,7 +31,7 @@ def make(order):
     np.savez(folder / WEIGHTS, **{each.path: each.numpy() for each in transformer.weights})
     for kind, quantize in order["files"]:
         if kind == "litert":
-            content = _litert(transformer, case, quantize)
+            content = _litert(transformer, case, quantize, order["cores"])
             (folder / f"{quantize}.tflite").write_bytes(content)
         else:
             _write_ctranslate2(transformer, model, folder / f"ctranslate2_{quantize}", quantize)
@@ -54,11 +55,15 @@ def saved(transformer, function, folder, more=()):
     tf.saved_model.save(module, str(folder), signatures={"decode": function})
 
 
-def _litert(transformer, case, quantize):
-    """The bytes of a .tflite file, as the product makes it."""
+def _litert(transformer, case, quantize, cores):
+    """The bytes of a .tflite file, as the product makes it, for all batches that it is used for."""
     beam = None if case.beam_size == 1 else case.beam_size
-    sizes = case.batch_size, case.source_length, case.length
-    return convert(transformer, [Signature("decode", *sizes, beam)], quantize)
+    batches = {
+        size for parts, _ in ways(cores, case.batch_size) for size in sizes(case.batch_size, parts)
+    }
+    lengths = case.source_length, case.length
+    signatures = [Signature(f"decode_{size}", size, *lengths, beam) for size in sorted(batches)]
+    return convert(transformer, signatures, quantize)
 
 
 def _write_ctranslate2(transformer, model, folder, quantize):

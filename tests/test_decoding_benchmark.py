@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 
 import numpy as np
 import pytest
@@ -43,16 +44,18 @@ def test_our_own_peer_is_measured(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_every_form_of_ours_finds_the_same(search, tmp_path):
+@pytest.mark.parametrize(("search", "cores"), [("greedy", 1), ("beam", 1), ("greedy", 2)])
+def test_every_form_of_ours_finds_the_same(search, cores, tmp_path):
     """`compare_tokens` would end the benchmark otherwise."""
     pytest.importorskip("ai_edge_litert")
     pytest.importorskip("ctranslate2")
+    if cores > (os.cpu_count() or 1):
+        pytest.skip(f"needs {cores} processors")
     peers = "ours,ours-xla,ours-litert,ours-litert-int8,ctranslate2,ctranslate2-int8"
     output = tmp_path / "figures.json"
     done = benchmark(
         "--size=smoke", f"--peers={peers}", f"--searches={search}", "--batches=3", "--lengths=7",
-        "--repeats=1", "--seconds=0", "--json", output,
+        f"--cores={cores}", "--repeats=1", "--seconds=0", "--json", output,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads(output.read_text())
@@ -153,3 +156,15 @@ def test_wrong_options_are_one_line(arguments, message):
     done = benchmark(*arguments)
     assert done.returncode and message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 32])
+def test_every_sentence_is_in_one_part(batch_size):
+    from decoding_peers.parallel import sizes, ways
+
+    for cores in (1, 2, 3):
+        for parts, threads in ways(cores, batch_size):
+            assert parts * threads <= cores
+            sentences = sizes(batch_size, parts)
+            assert len(sentences) == parts and sum(sentences) == batch_size
+            assert 0 < max(sentences) <= min(sentences) + 1

@@ -5,34 +5,31 @@ import pathlib
 import ctranslate2
 from decoding_task import Case, Model
 
+from decoding_peers.parallel import Parts, fastest, ways
+
 
 def make(order):
-    """Loads the folder."""
+    """Loads the folder, with the threads that are the best for this case."""
     model, case = Model(**order["model"]), Case(**order["case"])
     folder = pathlib.Path(order["folder"], f"ctranslate2_{order['quantize']}")
-    translator = ctranslate2.Translator(str(folder), intra_threads=order["cores"])
-    return CTranslate2(translator, case, case.sources(model))
+    return fastest(
+        [_candidate(folder, model, case, *way) for way in ways(order["cores"], case.batch_size)]
+    )
 
 
-class CTranslate2:
-    """A translator and one batch."""
+def _candidate(folder, model, case, parts, threads):
+    """CTranslate2 has threads of its own for parts of a batch."""
+    translator = ctranslate2.Translator(str(folder), inter_threads=parts, intra_threads=threads)
+    batch = [[str(token) for token in row[:-1]] for row in case.sources(model)]  # it adds the end
+    options = {
+        "beam_size": case.beam_size,
+        "max_decoding_length": case.length,
+        "min_decoding_length": 0,
+        "max_batch_size": -(-case.batch_size // parts),
+    }
 
-    def __init__(self, translator, case, sources):
-        self._translator = translator
-        self._batch = [[str(token) for token in row[:-1]] for row in sources]  # it adds the end
-        self._options = {
-            "beam_size": case.beam_size,
-            "max_decoding_length": case.length,
-            "min_decoding_length": 0,
-        }
-        self.facts = {"tokens": [[int(token) for token in row] for row in self._tokens()]}
+    def decode():
+        results = translator.translate_batch(batch, **options)
+        return [[int(token) for token in result.hypotheses[0]] for result in results]
 
-    def _tokens(self):
-        results = self._translator.translate_batch(self._batch, **self._options)
-        return [result.hypotheses[0] for result in results]
-
-    def run(self, steps):
-        """Decodes the batch `steps` times."""
-        for _ in range(steps):
-            self._tokens()
-        return {}
+    return Parts([decode], threads)

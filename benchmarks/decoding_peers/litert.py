@@ -1,36 +1,45 @@
 """keras_transformer: a .tflite file of fixed shape, run by LiteRT alone."""
 
+import itertools
 import pathlib
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from decoding_task import Case, Model
 
+from decoding_peers.parallel import Parts, fastest, sizes, ways
+
 
 def make(order):
-    """Loads the file."""
+    """Loads the file, with the threads that are the best for this case."""
     model, case = Model(**order["model"]), Case(**order["case"])
     path = pathlib.Path(order["folder"], f"{order['quantize']}.tflite")
-    interpreter = Interpreter(str(path), num_threads=order["cores"])
-    inputs = {"source": case.sources(model)}
+    return fastest(
+        [_candidate(path, model, case, *way) for way in ways(order["cores"], case.batch_size)]
+    )
+
+
+def _candidate(path, model, case, parts, threads):
+    """An interpreter for each part."""
+    ends = [0, *itertools.accumulate(sizes(case.batch_size, parts))]
+    sources = case.sources(model)
+    decoders = [
+        _decoder(Interpreter(str(path), num_threads=threads), case, sources[first:end])
+        for first, end in itertools.pairwise(ends)
+    ]
+    return Parts(decoders, threads)
+
+
+def _decoder(interpreter, case, sources):
+    runner = interpreter.get_signature_runner(f"decode_{len(sources)}")
+    inputs = {"source": sources}
     if case.beam_size > 1:
-        inputs["max_length"] = np.full(case.batch_size, case.length, np.int32)
+        inputs["max_length"] = np.full(len(sources), case.length, np.int32)
         inputs["length_penalty"] = np.array([0.6], np.float32)
-    return LiteRT(interpreter, inputs)
 
+    def decode():
+        tokens = runner(**inputs)["tokens"]  # [B, L] or [B, 1, L]
+        return tokens.reshape(len(tokens), -1).tolist()
 
-class LiteRT:
-    """An interpreter and one batch."""
-
-    def __init__(self, interpreter, inputs):
-        self._interpreter = interpreter  # a runner does not keep it
-        self._decode = interpreter.get_signature_runner("decode")
-        self._inputs = inputs
-        tokens = self._decode(**inputs)["tokens"]  # [B, L] or [B, 1, L]
-        self.facts = {"tokens": tokens.reshape(len(tokens), -1).tolist()}
-
-    def run(self, steps):
-        """Decodes the batch `steps` times."""
-        for _ in range(steps):
-            self._decode(**self._inputs)
-        return {}
+    decode.interpreter = interpreter  # a runner does not keep it
+    return decode

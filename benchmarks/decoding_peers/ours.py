@@ -1,11 +1,13 @@
 """keras_transformer: a SavedModel with its decoding loop, plain or compiled by XLA."""
 
+import itertools
 import tempfile
 
 import tensorflow as tf
 from decoding_files import decode, saved
 from decoding_task import Case, Model, build
 
+from decoding_peers.parallel import Parts, fastest, sizes, ways
 from keras_transformer.export.output_matrix import store_output_matrix
 
 
@@ -28,23 +30,20 @@ def make(order):
     with tempfile.TemporaryDirectory() as folder:
         saved(transformer, serve, folder, matrix)
         loaded = tf.saved_model.load(folder)
-    return SavedModel(loaded, case.sources(model))
+    # How many threads TensorFlow has cannot be changed here: with one part it uses all.
+    parts = {parts for parts, _ in ways(order["cores"], case.batch_size)}
+    return fastest([_candidate(loaded, case, case.sources(model), each) for each in sorted(parts)])
 
 
-class SavedModel:
-    """A loaded SavedModel and one batch."""
+def _candidate(loaded, case, sources, parts):
+    """A thread for each part."""
+    signature = loaded.signatures["decode"]
 
-    def __init__(self, loaded, sources):
-        self._loaded = loaded  # a signature does not keep its variables
-        self._decode = loaded.signatures["decode"]
-        self._sources = tf.constant(sources)
-        self.facts = {"tokens": self._tokens().tolist()}
+    def decoder(first, end):
+        part = tf.constant(sources[first:end])
+        # With `loaded`, as a signature does not keep its variables.
+        return lambda loaded=loaded: signature(source=part)["tokens"].numpy().tolist()
 
-    def _tokens(self):
-        return self._decode(source=self._sources)["tokens"].numpy()
-
-    def run(self, steps):
-        """Decodes the batch `steps` times."""
-        for _ in range(steps):
-            self._tokens()
-        return {}
+    ends = [0, *itertools.accumulate(sizes(case.batch_size, parts))]
+    decoders = [decoder(*each) for each in itertools.pairwise(ends)]
+    return Parts(decoders, tf.config.threading.get_intra_op_parallelism_threads())
