@@ -24,9 +24,10 @@ from .strings import trace_strings
 TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
 
 # Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
-# some 100 kB; in a large batch most of a step is to read and to copy the cache. Static int8 has one
-# stage: the converter would round weights of an attention over two parts, see `finish_static_int8`.
-CACHE_STAGES = {False: (16,), True: (8, 16, 32, 64, 128, 256)}
+# 100 to 200 kB; in a large batch most of a step is to read and to copy the cache. Static int8 has
+# one stage: the converter would round weights of an attention over two parts, see
+# `finish_static_int8`.
+CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
 MANY = 8
 
 

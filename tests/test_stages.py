@@ -22,10 +22,12 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize(
-    "length, ends", [(5, [5]), (16, [16]), (31, [31]), (32, [16, 32]), (300, [16, 64, 300])]
-)
-def test_the_last_stage_has_room_for_the_longest_output_and_is_twice_the_one_before(length, ends):
-    assert stages.stages(length, (16, 64, 256)) == ends
+    "length, ends",
+    [(5, [5]), (16, [16]), (21, [21]), (22, [16, 22]), (64, [16, 64]), (255, [16, 64, 128, 255]),
+     (256, [16, 64, 128, 192, 256])],
+)  # fmt: skip
+def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third(length, ends):
+    assert stages.stages(length, (16, 64, 128, 192, 384)) == ends
     assert stages.stages(length, ()) == [length]
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import tensorflow as tf
 
-STAGES = (16, 64, 256)  # of few: each is one more body of the loop, which takes XLA seconds
+STAGES = (16, 64, 128, 192, 384)  # few: each is one more body of the loop, which takes XLA seconds
 
 
 def stages(length, cache_stages):
@@ -12,7 +12,7 @@ def stages(length, cache_stages):
 
     Args:
         length: Positions of the last stage.
-        cache_stages: Positions of those before it, as far as they are half as many or fewer: a
+        cache_stages: Positions of those before it, as far as they are three quarters or fewer: a
             stage is not worth its part of the graph if the last one is hardly longer.
 
     Raises:
@@ -24,7 +24,7 @@ def stages(length, cache_stages):
             "`cache_stages` must be positive and increasing. "
             f"Received: cache_stages={cache_stages}."
         )
-    return [*(end for end in ends if 2 * end <= length), length]
+    return [*(end for end in ends if 4 * end <= 3 * length), length]
 
 
 def in_stages(model, running, step, state, ends):
