@@ -156,7 +156,8 @@ def compare(report, model, case, peers, cores, repeats, seconds):
     times = {name: [run["seconds"] / calls[name] for run in runs[name]] for name in workers}
     facts = {name: worker.facts for name, worker in workers.items()}
     add_limits(report, model, case, times, facts)
-    add_peers(report, model, case, {name: times[name] for name in peers}, agreement)
+    threads = {name: facts[name].get("threads") for name in peers}
+    add_peers(report, model, case, {name: times[name] for name in peers}, agreement, threads)
 
 
 def compare_tokens(tokens):
@@ -202,7 +203,7 @@ def add_limits(report, model, case, times, facts):
     )  # fmt: skip
 
 
-def add_peers(report, model, case, times, agreement):
+def add_peers(report, model, case, times, agreement, threads):
     """Adds the figures of the peers; ratios are to the best that is not ours, repeat by repeat."""
     seconds = {name: spread(each) for name, each in times.items()}
     others = [name for name in times if not name.startswith("ours")]
@@ -215,7 +216,7 @@ def add_peers(report, model, case, times, agreement):
                 **_columns(model, case), "peer": name, "seconds": seconds[name],
                 "seconds_per_token": seconds[name]["median"] / (case.batch_size * case.length),
                 "best_peer": best, "ratio": spread(ratios) if ratios else None,
-                "agreement": agreement[name],
+                "agreement": agreement[name], "threads": threads[name],
             }
         )  # fmt: skip
 

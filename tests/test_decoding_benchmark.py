@@ -133,7 +133,14 @@ def test_ratios_are_to_the_best_that_is_not_ours():
 
     report = {"decoding": []}
     times = {"ours": [1.0, 3.0], "ours-xla": [0.1, 0.1], "marian": [9.0, 9.0], "hub": [4.0, 4.0]}
-    add_peers(report, MODELS["smoke"], Case(4, 2, 5), times, dict.fromkeys(times, 1.0))
+    add_peers(
+        report,
+        MODELS["smoke"],
+        Case(4, 2, 5),
+        times,
+        dict.fromkeys(times, 1.0),
+        dict.fromkeys(times),
+    )
     rows = {row["peer"]: row for row in report["decoding"]}
     assert {row["best_peer"] for row in rows.values()} == {"hub"}
     assert rows["ours"]["ratio"]["all"] == [0.25, 0.75]

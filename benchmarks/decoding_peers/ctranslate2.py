@@ -32,4 +32,4 @@ def _candidate(folder, model, case, parts, threads):
         results = translator.translate_batch(batch, **options)
         return [[int(token) for token in result.hypotheses[0]] for result in results]
 
-    return Parts([decode], threads)
+    return Parts([decode], parts, threads)

@@ -27,7 +27,7 @@ def _candidate(path, model, case, parts, threads):
         _decoder(Interpreter(str(path), num_threads=threads), case, sources[first:end])
         for first, end in itertools.pairwise(ends)
     ]
-    return Parts(decoders, threads)
+    return Parts(decoders, parts, threads)
 
 
 def _decoder(interpreter, case, sources):

@@ -30,13 +30,16 @@ def make(order):
     with tempfile.TemporaryDirectory() as folder:
         saved(transformer, serve, folder, matrix)
         loaded = tf.saved_model.load(folder)
-    # How many threads TensorFlow has cannot be changed here: with one part it uses all.
     parts = {parts for parts, _ in ways(order["cores"], case.batch_size)}
-    return fastest([_candidate(loaded, case, case.sources(model), each) for each in sorted(parts)])
+    candidates = [
+        _candidate(loaded, case, case.sources(model), each, order["cores"])
+        for each in sorted(parts)
+    ]
+    return fastest(candidates)
 
 
-def _candidate(loaded, case, sources, parts):
-    """A thread for each part."""
+def _candidate(loaded, case, sources, parts, threads):
+    """The parts share TensorFlow's threads, whose number is that of the process."""
     signature = loaded.signatures["decode"]
 
     def decoder(first, end):
@@ -46,4 +49,4 @@ def _candidate(loaded, case, sources, parts):
 
     ends = [0, *itertools.accumulate(sizes(case.batch_size, parts))]
     decoders = [decoder(*each) for each in itertools.pairwise(ends)]
-    return Parts(decoders, tf.config.threading.get_intra_op_parallelism_threads())
+    return Parts(decoders, parts, threads)

@@ -35,14 +35,15 @@ class Parts:
 
     Args:
         decoders: Functions to the tokens of their parts, lists of rows.
-        threads: What each uses, for the report.
+        parts: Of the batch at a time, and
+        threads: for each of them, or shared by all; for the report.
     """
 
-    def __init__(self, decoders, threads):
+    def __init__(self, decoders, parts, threads):
         self._decoders = decoders
         self._pool = concurrent.futures.ThreadPoolExecutor(len(decoders))
         self.facts = {
-            "tokens": self._tokens(), "parts": len(decoders), "threads": threads,
+            "tokens": self._tokens(), "threads": {"parts": parts, "each": threads},
         }  # fmt: skip
 
     def _tokens(self):
