@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
-from decoding_peers.parallel import sizes, ways
+from decoding_peers.parallel import ways
 from decoding_task import UNK_ID, WEIGHTS, Case, Model, build
 
 from keras_transformer import beam_decode, greedy_decode
@@ -59,7 +59,9 @@ def _litert(transformer, case, quantize, cores):
     """The bytes of a .tflite file, as the product makes it, for all batches that it is used for."""
     beam = None if case.beam_size == 1 else case.beam_size
     batches = {
-        size for parts, _ in ways(cores, case.batch_size) for size in sizes(case.batch_size, parts)
+        len(part)
+        for parts, _ in ways(cores, case.batch_size)
+        for part in np.array_split(range(case.batch_size), parts)
     }
     lengths = case.source_length, case.length
     signatures = [Signature(f"decode_{size}", size, *lengths, beam) for size in sorted(batches)]

@@ -1,10 +1,7 @@
 """How fast the processor reads memory: what no step of a search for one sentence can surpass."""
 
-import time
-
 import numpy as np
-
-TRIALS = 10
+from figures import shortest
 
 
 class Reading:
@@ -20,20 +17,14 @@ class Reading:
 
     def __init__(self, size):
         self._numbers = np.random.default_rng(1).standard_normal(max(1, size // 4), np.float32)
-        self._read = min((np.max, self._product), key=self._fastest)
+        self._read = min(
+            (np.max, self._product), key=lambda read: shortest(lambda: read(self._numbers))
+        )
         self.facts = {"bytes": self._numbers.nbytes}
 
     @staticmethod
     def _product(numbers):
         return numbers @ numbers
-
-    def _fastest(self, read):
-        times = []
-        for _ in range(TRIALS):
-            begin = time.perf_counter()
-            read(self._numbers)
-            times.append(time.perf_counter() - begin)
-        return min(times)
 
     def run(self, steps):
         """Reads all numbers `steps` times."""

@@ -29,7 +29,9 @@ def _candidate(folder, model, case, parts, threads):
     }
 
     def decode():
-        results = translator.translate_batch(batch, **options)
+        return translator.translate_batch(batch, **options)
+
+    def rows(results):
         return [[int(token) for token in result.hypotheses[0]] for result in results]
 
-    return Parts([decode], parts, threads)
+    return Parts([decode], rows, parts, threads)

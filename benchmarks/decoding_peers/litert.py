@@ -1,13 +1,12 @@
 """keras_transformer: a .tflite file of fixed shape, run by LiteRT alone."""
 
-import itertools
 import pathlib
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from decoding_task import Case, Model
 
-from decoding_peers.parallel import Parts, fastest, sizes, ways
+from decoding_peers.parallel import Parts, fastest, ways
 
 
 def make(order):
@@ -21,13 +20,11 @@ def make(order):
 
 def _candidate(path, model, case, parts, threads):
     """An interpreter for each part."""
-    ends = [0, *itertools.accumulate(sizes(case.batch_size, parts))]
-    sources = case.sources(model)
     decoders = [
-        _decoder(Interpreter(str(path), num_threads=threads), case, sources[first:end])
-        for first, end in itertools.pairwise(ends)
+        _decoder(Interpreter(str(path), num_threads=threads), case, part)
+        for part in np.array_split(case.sources(model), parts)
     ]
-    return Parts(decoders, parts, threads)
+    return Parts(decoders, _rows, parts, threads)
 
 
 def _decoder(interpreter, case, sources):
@@ -38,8 +35,11 @@ def _decoder(interpreter, case, sources):
         inputs["length_penalty"] = np.array([0.6], np.float32)
 
     def decode():
-        tokens = runner(**inputs)["tokens"]  # [B, L] or [B, 1, L]
-        return tokens.reshape(len(tokens), -1).tolist()
+        return runner(**inputs)["tokens"]
 
     decode.interpreter = interpreter  # a runner does not keep it
     return decode
+
+
+def _rows(tokens):
+    return tokens.reshape(len(tokens), -1).tolist()  # [B, L] or [B, 1, L]

@@ -1,13 +1,13 @@
 """keras_transformer: a SavedModel with its decoding loop, plain or compiled by XLA."""
 
-import itertools
 import tempfile
 
+import numpy as np
 import tensorflow as tf
 from decoding_files import decode, saved
 from decoding_task import Case, Model, build
 
-from decoding_peers.parallel import Parts, fastest, sizes, ways
+from decoding_peers.parallel import Parts, fastest, ways
 from keras_transformer.export.output_matrix import store_output_matrix
 
 
@@ -32,21 +32,19 @@ def make(order):
         loaded = tf.saved_model.load(folder)
     parts = {parts for parts, _ in ways(order["cores"], case.batch_size)}
     candidates = [
-        _candidate(loaded, case, case.sources(model), each, order["cores"])
-        for each in sorted(parts)
+        _candidate(loaded, case.sources(model), each, order["cores"]) for each in sorted(parts)
     ]
     return fastest(candidates)
 
 
-def _candidate(loaded, case, sources, parts, threads):
+def _candidate(loaded, sources, parts, threads):
     """The parts share TensorFlow's threads, whose number is that of the process."""
     signature = loaded.signatures["decode"]
 
-    def decoder(first, end):
-        part = tf.constant(sources[first:end])
+    def decoder(part):
+        part = tf.constant(part)
         # With `loaded`, as a signature does not keep its variables.
-        return lambda loaded=loaded: signature(source=part)["tokens"].numpy().tolist()
+        return lambda loaded=loaded: signature(source=part)["tokens"].numpy()
 
-    ends = [0, *itertools.accumulate(sizes(case.batch_size, parts))]
-    decoders = [decoder(*each) for each in itertools.pairwise(ends)]
-    return Parts(decoders, parts, threads)
+    decoders = [decoder(part) for part in np.array_split(sources, parts)]
+    return Parts(decoders, lambda tokens: tokens.tolist(), parts, threads)

@@ -1,9 +1,8 @@
 """Ways to use several processors: all of them for one batch, or one for each part of it."""
 
 import concurrent.futures
-import time
 
-TRIALS = 5  # calls, of which the fastest counts
+from figures import shortest
 
 
 def ways(cores, batch_size):
@@ -11,49 +10,38 @@ def ways(cores, batch_size):
     return list(dict.fromkeys([(1, cores), (min(cores, batch_size), 1)]))
 
 
-def sizes(batch_size, parts):
-    """Returns how many sentences each part has; they differ by one at most."""
-    return [(batch_size + part) // parts for part in range(parts)]
-
-
 def fastest(candidates):
-    """Returns the one whose `run` is the fastest."""
-    return candidates[0] if len(candidates) == 1 else min(candidates, key=_fastest_call)
-
-
-def _fastest_call(candidate):
-    times = []
-    for _ in range(TRIALS):
-        begin = time.perf_counter()
-        candidate.run(1)
-        times.append(time.perf_counter() - begin)
-    return min(times)
+    """Returns the one of these `Parts` that decodes the batch in the shortest time."""
+    if len(candidates) == 1:
+        return candidates[0]
+    return min(candidates, key=lambda candidate: shortest(lambda: candidate.run(1)))
 
 
 class Parts:
     """A batch in parts, each decoded by a function in a thread of its own.
 
     Args:
-        decoders: Functions to the tokens of their parts, lists of rows.
+        decoders: Functions without arguments, which decode their parts.
+        rows: Function of what one of them returns to a list of rows of token ids; not timed.
         parts: Of the batch at a time, and
         threads: for each of them, or shared by all; for the report.
     """
 
-    def __init__(self, decoders, parts, threads):
+    def __init__(self, decoders, rows, parts, threads):
         self._decoders = decoders
         self._pool = concurrent.futures.ThreadPoolExecutor(len(decoders))
         self.facts = {
-            "tokens": self._tokens(), "threads": {"parts": parts, "each": threads},
-        }  # fmt: skip
+            "tokens": [row for part in self._decode() for row in rows(part)],
+            "threads": {"parts": parts, "each": threads},
+        }
 
-    def _tokens(self):
+    def _decode(self):
         if len(self._decoders) == 1:
-            return self._decoders[0]()
-        parts = self._pool.map(lambda decode: decode(), self._decoders)
-        return [row for part in parts for row in part]
+            return [self._decoders[0]()]
+        return list(self._pool.map(lambda decode: decode(), self._decoders))
 
     def run(self, steps):
         """Decodes the batch `steps` times."""
         for _ in range(steps):
-            self._tokens()
+            self._decode()
         return {}
