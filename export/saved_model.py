@@ -27,6 +27,7 @@ def export_saved_model(
     *,
     jit=False,
     batch_sizes=(1, 4, 16),
+    lengths=None,
     alignment=None,
 ):
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
@@ -56,9 +57,11 @@ def export_saved_model(
         sentences: List of real sentences to check the export with.
         n_best: Translations M. `None`: 4, or the size of the beam if that is less.
         jit: Whether XLA compiles the searches, when the model is loaded, for each of `batch_sizes`
-            and a few lengths. On a processor TensorFlow Serving does so only if it is told to; see
+            and of `lengths`. On a processor TensorFlow Serving does so only if it is told to; see
             the `README.md`.
-        batch_sizes: Numbers of sentences to compile for, increasing.
+        batch_sizes: Numbers of sentences to compile for, increasing. Others are padded or split.
+        lengths: Source lengths in tokens to compile for, increasing; the last one is the
+            translator's `max_length`. Others are padded. `None`: see `default_lengths`.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
             heads: whose attention the signature `alignment` tells. `None`: there is none.
 
@@ -68,8 +71,8 @@ def export_saved_model(
 
     Raises:
         ExportError: If the answers differ, or `directory` holds something else.
-        ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` are not
-            positive and increasing, or there is no such layer or head.
+        ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` or
+            `lengths` are not as described, or there is no such layer or head.
         OSError: If it cannot be written.
     """
     sentences = check_sentences(sentences)
@@ -77,7 +80,7 @@ def export_saved_model(
     translator = _in_float32(translator)
     inner = getattr(translator, "translator", translator)
     endpoints = make_endpoints(translator, n_best, alignment=alignment)
-    buckets = Buckets(tuple(batch_sizes) if jit else (1,), tuple(default_lengths(inner.max_length)))
+    buckets = _buckets(inner.max_length, batch_sizes if jit else (1,), lengths)
     fast = copy_translator(inner)
     matrix = store_output_matrix(fast.model, jit)
     graph_of = _compiled(inner, buckets) if jit else traced
@@ -100,6 +103,17 @@ def export_saved_model(
         "signatures": [endpoint.name for endpoint in endpoints],
         **parity.to_dict(),
     }
+
+
+def _buckets(max_length, batch_sizes, lengths):
+    lengths = tuple(default_lengths(max_length) if lengths is None else lengths)
+    buckets = Buckets(tuple(batch_sizes), lengths)
+    if lengths[-1] != max_length:
+        raise ValueError(
+            f"`lengths` must end in the translator's max_length, {max_length}. "
+            f"Received: lengths={lengths}."
+        )
+    return buckets
 
 
 def _in_float32(translator):

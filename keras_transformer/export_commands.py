@@ -1,6 +1,7 @@
 """`keras-transformer export`: a command for each form in which a run leaves this package."""
 
 import json
+import re
 
 import click
 
@@ -31,6 +32,48 @@ SENTENCES = click.option(
     "--sentences",
     type=EXISTING_FILE,
     help="Sentences to check the export with, one per line. Default: of the run's own data.",
+)
+
+
+class Numbers(click.ParamType):
+    """Positive numbers in increasing order, such as 1,4,16."""
+
+    name = "numbers"
+
+    def convert(self, value, param, context):  # noqa: D102
+        if isinstance(value, tuple):
+            return value
+        if not re.fullmatch("[0-9]+(,[0-9]+)*", value):
+            self.fail(f"{value!r} is not a list of numbers such as 1,4,16.", param, context)
+        numbers = tuple(map(int, value.split(",")))
+        if numbers[0] < 1 or list(numbers) != sorted(set(numbers)):
+            self.fail(f"{value!r} must be positive and increasing, as 1,4,16 is.", param, context)
+        return numbers
+
+
+def _batch_sizes(default):
+    return click.option(
+        "--batch-sizes",
+        type=Numbers(),
+        metavar="N,N,...",
+        help="Numbers of sentences to make a graph of fixed shape for. Other numbers are padded to "
+        f"the next of these, or split.  [default: {default}]",
+    )
+
+
+LENGTHS = click.option(
+    "--lengths",
+    type=Numbers(),
+    metavar="N,N,...",
+    help="Source lengths in tokens to make a graph of fixed shape for; the last is the longest "
+    "there can be. Other lengths are padded to the next of these.  [default: 16,64,... up to the "
+    "longest]",
+)
+MAX_LENGTH = click.option(
+    "--max-length",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Longest source and longest output in tokens.  [default: the model's]",
 )
 
 
@@ -71,8 +114,23 @@ MIN_AGREEMENT = click.option(
     help="Add the signature alignment: what each token attended to, too, the mean of the heads of "
     "the decoder's last layer.",
 )
+@_batch_sizes("1,4,16 with --jit")
+@LENGTHS
+@MAX_LENGTH
 @SENTENCES
-def saved_model(run, directory, beam, length_penalty, n_best, jit, alignment, sentences):
+def saved_model(
+    run,
+    directory,
+    beam,
+    length_penalty,
+    n_best,
+    jit,
+    alignment,
+    batch_sizes,
+    lengths,
+    max_length,
+    sentences,
+):
     """Write DIRECTORY/1/ as TensorFlow Serving expects it.
 
     Its signatures: serving_default, strings to translations; n_best, strings to the best M of a
@@ -87,8 +145,12 @@ def saved_model(run, directory, beam, length_penalty, n_best, jit, alignment, se
     from keras_transformer.translator import Translator
 
     search = search_options(beam, length_penalty)
+    shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
+    shapes = {name: value for name, value in shapes.items() if value is not None}
+    if shapes and not jit:
+        raise click.UsageError("--batch-sizes and --lengths need --jit.")
     sentences = _sentences(run, sentences)
-    translator = Translator.from_run(run)
+    translator = Translator.from_run(run, max_length)
     if search:
         translator = BeamTranslator(translator, **search)
     report = export_saved_model(
@@ -98,6 +160,7 @@ def saved_model(run, directory, beam, length_penalty, n_best, jit, alignment, se
         n_best,
         jit=jit,
         alignment=(-1, None) if alignment else None,
+        **shapes,
     )
     Run(run).update_metrics(saved_model_agreement=100 * report["agreement"])
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))

@@ -22,12 +22,17 @@ def exported(monkeypatch, tmp_path):
     """A function that runs the command and returns what it called the export with."""
     calls = []
 
-    def record(translator, directory, sentences, n_best=None, *, jit=False, alignment=None):
-        calls.append((translator, directory, sentences, n_best, jit, alignment))
+    def record(translator, directory, sentences, n_best=None, *, jit=False, alignment=None, **rest):
+        calls.append((translator, directory, sentences, n_best, jit, alignment, rest))
         return {"agreement": 1.0}
 
+    def from_run(path, max_length=None):
+        translator = Recorder()
+        translator.max_length = max_length or 20
+        return translator
+
     monkeypatch.setattr("keras_transformer.export.saved_model.export_saved_model", record)
-    monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
+    monkeypatch.setattr(Translator, "from_run", from_run)
     sentences = tmp_path / "sentences.txt"
     sentences.write_text("in 17 weeks\nin 3 days\n")
 
@@ -44,7 +49,7 @@ def test_without_options_the_search_is_greedy(exported, tmp_path):
     assert json.loads(done.stdout) == {"agreement": 1.0}
     ((translator, directory, sentences, *options),) = calls
     assert type(translator) is Recorder and directory == tmp_path / "x"
-    assert sentences == ["in 17 weeks", "in 3 days"] and options == [None, False, None]
+    assert sentences == ["in 17 weeks", "in 3 days"] and options == [None, False, None, {}]
     assert json.loads(Run(tmp_path).metrics.read_text()) == {"saved_model_agreement": 100.0}
 
 
@@ -53,7 +58,39 @@ def test_a_beam_and_all_options(exported):
     ((translator, _, _, *options),) = calls
     assert isinstance(translator, BeamTranslator)
     assert (translator.beam_size, translator.length_penalty) == (6, 1.5)
-    assert options == [3, True, (-1, None)]
+    assert options == [3, True, (-1, None), {}]
+
+
+def test_shapes_to_compile_for_and_the_longest_sentence(exported):
+    _, calls = exported("--jit", "--batch-sizes", "1,32", "--lengths", "8,12", "--max-length", 12)
+    ((translator, *_, shapes),) = calls
+    assert translator.max_length == 12
+    assert shapes == {"batch_sizes": (1, 32), "lengths": (8, 12)}
+
+
+@pytest.mark.parametrize("option", ["--batch-sizes", "--lengths"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1,four", "'1,four' is not a list of numbers such as 1,4,16."),
+        ("1, 4", "'1, 4' is not a list of numbers such as 1,4,16."),
+        ("", "'' is not a list of numbers such as 1,4,16."),
+        ("4,1", "'4,1' must be positive and increasing, as 1,4,16 is."),
+        ("0,4", "'0,4' must be positive and increasing"),
+        ("4,4", "'4,4' must be positive and increasing"),
+    ],
+)
+def test_a_list_that_is_none_is_named(exported, option, value, message):
+    done, calls = exported("--jit", option, value)
+    assert done.exit_code == 2 and not calls
+    assert f"Invalid value for '{option}': {message}" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--batch-sizes", "--lengths"])
+def test_shapes_need_a_compiler(exported, option):
+    done, calls = exported(option, "1,4")
+    assert done.exit_code == 2 and not calls
+    assert "--batch-sizes and --lengths need --jit." in done.stderr
 
 
 def test_a_length_penalty_needs_a_beam(exported):
