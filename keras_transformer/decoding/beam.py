@@ -29,6 +29,7 @@ def beam_decode(
     token_scores=False,
     alignment=None,
     cache_stages=STAGES,
+    beam_sizes=None,
 ):
     """Keeps the `beam_size` most probable hypotheses at each step; ranks those that end by score.
 
@@ -48,7 +49,7 @@ def beam_decode(
         source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
         beam_size: Hypotheses N that run at a time.
         n_best: Hypotheses M that are returned for each sentence, at most `beam_size`.
-        length_penalty: Exponent of `"gnmt"`, at least 0: number or scalar tensor.
+        length_penalty: Exponent of `"gnmt"`, at least 0: number, or tensor, scalar or `[B]`.
         normalization: `"gnmt"`, `"average"` or `"none"`.
         min_length: Shortest output in tokens, `eos_id` included: integer, or tensor, scalar or
             `[B]`. An end that the constraints force comes earlier.
@@ -64,6 +65,9 @@ def beam_decode(
             each token attended to in the source. `None` in place of the head: the mean of all.
         cache_stages: Positions for which the cache has room at first, and then, so that a step
             costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
+        beam_sizes: Hypotheses of each sentence's own search, integer tensor `[B]` of values from 1
+            to `beam_size`: what it returns is what a beam of that size finds, and no more than so
+            many. The time is that of `beam_size`. `None`: `beam_size` for all.
 
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without
@@ -97,10 +101,11 @@ def beam_decode(
         length,
         limit=limit_of(max_length, length, batch),
         shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
-        penalty=lambda length: _penalty(length, length_penalty, normalization),
+        penalty=_penalty(length_penalty, normalization),
         early_stopping=early_stopping,
         rules=None if constraints is None else Rules(constraints, config, length),
         alignment=alignment,
+        used=None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1]),
     )
     beginning = step.beginning(batch, positions, n_best, cache, token_scores)
     state = in_stages(model, step.running, step, beginning, ends)
@@ -108,12 +113,16 @@ def beam_decode(
     return make_result(rows.tokens, scores, rows.token_scores, step.attended(rows, state.attention))
 
 
-def _penalty(length, length_penalty, normalization):
-    """What a sum of log-probabilities is divided by."""
-    length = tf.cast(length, tf.float32)
-    if normalization == "gnmt":
-        return tf.pow((5.0 + length) / 6.0, tf.cast(length_penalty, tf.float32))
-    return length if normalization == "average" else tf.ones_like(length)
+def _penalty(length_penalty, normalization):
+    """What sums of log-probabilities are divided by: a function of a length, `[]` or `[B, 1]`."""
+    if normalization == "average":
+        return lambda length: tf.cast(length, tf.float32)
+    if normalization == "none":
+        return lambda length: 1.0
+    exponent = tf.cast(length_penalty, tf.float32)
+    if exponent.shape.rank == 1:
+        exponent = tf.expand_dims(exponent, 1)  # [B, 1]
+    return lambda length: tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, exponent)
 
 
 def check_beam(beam_size, n_best, length_penalty, normalization):

@@ -35,10 +35,11 @@ class BeamStep:
         length: Length of the cache L.
         limit: Longest output of each sentence, `[B]`.
         shortest: Shortest output, `[B, 1]` or `[1, 1]`.
-        penalty: Function of a length, which gives what the score is divided by.
+        penalty: Function of a length, `[]` or `[B, 1]`, to what the score is divided by.
         early_stopping: See `beam_decode`.
         rules: `Rules`, or `None`.
         alignment: See `beam_decode`.
+        used: How many of the N hypotheses each sentence has, `[B, 1]`. `None`: all of them.
 
     Call arguments:
         state: A `State`.
@@ -55,6 +56,7 @@ class BeamStep:
     early_stopping: bool
     rules: Rules | None
     alignment: tuple | None
+    used: tf.Tensor | None = None
 
     def beginning(self, batch, positions, n_best, cache, token_scores):
         """The state before the first step, for sources of so many positions."""
@@ -133,7 +135,7 @@ class BeamStep:
         if self.rules is None:  # else `_allowed` has taken care of it
             ends = tf.where(self._may_end(state), ends, NONE)
         return found._replace(
-            scores=tf.where(done, state.scores, found.scores),
+            scores=tf.where(done, state.scores, self._used(found.scores)),
             parents=tf.where(done, tf.range(self.beam_size), found.parents),
             tokens=tf.where(done, self.model.config.pad_id, found.tokens),
             ends=tf.where(done, NONE, ends),
@@ -141,7 +143,8 @@ class BeamStep:
 
     def _put_aside(self, state, rows, found, here):
         """The hypotheses that end here, if they are among the best."""
-        ends = among_the_best(found.ends, found.scores)  # [B, N]
+        size = self.beam_size if self.used is None else self.used
+        ends = among_the_best(found.ends, found.scores, size)  # [B, N]
         rows = rows._replace(
             tokens=tf.where(here, self.model.config.eos_id, rows.tokens),
             token_scores=write(rows.token_scores, here, found.end_gains),
@@ -168,17 +171,33 @@ class BeamStep:
 
     def _over(self, state):
         """Which sentences need no further step, `[B]`."""
-        over = tf.logical_or(state.index >= self.limit, state.ended_count >= self.beam_size)
+        size = self.beam_size if self.used is None else tf.squeeze(self.used, 1)
+        over = tf.logical_or(state.index >= self.limit, state.ended_count >= size)
         if self.early_stopping:  # a score can only fall and the penalty only grow, up to the limit
-            attainable = self._normalize(state.scores[:, 0], self.limit)  # [B]
-            over = tf.logical_or(over, state.ended_scores[:, -1] >= attainable)
+            attainable = self._normalize(state.scores[:, :1], tf.expand_dims(self.limit, 1))
+            last = self._last(state.ended_scores) >= attainable  # [B, 1]
+            over = tf.logical_or(over, tf.squeeze(last, 1))
         return over
+
+    def _last(self, ended_scores):
+        """The score of the last hypothesis that is asked for, `[B, 1]`."""
+        if self.used is None:
+            return ended_scores[:, -1:]
+        last = tf.minimum(self.used, ended_scores.shape[1]) - 1  # [B, 1]
+        return tf.gather(ended_scores, last, batch_dims=1)
+
+    def _used(self, scores):
+        """Scores `[B, N]`, the best first, without those of more hypotheses than a sentence has."""
+        if self.used is None:
+            return scores
+        return tf.where(tf.range(scores.shape[1]) < self.used, scores, NONE)
 
     def results(self, state):
         """The best M of each sentence: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
         cut = self._normalize(state.scores, tf.expand_dims(self.limit, 1))  # [B, N]
         rows = (state.ended_rows, self._kept(state.rows))
         rows, scores = ranked(rows, (state.ended_scores, cut))
+        scores = self._used(scores)
         pad_id = self.model.config.pad_id
         tokens = tf.where(exists(tf.expand_dims(scores, 2)), rows.tokens, pad_id)
         if isinstance(rows.token_scores, tuple):

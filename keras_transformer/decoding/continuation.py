@@ -71,8 +71,14 @@ def best_continuations(logits, allowed, scores, config, gains=False):
     )
 
 
-def among_the_best(ends, scores):
-    """`ends` where at most N - 1 of all `ends` and `scores` `[B, N]` are better, elsewhere none."""
+def among_the_best(ends, scores, size):
+    """`ends` where fewer than `size` of all `ends` and `scores` are better, elsewhere none.
+
+    Args:
+        ends: `[B, N]`.
+        scores: `[B, N]`.
+        size: Number, or tensor `[B, 1]`.
+    """
     rivals = tf.expand_dims(tf.concat([scores, ends], 1), 1)  # [B, 1, 2 * N]
     better = count_of(rivals > tf.expand_dims(ends, 2))  # [B, N]
-    return tf.where(better < ends.shape[1], ends, NONE)
+    return tf.where(better < size, ends, NONE)

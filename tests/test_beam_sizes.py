@@ -1,0 +1,99 @@
+"""Sentences of one batch that are searched with beams of different sizes: each as if by itself."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from doubt import EOS, sources, talkative
+
+from keras_transformer import Constraints, beam_decode, greedy_decode
+
+LIMIT, WIDTH = 9, 4
+SIZES = [[1, 2, 3, 4, 2], [4, 3, 2, 1, 3]]
+SCORES = {"rtol": 0, "atol": 1e-4}
+
+
+def decode(norm, beam_size, **options):
+    options = {"n_best": beam_size, "max_length": LIMIT, **options}
+    return [
+        value.numpy() for value in beam_decode(talkative(norm), sources(), beam_size, **options)
+    ]
+
+
+@functools.cache
+def searched(norm, beam_size):
+    """What a beam of one size finds, with the other arguments as they are by default."""
+    return decode(norm, beam_size)
+
+
+def assert_each_is_a_beam_of_its_size(found, sizes, n_best, search):
+    """The best of each are those of a beam of that very size, and there are no more of them."""
+    tokens, scores = found
+    assert (tokens.shape, scores.shape) == ((5, n_best, LIMIT), (5, n_best))
+    for b, size in enumerate(sizes):
+        count = min(n_best, size)
+        expected, expected_scores = search(size)
+        np.testing.assert_array_equal(tokens[b, :count], expected[b, :count])
+        np.testing.assert_allclose(scores[b, :count], expected_scores[b, :count], **SCORES)
+        assert np.all(tokens[b, count:] == 0) and np.all(scores[b, count:] == -1e9)
+
+
+@pytest.mark.parametrize("norm, n_best", [("pre", 4), ("post", 2), ("post", 1)])
+def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
+    for sizes in SIZES:
+        found = decode(norm, WIDTH, n_best=n_best, beam_sizes=sizes)
+        search = functools.partial(searched, norm)
+        assert_each_is_a_beam_of_its_size(found, sizes, n_best, search)
+    assert not np.array_equal(searched(norm, 1)[1][:, 0], searched(norm, WIDTH)[1][:, 0])
+
+
+def test_one_hypothesis_of_many_is_greedy_search():
+    expected, expected_scores = greedy_decode(talkative(), sources(), LIMIT)
+    tokens, scores = decode("pre", WIDTH, beam_sizes=[1] * 5, normalization="none")
+    np.testing.assert_array_equal(tokens[:, 0], expected)
+    np.testing.assert_allclose(scores[:, 0], expected_scores, **SCORES)
+    assert any(EOS not in row for row in tokens[:, 0]) and any(EOS in row for row in tokens[:, 0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalization": "average", "early_stopping": False},
+        {"constraints": Constraints(banned=np.arange(19) == 7, no_repeat_ngram=2)},
+    ],
+)
+def test_whatever_else_is_asked_for(options):
+    found = decode("post", WIDTH, n_best=3, beam_sizes=SIZES[0], **options)
+    search = functools.cache(functools.partial(decode, "post", **options))
+    assert_each_is_a_beam_of_its_size(found, SIZES[0], 3, search)
+
+
+def test_scores_of_tokens_and_alignments_are_those_of_a_beam_of_that_size():
+    options = {"token_scores": True, "alignment": (-1, None), "max_length": LIMIT}
+    found = beam_decode(talkative(), sources(), WIDTH, 3, beam_sizes=[2] * 5, **options)
+    alone = beam_decode(talkative(), sources(), 2, 2, **options)
+    for name in ("tokens", "token_scores", "alignment"):
+        np.testing.assert_allclose(found[name][:, :2], alone[name], **SCORES)
+        assert np.all(found[name][:, 2:].numpy() == 0)
+
+
+def test_every_sentence_can_have_its_own_penalty_and_length():
+    """In a compiled graph, and alone eagerly."""
+    penalties = np.array([0.0, 0.6, 3.0, 1.5, 0.3], "float32")
+    limits = np.array([9, 3, 5, 1, 9], "int32")
+
+    @tf.function(jit_compile=True)
+    def search(source, sizes, penalties, limits):
+        options = {"cache_length": LIMIT, "cache_stages": ()}
+        return beam_decode(
+            talkative(), source, WIDTH, 2, penalties, max_length=limits, beam_sizes=sizes, **options
+        )
+
+    tokens, scores = search(*map(tf.constant, (sources(), SIZES[0], penalties, limits)))
+    for b, (size, penalty, limit) in enumerate(zip(SIZES[0], penalties, limits, strict=True)):
+        options = {"n_best": min(2, size), "length_penalty": float(penalty), "max_length": limit}
+        alone, score = beam_decode(talkative(), sources()[b : b + 1], size, **options)
+        np.testing.assert_array_equal(tokens[b, : min(2, size), :limit], alone[0])
+        assert np.all(tokens[b, :, limit:] == 0)
+        np.testing.assert_allclose(scores[b, : min(2, size)], score[0], **SCORES)
