@@ -40,19 +40,21 @@ class BucketedSearch:
     copies of their first sentence, which end no later than it does; sentences with padding.
 
     Args:
-        search: From token ids `[B, S]`, int32, to a dictionary of tensors whose first axis is B.
+        search: From token ids `[B, S]`, int32, and settings `[B]`, if it has any, to a dictionary
+            of tensors whose first axis is B.
         buckets: The `Buckets`.
         pad_id: Id of padding.
         eos_id: Id of the end of a sentence.
+        inputs: The `tf.TensorSpec`s of what the search is called with.
     """
 
-    def __init__(self, search, buckets, pad_id, eos_id):
+    def __init__(self, search, buckets, pad_id, eos_id, inputs=(SOURCE,)):
         self._compiled = tf.function(
-            search, input_signature=[SOURCE], jit_compile=True, autograph=False
+            search, input_signature=inputs, jit_compile=True, autograph=False
         )
         self._buckets, self._pad_id, self._eos_id = buckets, pad_id, eos_id
 
-    def __call__(self, source):
+    def __call__(self, source, *settings):
         batch, length = tf.unstack(tf.shape(source))
         size = _smallest(self._buckets.batch_sizes, batch)
         width = _smallest(self._buckets.lengths, length)
@@ -61,10 +63,17 @@ class BucketedSearch:
         # The sentence that fills up a batch of none.
         end = tf.one_hot([0], width, self._eos_id, self._pad_id, dtype=tf.int32)  # [1, width]
         rows = tf.range(parts * size)
-        source = tf.gather(tf.concat([source, end], 0), tf.where(rows < batch, rows, 0))
-        source = tf.reshape(source, [parts, size, width])
+        rows = tf.where(rows < batch, rows, 0)
+        source = tf.reshape(tf.gather(tf.concat([source, end], 0), rows), [parts, size, width])
+        settings = [
+            tf.reshape(tf.gather(tf.pad(values, [[0, 1]], constant_values=1), rows), [parts, size])
+            for values in settings
+        ]
         outputs = tf.map_fn(
-            self._compiled, source, parallel_iterations=1, fn_output_signature=self._specs()
+            lambda inputs: self._compiled(*inputs),
+            (source, *settings),
+            parallel_iterations=1,
+            fn_output_signature=self._specs(),
         )
         return {name: _joined(value)[:batch] for name, value in outputs.items()}
 

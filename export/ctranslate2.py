@@ -13,9 +13,10 @@ from .parity import (
     require_agreement,
     require_identical,
 )
-from .staging import check_place_of_folder, place_folder
+from .staging import check_place_of_folder, check_space, place_folder, silent
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
+FILES = {MODEL, CONFIG, VOCABULARY, *VOCABULARIES}
 # Share of tokens that must be those of the model in memory; the same as for LiteRT.
 MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9}
 # With a beam, and without quantisation. Not all of them: see `export_ctranslate2`.
@@ -23,7 +24,9 @@ MIN_BEAM_AGREEMENT = 0.99
 BEAM_SIZE = 4
 
 
-def export_ctranslate2(translator, directory, sentences, quantize="none", *, min_agreement=None):
+def export_ctranslate2(
+    translator, directory, sentences, quantize="none", *, min_agreement=None, progress=None
+):
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
     Its tokens are SentencePiece's pieces; it adds the end of a source by itself. With the right
@@ -51,6 +54,7 @@ def export_ctranslate2(translator, directory, sentences, quantize="none", *, min
             quarter of the size, products in integers.
         min_agreement: Smallest share of tokens that must be those of the model in memory, for
             quantised models, searched greedily. `None`: 0.98 for float16, 0.9 for int8.
+        progress: See `export_saved_model`.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, the figures of a `Parity`, and of the search with
@@ -64,12 +68,16 @@ def export_ctranslate2(translator, directory, sentences, quantize="none", *, min
     """
     load_ctranslate2()
     sentences = check_sentences(sentences)
-    directory = check_place_of_folder(directory, {MODEL, CONFIG, VOCABULARY, *VOCABULARIES})
+    directory = check_place_of_folder(directory, FILES)
     _check(quantize, min_agreement)
+    check_space(directory, translator, quantize)
+    progress = progress or silent
     translator = in_float32(translator)
 
     def write(draft):
+        progress("writing the weights")
         _write(draft, translator, quantize)
+        progress(f"translating {len(sentences)} sentences greedily and with a beam")
         greedy = _compare_greedy(draft, translator, sentences)
         beam = _compare_beams(draft, translator, sentences)
         _require(greedy, beam, quantize, min_agreement, directory)

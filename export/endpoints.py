@@ -1,11 +1,12 @@
 """What an export can be asked: each signature of a SavedModel is one of these."""
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.decoding.alignment import check_alignment
 
-from .searches import SOURCE, BeamSearch, GreedySearch, traced
+from .searches import SOURCE, BeamSearch, BeamSearchAsAsked, GreedySearch, traced
 
 DEFAULT = "serving_default"
 
@@ -41,48 +42,49 @@ def make_endpoints(translator, n_best=None, graph_of=traced, alignment=None):
         (Sentences, "n_best", several),
         (Ids, "tokens", greedy),
         (Ids, "beam_tokens", several),
+        (SentencesAndSettings, "search", BeamSearchAsAsked(beam, n_best)),
     ]
     if alignment is not None:
         table.append((Alignments, "alignment", best.aligned(alignment)))
     graphs = {search: graph_of(search) for search in dict.fromkeys(each[-1] for each in table)}
-    return [
-        kind(name, beam.translator, graphs[search], search.summary) for kind, name, search in table
-    ]
+    return [kind(name, beam, graphs[search], search.summary) for kind, name, search in table]
 
 
 class Endpoint:
-    """A signature: one input, a search, and named outputs whose first axis is the input's.
+    """A signature: inputs, a search, and named outputs, all with the same first axis.
 
     Args:
         name: The signature's name.
-        translator: The `Translator` that knows the vocabulary and the longest length L.
+        beam: The `BeamTranslator` of the searches with a beam.
         search: Function from token ids `[B, S]` to a dictionary of `tokens`, `score` and whatever
             else the endpoint answers with, such as a `GreedySearch` in a graph.
         summary: How it searches, for people.
 
     Attributes:
-        input: The `tf.TensorSpec` of the input.
+        translator: The `Translator`, which knows the vocabulary and the longest length L.
+        inputs: The `tf.TensorSpec`s of the inputs.
         last_axes: The letters of an output's last axes, by its name, where it has other than the
             batch and the n-best list.
-        function: The `tf.function` to export, from the input to a dictionary.
+        function: The `tf.function` to export, from the inputs to a dictionary.
     """
 
-    input = None
+    inputs = ()
     last_axes = {}
 
-    def __init__(self, name, translator, search, summary):
+    def __init__(self, name, beam, search, summary):
         self.name = name
-        self.translator = translator
+        self.beam = beam
+        self.translator = beam.translator
         self.search = search
         self.summary = summary
-        self.function = tf.function(self.answer, input_signature=[self.input], autograph=False)
+        self.function = tf.function(self.answer, input_signature=self.inputs, autograph=False)
 
-    def answer(self, value):
-        """Returns the outputs for an input, by name."""
+    def answer(self, *inputs):
+        """Returns the outputs for the inputs, by name."""
         raise NotImplementedError
 
     def example(self, sentences):
-        """Returns the input that asks for the translation of a list of strings."""
+        """Returns the inputs that ask for the translation of a list of strings, by name."""
         raise NotImplementedError
 
 
@@ -95,10 +97,10 @@ class Sentences(Endpoint):
     than M, the others are empty and have a score of -1e9.
     """
 
-    input = tf.TensorSpec([None], tf.string, name="sentences")
+    inputs = (tf.TensorSpec([None], tf.string, name="sentences"),)
 
-    def answer(self, value):  # noqa: D102
-        source, truncated, empty = self.translator.encode(value)  # [B, S], [B], [B]
+    def answer(self, sentences):  # noqa: D102
+        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
         return self._translations(self.search(source), truncated, empty)
 
     def _translations(self, outputs, truncated, empty):
@@ -115,7 +117,61 @@ class Sentences(Endpoint):
         }
 
     def example(self, sentences):  # noqa: D102
-        return tf.constant(sentences, tf.string, [len(sentences)])
+        return {"sentences": tf.constant(sentences, tf.string, [len(sentences)])}
+
+
+class SentencesAndSettings(Sentences):
+    """Strings to their best translations, by the search that the request asks for.
+
+    `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1 to the size of
+    the beam N; `length_penalty`, float32 `[B]`, see `beam_decode`; and `max_length`, int32 `[B]`,
+    the longest output in tokens; to what `Sentences` gives, `[B, M]`. Of `beam_size` hypotheses no
+    more than `beam_size` are given. Settings that are out of range are an error.
+    """
+
+    inputs = (*Sentences.inputs, *BeamSearchAsAsked.settings)
+
+    def answer(self, sentences, beam_size, length_penalty, max_length):  # noqa: D102
+        settings = beam_size, length_penalty, max_length
+        with tf.control_dependencies(self._checks(sentences, *settings)):
+            sentences = tf.identity(sentences)
+        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
+        return self._translations(self.search(source, *settings), truncated, empty)
+
+    def _checks(self, sentences, beam_size, length_penalty, max_length):
+        """Assertions about the settings."""
+        settings = beam_size, length_penalty, max_length
+        hypotheses, (shortest, longest) = self.beam.beam_size, self._lengths()
+        checks = {
+            f"`{spec.name}` must have one number for each of `sentences`.": tf.equal(
+                tf.size(values), tf.size(sentences)
+            )
+            for spec, values in zip(BeamSearchAsAsked.settings, settings, strict=True)
+        }
+        checks |= {
+            f"`beam_size` must be from 1 to {hypotheses}.": (beam_size >= 1)
+            & (beam_size <= hypotheses),
+            # Not a number is not below infinity either.
+            "`length_penalty` must be at least 0 and finite.": (length_penalty >= 0)
+            & (length_penalty < float("inf")),
+            f"`max_length` must be from {shortest} to {longest}.": (max_length >= shortest)
+            & (max_length <= longest),
+        }
+        return _assertions(checks)
+
+    def _lengths(self):
+        return self.beam.min_length, self.translator.max_length
+
+    def example(self, sentences):
+        """Returns inputs by name; the settings are of every kind, each sentence has its own."""
+        numbers = np.array([len(sentence) for sentence in sentences], "int32")
+        shortest, longest = self._lengths()
+        return {
+            **super().example(sentences),
+            "beam_size": tf.constant(1 + numbers % self.beam.beam_size, tf.int32),
+            "length_penalty": tf.constant(0.5 * (numbers % 3), tf.float32),
+            "max_length": tf.constant(longest - numbers % (longest - shortest + 1), tf.int32),
+        }
 
 
 class Alignments(Sentences):
@@ -136,8 +192,8 @@ class Alignments(Sentences):
         "alignment": ("T", "S"),
     }
 
-    def answer(self, value):  # noqa: D102
-        source, truncated, empty = self.translator.encode(value)  # [B, S], [B], [B]
+    def answer(self, sentences):  # noqa: D102
+        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
         outputs = self.search(source)
         pad_id = self.translator.tokenizer.pad_id
         said = tf.not_equal(outputs["tokens"], pad_id) & ~tf.expand_dims(empty, 1)  # [B, L]
@@ -173,14 +229,15 @@ class Ids(Endpoint):
     `eos_id`, longer than `max_length`, or with ids that are not in the vocabulary is an error.
     """
 
-    input = SOURCE
+    inputs = (SOURCE,)
     last_axes = {"tokens": ("L",)}
 
-    def answer(self, value):  # noqa: D102
-        return self.search(self._checked(value))
+    def answer(self, source):  # noqa: D102
+        return self.search(self._checked(source))
 
     def example(self, sentences):  # noqa: D102
-        return self.translator.encode(tf.constant(sentences, tf.string, [len(sentences)]))[0]
+        sentences = tf.constant(sentences, tf.string, [len(sentences)])
+        return {"source": self.translator.encode(sentences)[0]}
 
     def _checked(self, source):
         """`source` with padding behind each `eos_id`, as wide as its longest row, at least 1."""
@@ -199,9 +256,13 @@ class Ids(Endpoint):
                 source >= 0, source < tokenizer.vocab_size
             ),
         }
-        asserts = [
-            tf.debugging.Assert(tf.reduce_all(correct), [message])
-            for message, correct in checks.items()
-        ]
-        with tf.control_dependencies(asserts):
+        with tf.control_dependencies(_assertions(checks)):
             return source[:, : tf.maximum(tf.reduce_max(lengths), 1)]
+
+
+def _assertions(checks):
+    """An operation for each message that fails with it unless all of a condition is true."""
+    return [
+        tf.debugging.Assert(tf.reduce_all(condition), [message])
+        for message, condition in checks.items()
+    ]

@@ -25,7 +25,7 @@ from .loaded import (
     load_interpreter,
 )
 from .parity import ExportError, check_sentences, in_float32
-from .staging import check_place_of_file, place_file
+from .staging import check_place_of_file, check_space, place_file, silent
 from .strings import string_signatures
 
 # Share of tokens that must be those of the model in memory. Seen, for a model after 60 updates, one
@@ -52,6 +52,7 @@ def export_litert(
     alignment=None,
     license=None,
     tokenizer=False,
+    progress=None,
 ):
     """Writes a .tflite file that runs with LiteRT's builtin operators alone.
 
@@ -104,6 +105,7 @@ def export_litert(
         license: Under which the model may be used, a string for the facts.
         tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a
             unigram model: see `FastTokenizer`.
+        progress: See `export_saved_model`.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`;
@@ -128,6 +130,8 @@ def export_litert(
     if beam_size is not None:
         check_beam(beam_size, n_best, 0, "gnmt")
     check_alignment(alignment, translator.model.config)
+    check_space(path, translator, quantize)
+    progress = progress or silent
     translator = in_float32(translator)
     if min_agreement is None:
         min_agreement = MIN_AGREEMENT[quantize]
@@ -140,7 +144,10 @@ def export_litert(
     strings = options.get("strings", [])
 
     def write(draft):
+        if calibration is not None:
+            progress(f"calibrating with {len(calibration)} sentences")
         ranges, calibrated = find_ranges(translator, calibration, sentences, path)
+        progress(f"converting {len(signatures) + len(strings)} signatures")
         content = _convert_or_explain(
             path, translator.model, signatures, quantize, ranges=ranges, **options
         )
@@ -149,6 +156,7 @@ def export_litert(
             facts[STRINGS] = [vars(each) for each in strings]
             facts["custom_operators"] = custom_operators(content)
         _pack(draft, content, translator.tokenizer, facts)
+        progress(f"translating {len(sentences)} sentences with every signature")
         report = gate.check(draft, path, beam_size, bool(strings))
         _pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])

@@ -14,7 +14,7 @@ from .output_matrix import store_output_matrix
 from .parity import check_sentences, copy_translator, in_float32
 from .searches import traced
 from .serving import BATCHING, README, batching_parameters, model_name, readme
-from .staging import check_place_of_versions, place_version, save
+from .staging import check_place_of_versions, check_space, place_version, save, silent
 from .verify import verify
 from .warmup import PATH, make_requests, write_requests
 
@@ -29,16 +29,19 @@ def export_saved_model(
     batch_sizes=(1, 4, 16),
     lengths=None,
     alignment=None,
+    progress=None,
 ):
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
-    It has four signatures, see `Sentences` and `Ids`, and with an alignment a fifth, see
-    `Alignments`:
+    It has five signatures, see `Sentences`, `Ids` and `SentencesAndSettings`, and with an alignment
+    a sixth, see `Alignments`:
 
     - `serving_default`, strings `[B]` to what `translate_batch` of the translator gives;
     - `n_best`, strings to the best M translations of a beam;
     - `tokens`, token ids `[B, S]` to those of `greedy_decode`;
     - `beam_tokens`, token ids to the best M of a beam;
+    - `search`, strings to the best M translations of a beam whose size, length penalty and longest
+      output the request names for each sentence;
     - `alignment`, strings `[B]` to what `serving_default` gives, the tokens of source and
       translation, and what each token of the translation attended to in the source, `[B, T, S]`.
 
@@ -64,9 +67,12 @@ def export_saved_model(
             translator's `max_length`. Others are padded. `None`: see `default_lengths`.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
             heads: whose attention the signature `alignment` tells. `None`: there is none.
+        progress: Function that is called with a stage of the work, a string, when it begins, such
+            as `print`. `None`: nothing is shown.
 
     Returns:
-        Dictionary of `path`, `bytes`, `signatures`, and the figures of a `Parity`, which are those
+        Dictionary of `path`, `bytes`, `signatures`, `python_needs`, the modules that a Python
+        program imports before it loads the version, and the figures of a `Parity`, which are those
         of `serving_default`.
 
     Raises:
@@ -79,6 +85,8 @@ def export_saved_model(
     directory = check_place_of_versions(directory)
     translator = _in_float32(translator)
     inner = getattr(translator, "translator", translator)
+    check_space(directory, inner)
+    progress = progress or silent
     endpoints = make_endpoints(translator, n_best, alignment=alignment)
     buckets = _buckets(inner.max_length, batch_sizes if jit else (1,), lengths)
     fast = copy_translator(inner)
@@ -87,20 +95,23 @@ def export_saved_model(
     exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of, alignment)
 
     def write(draft):
+        progress("writing the graphs")
         module = tf.Module()
         module.weights = fast.weights + matrix
         save(module, draft, {endpoint.name: endpoint.function for endpoint in exported})
         requests = make_requests(endpoints, buckets, sentences)
         write_requests(draft / PATH, model_name(directory), requests)
         _write_texts(draft, model_name(directory), endpoints, sentences, buckets if jit else None)
+        progress(f"translating {len(sentences)} sentences with the model in memory")
         expected = translate_sorted(translator, sentences)
-        return verify(draft, directory, endpoints, sentences, requests, expected)
+        return verify(draft, directory, endpoints, sentences, requests, expected, progress)
 
     path, parity = place_version(directory, write)
     return {
         "path": str(path),
         "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
         "signatures": [endpoint.name for endpoint in endpoints],
+        "python_needs": ["tensorflow", "tensorflow_text"],
         **parity.to_dict(),
     }
 
@@ -131,7 +142,13 @@ def _with_inner(translator, inner):
 def _compiled(translator, buckets):
     """What makes of a search one that is compiled for the shapes of `buckets`."""
     tokenizer = translator.tokenizer
-    return lambda search: BucketedSearch(search, buckets, tokenizer.pad_id, tokenizer.eos_id)
+
+    def compiled(search):
+        return BucketedSearch(
+            search, buckets, tokenizer.pad_id, tokenizer.eos_id, inputs=search.inputs
+        )
+
+    return compiled
 
 
 def _write_texts(folder, model, endpoints, sentences, buckets):

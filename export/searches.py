@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.beam_translator import search_with_limit
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding import beam_decode, greedy_decode
 from keras_transformer.decoding.beam import check_beam
 
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
@@ -11,7 +11,7 @@ SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
 
 def traced(search):
     """Returns a search as one graph, which all endpoints share that use it."""
-    return tf.function(search, input_signature=[SOURCE], autograph=False)
+    return tf.function(search, input_signature=search.inputs, autograph=False)
 
 
 class GreedySearch:
@@ -24,8 +24,11 @@ class GreedySearch:
         alignment: See `greedy_decode`.
 
     Attributes:
+        inputs: The `tf.TensorSpec`s of what it is called with.
         summary: How it searches, for people.
     """
+
+    inputs = (SOURCE,)
 
     def __init__(self, translator, alignment=None):
         self._translator, self._alignment = translator, alignment
@@ -57,8 +60,11 @@ class BeamSearch:
         ValueError: If `n_best` is not between 1 and the size of the beam.
 
     Attributes:
+        inputs: The `tf.TensorSpec`s of what it is called with.
         summary: How it searches, for people.
     """
+
+    inputs = (SOURCE,)
 
     def __init__(self, beam, n_best=None, alignment=None):
         check_beam(
@@ -93,6 +99,54 @@ class BeamSearch:
         if self._n_best is None:
             outputs = {name: tf.squeeze(value, 1) for name, value in outputs.items()}
         return outputs
+
+
+class BeamSearchAsAsked:
+    """`beam_decode` with settings for each sentence, to `tokens` `[B, M, L]` and `score` `[B, M]`.
+
+    Beside the token ids `[B, S]` it takes the settings, each `[B]`: `beam_size`, from 1 to that of
+    `beam`, `length_penalty` and `max_length`.
+
+    Args:
+        beam: A `BeamTranslator`, whose other settings are used.
+        n_best: Hypotheses M.
+
+    Attributes:
+        inputs: The `tf.TensorSpec`s of what it is called with.
+        settings: Those of the settings.
+        summary: How it searches, for people.
+    """
+
+    settings = (
+        tf.TensorSpec([None], tf.int32, name="beam_size"),
+        tf.TensorSpec([None], tf.float32, name="length_penalty"),
+        tf.TensorSpec([None], tf.int32, name="max_length"),
+    )
+    inputs = (SOURCE, *settings)
+
+    def __init__(self, beam, n_best):
+        check_beam(beam.beam_size, n_best, beam.length_penalty, beam.normalization)
+        self.beam, self._n_best = beam, n_best
+        self.summary = (
+            f"beam search, 1 to {beam.beam_size} hypotheses, penalty for the length "
+            f"`{beam.normalization}`, as the request asks for. With 1 it is greedy search."
+        )
+
+    def __call__(self, source, beam_size, length_penalty, max_length):
+        beam = self.beam
+        found = beam_decode(
+            beam.translator.model,
+            source,
+            beam.beam_size,
+            self._n_best,
+            length_penalty,
+            beam.normalization,
+            beam.min_length,
+            max_length,
+            cache_length=beam.translator.max_length,
+            beam_sizes=beam_size,
+        )
+        return _outputs(found)
 
 
 def _attention(alignment, config):

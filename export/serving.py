@@ -4,7 +4,7 @@ import json
 import re
 import string
 
-from .endpoints import Alignments, Sentences
+from .endpoints import Alignments
 
 BATCHING, README = "batching_parameters.txt", "README.md"
 
@@ -25,7 +25,7 @@ TEXT = string.Template("""\
 Translates, with its tokenizer and its search inside, under TensorFlow Serving. Written by
 `keras-transformer export saved-model`; neither a server nor a client needs that package.
 
-| signature | input | outputs |
+| signature | inputs | outputs |
 |---|---|---|
 $signatures
 
@@ -37,6 +37,9 @@ $signatures
   follows is ignored; an output ends in $eos_id and is filled up with $pad_id.
 - `score` is the sum of the log-probabilities of the tokens; from a search with a beam it is divided
   by the penalty for the length.
+- `search` takes its settings with each sentence: `beam_size`, 1 to $beam_size hypotheses, of which
+  no more than that are given; `length_penalty`, at least 0; `max_length`, the longest output in
+  tokens, $shortest to $max_length. Settings out of range are an error.
 - Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is translated, and
   `truncated` says so. An empty sentence stays empty. Token ids that cannot be read are an error.
 $alignment
@@ -60,8 +63,8 @@ To decode the sentences of several requests together, add
   --enable_batching --batching_parameters_file="/models/$model/$$(basename "$$PWD")/$batching"
 ```
 
-A request then may hold $largest sentences and no more, and token ids that cannot be read are an
-error for all requests that share their batch.
+A request then may hold $largest sentences and no more, and token ids that cannot be read, or
+settings out of range, are an error for all requests that share their batch.
 
 While it loads the model, the server answers the requests in `assets.extra` for itself, so that the
 first client need not wait for what is done only once.
@@ -77,6 +80,9 @@ curl http://localhost:8501/v1/models/$model:predict -d \\
   '{"signature_name": "tokens", "inputs": {"source": [$ids]}}'
 curl http://localhost:8501/v1/models/$model:predict -d \\
   '{"signature_name": "beam_tokens", "inputs": {"source": [$ids]}}'
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{"signature_name": "search", "inputs": {"sentences": [$sentence],
+    "beam_size": [$beam_size], "length_penalty": [1.0], "max_length": [$max_length]}}'
 $alignment_rest```
 
 The answer is `{"outputs": {...}}` with the outputs of the table.
@@ -98,7 +104,8 @@ def predict(signature, **inputs):
     request.model_spec.name = "$model"
     request.model_spec.signature_name = signature
     for name, value in inputs.items():
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+        dtype = tf.float32 if name == "length_penalty" else None
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value, dtype))
     outputs = stub.Predict(request, timeout=60).outputs
     return {name: tf.make_ndarray(value) for name, value in outputs.items()}
 
@@ -112,7 +119,25 @@ for text, score in zip(answer["translation"][0], answer["score"][0]):
 
 print(predict("tokens", source=[$ids])["tokens"][0])
 print(predict("beam_tokens", source=[$ids])["tokens"][0])
+
+settings = {"beam_size": [$beam_size], "length_penalty": [1.0], "max_length": [$max_length]}
+answer = predict("search", sentences=[$sentence], **settings)
+print(answer["score"][0, 0], answer["translation"][0, 0].decode())
 $alignment_grpc```
+
+## Load it in Python
+
+The tokenizer inside needs the operations of the package `tensorflow-text`, of TensorFlow's version:
+without the second import, loading fails with "Op type not registered 'SentencepieceOp'". In the
+folder of this file:
+
+```python
+import tensorflow as tf
+import tensorflow_text  # registers the operations of the tokenizer
+
+translate = tf.saved_model.load(".").signatures["serving_default"]
+print(translate(sentences=tf.constant([$sentence]))["translation"][0].numpy().decode())
+```
 """)
 
 # Parts of the text above, for an export with that signature.
@@ -182,6 +207,8 @@ def readme(model, endpoints, sentence, buckets=None):
         "model": model,
         "signatures": "\n".join(_row(endpoint) for endpoint in endpoints),
         "max_length": translator.max_length,
+        "shortest": endpoints[0].beam.min_length,
+        "beam_size": endpoints[0].beam.beam_size,
         "eos_id": translator.tokenizer.eos_id,
         "pad_id": translator.tokenizer.pad_id,
         "searches": "\n".join(f"- `{each.name}`: {each.summary}" for each in endpoints),
@@ -219,9 +246,11 @@ def _row(endpoint):
         f"`{name}` {spec.dtype.name} {_axes(spec, endpoint.last_axes.get(name, ()))}"
         for name, spec in outputs.items()
     ]
-    shape = "[B]" if isinstance(endpoint, Sentences) else "[B, S]"
-    spec = endpoint.input
-    return f"| `{endpoint.name}` | `{spec.name}` {spec.dtype.name} {shape} | {', '.join(cells)} |"
+    inputs = [
+        f"`{spec.name}` {spec.dtype.name} {'[B]' if spec.shape.rank == 1 else '[B, S]'}"
+        for spec in endpoint.inputs
+    ]
+    return f"| `{endpoint.name}` | {', '.join(inputs)} | {', '.join(cells)} |"
 
 
 def _axes(spec, last):

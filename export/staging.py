@@ -3,17 +3,28 @@
 import contextlib
 import os
 import pathlib
-import secrets
 import shutil
 
 import tensorflow as tf
 
-from keras_transformer.atomic import replacing, sync
+from keras_transformer.atomic import (
+    draft_of,
+    remove_stale_drafts,
+    replacing,
+    stale_drafts,
+    sync,
+)
 
 from .parity import ExportError
 
 SAVED_MODEL = "saved_model.pb"
 TFLITE = b"TFL3"  # at byte 4 of every .tflite file
+REPLACED = ".replaced"  # what is at a place steps aside under a draft's name with this suffix
+BYTES = {"none": 4, "float16": 2, "int8": 1, "int8_static": 1}  # of a weight
+
+
+def silent(stage):
+    """Shows nothing: the `progress` of an export that none is asked of."""
 
 
 def check_place_of_file(path):
@@ -21,12 +32,14 @@ def check_place_of_file(path):
 
     Raises:
         ExportError: If something other than a .tflite file is there.
+        OSError: If nothing can be written there.
     """
     path = pathlib.Path(path)
     if path.is_dir():
         raise ExportError(f"{path} is a folder; a file is to be written.")
     if path.exists() and not is_tflite(path):
         raise ExportError(f"{path} exists and is not a .tflite file. It is left as it is.")
+    _require_writable(path, path.parent)
     return path
 
 
@@ -53,6 +66,7 @@ def check_place_of_versions(directory):
 
     Raises:
         ExportError: If it holds anything else.
+        OSError: If nothing can be written there.
     """
     directory = pathlib.Path(directory)
     if directory.exists() and not directory.is_dir():
@@ -68,6 +82,7 @@ def check_place_of_versions(directory):
             f"{directory} holds other things than versions of a SavedModel ({visible[0].name}, "
             "for example). Choose a new folder."
         )
+    _require_writable(directory, directory)
     return directory
 
 
@@ -86,8 +101,9 @@ def place_version(directory, write):
         The path of the version and what `write` returned.
     """
     # TensorFlow Serving looks at numbers only.
-    draft = directory / f".export.{secrets.token_hex(4)}"
+    draft = draft_of(directory / "export")
     with _folder(directory):
+        remove_stale_drafts(directory)
         try:
             draft.mkdir()
             result = write(draft)
@@ -107,6 +123,7 @@ def check_place_of_folder(directory, names):
 
     Raises:
         ExportError: If it holds anything else.
+        OSError: If nothing can be written there.
     """
     directory = pathlib.Path(directory)
     if directory.exists() and not directory.is_dir():
@@ -117,7 +134,23 @@ def check_place_of_folder(directory, names):
             f"{directory} holds other things than an older export ({foreign[0]}, for example). "
             "Choose a new folder."
         )
+    _require_writable(directory, directory.resolve().parent)
     return directory
+
+
+def check_space(path, translator, quantize="none"):
+    """Raises unless there is room on the disk for the weights of a `Translator`, at least.
+
+    Raises:
+        OSError: If there is not.
+    """
+    needed = BYTES[quantize] * translator.model.count_params()
+    free = shutil.disk_usage(_existing(pathlib.Path(path).resolve())).free
+    if free < needed:
+        raise OSError(
+            f"{path} cannot be written: the model needs {needed / 1e6:,.1f} MB, and "
+            f"{free / 1e6:,.1f} MB are free on that disk."
+        )
 
 
 def place_folder(directory, write):
@@ -129,8 +162,10 @@ def place_folder(directory, write):
         What `write` returned.
     """
     directory = directory.resolve()
-    draft = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
+    draft = draft_of(directory)
     with _folder(directory.parent):
+        _put_back(directory)
+        remove_stale_drafts(directory.parent)
         try:
             draft.mkdir()
             result = write(draft)
@@ -142,9 +177,17 @@ def place_folder(directory, write):
             shutil.rmtree(draft, ignore_errors=True)
 
 
+def _put_back(directory):
+    """Puts a folder back that a process moved aside before it was killed, if it is missing."""
+    for path in stale_drafts(directory.parent):
+        ours = path.name.startswith(f".{directory.name}.draft-") and path.suffix == REPLACED
+        if ours and not directory.exists():
+            os.rename(path, directory)
+
+
 def _replace_folder(draft, directory):
     # A folder that is not empty cannot be replaced in one step: the old one steps aside.
-    old = draft.with_suffix(".old")
+    old = draft_of(directory.with_name(directory.name + REPLACED))
     if directory.exists():
         os.rename(directory, old)
     try:
@@ -178,6 +221,27 @@ def _move_to_next_version(draft, directory):
         except OSError:
             if not version.exists():  # otherwise somebody else was faster: take the next one
                 raise
+
+
+def _require_writable(path, folder):
+    """Raises unless a draft can be made in a folder, or where the folder is to be made."""
+    folder = _existing(folder)
+    draft = draft_of(folder / "export")
+    try:
+        draft.mkdir()
+        draft.rmdir()
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be written: nothing can be made in {folder} "
+            f"({error.strerror or error}). Choose another place."
+        ) from error
+
+
+def _existing(path):
+    """The path, or the nearest folder above it that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from keras_transformer.translation import Translation, map_sorted
 
 from .loaded import reason
 from .parity import ExportError, compare, require_identical
+from .staging import silent
 
 # The operations of TensorFlow Text that TensorFlow Serving has known for long.
 SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
@@ -29,7 +30,7 @@ class Answer(Translation):
     others: dict
 
 
-def verify(path, name, endpoints, sentences, requests, expected):
+def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
     """Loads a SavedModel in both ways that TensorFlow has and asks every signature.
 
     Args:
@@ -39,6 +40,7 @@ def verify(path, name, endpoints, sentences, requests, expected):
         sentences: List of strings to ask for.
         requests: `Request`s that TensorFlow Serving will make while it loads the model.
         expected: Translations of `sentences` by the model itself, for the first endpoint.
+        progress: See `export_saved_model`.
 
     Returns:
         The `Parity` of the first endpoint.
@@ -49,7 +51,8 @@ def verify(path, name, endpoints, sentences, requests, expected):
     answers = [expected, *(_answers(each, each.function, sentences) for each in endpoints[1:])]
     tokenizer = endpoints[0].translator.tokenizer
     try:
-        for load in (SessionModel, _PythonModel):
+        for load, program in ((SessionModel, "TensorFlow Serving"), (_PythonModel, "Python")):
+            progress(f"asking every signature as {program} loads it")
             with load(path) as model:
                 parities = [
                     _compare(model, name, endpoint, sentences, answer, tokenizer)
@@ -66,8 +69,8 @@ def verify(path, name, endpoints, sentences, requests, expected):
 
 
 def _compare(model, name, endpoint, sentences, expected, tokenizer):
-    def ask(value):
-        return model.run(endpoint.name, **{endpoint.input.name: value})
+    def ask(**inputs):
+        return model.run(endpoint.name, **inputs)
 
     found = _answers(endpoint, ask, sentences)
     repeated = np.repeat(sentences, len(found) // len(sentences)).tolist()
@@ -100,7 +103,7 @@ def _answers(endpoint, ask, sentences):
     """What an endpoint says to every sentence, one or the n best of each, as `Answer`s."""
 
     def answer(batch):
-        return _rows(ask(endpoint.example(batch)))
+        return _rows(ask(**endpoint.example(batch)))
 
     rows = map_sorted(answer, sentences, BATCH_SIZE)
     return [answer for row in rows for answer in row]

@@ -48,9 +48,13 @@ def make_requests(endpoints, buckets, sentences):
         for length in buckets.lengths
     ]
     return [
-        Request(endpoint.name, {endpoint.input.name: endpoint.example([text] * size).numpy()})
+        Request(endpoint.name, _arrays(endpoint.example([text] * size)))
         for endpoint, size, text in itertools.product(endpoints, buckets.batch_sizes, texts)
     ]
+
+
+def _arrays(inputs):
+    return {name: value.numpy() for name, value in inputs.items()}
 
 
 def sentence_of_length(tokenizer, sentences, length):

@@ -14,6 +14,7 @@ from keras_transformer.command import (
     Command,
     search_options,
 )
+from keras_transformer.export_progress import shown_progress
 from keras_transformer.lines import read_lines, read_parallel
 
 
@@ -134,14 +135,16 @@ def saved_model(
     """Write DIRECTORY/1/ as TensorFlow Serving expects it.
 
     Its signatures: serving_default, strings to translations; n_best, strings to the best M of a
-    beam; tokens and beam_tokens, the same with token ids; with --alignment one of that name, which
-    adds to what serving_default gives the tokens and what they attended to. --beam and
-    --length-penalty are those of every search with a beam; with --beam serving_default is one of
-    them. DIRECTORY/1/README.md says how to start the server and how to ask it.
+    beam; tokens and beam_tokens, the same with token ids; search, strings to the best M of a beam
+    of 1 to N hypotheses, whose size, length penalty and longest output come with each sentence;
+    with --alignment one of that name, which adds to what serving_default gives the tokens and what
+    they attended to. --beam and --length-penalty are those of every search with a beam; with --beam
+    serving_default is one of them. DIRECTORY/1/README.md says how to start the server and how to
+    ask it. A Python program that loads the version must import tensorflow_text first.
     """
     from keras_transformer.beam_translator import BeamTranslator
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.run import Run
+    from keras_transformer.export.staging import check_place_of_versions
     from keras_transformer.translator import Translator
 
     search = search_options(beam, length_penalty)
@@ -149,20 +152,24 @@ def saved_model(
     shapes = {name: value for name, value in shapes.items() if value is not None}
     if shapes and not jit:
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
-    sentences = _sentences(run, sentences)
-    translator = Translator.from_run(run, max_length)
-    if search:
-        translator = BeamTranslator(translator, **search)
-    report = export_saved_model(
-        translator,
-        directory,
-        sentences,
-        n_best,
-        jit=jit,
-        alignment=(-1, None) if alignment else None,
-        **shapes,
-    )
-    Run(run).update_metrics(saved_model_agreement=100 * report["agreement"])
+    check_place_of_versions(directory)
+    with shown_progress() as progress:
+        progress("loading the run")
+        sentences = _sentences(run, sentences)
+        translator = Translator.from_run(run, max_length)
+        if search:
+            translator = BeamTranslator(translator, **search)
+        report = export_saved_model(
+            translator,
+            directory,
+            sentences,
+            n_best,
+            jit=jit,
+            alignment=(-1, None) if alignment else None,
+            progress=progress,
+            **shapes,
+        )
+    _record(run, saved_model_agreement=100 * report["agreement"])
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
 
 
@@ -233,6 +240,7 @@ def litert(
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.litert import export_litert
+    from keras_transformer.export.staging import check_place_of_file
 
     if n_best is not None and beam is None:
         raise click.UsageError("--n-best needs --beam.")
@@ -240,6 +248,7 @@ def litert(
         raise click.UsageError("--references needs --sentences.")
     if calibration and quantize != "int8_static":
         raise click.UsageError("--calibration needs --quantize int8_static.")
+    check_place_of_file(file)
     sentences, references = _pairs(run, sentences, references)
     options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
     options.update(references=references, max_loss=max_loss, tokenizer=tokenizer)
@@ -259,8 +268,10 @@ def litert(
 @SENTENCES
 def ctranslate2(run, directory, quantize, min_agreement, sentences):
     """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
-    from keras_transformer.export.ctranslate2 import export_ctranslate2
+    from keras_transformer.export.ctranslate2 import FILES, export_ctranslate2
+    from keras_transformer.export.staging import check_place_of_folder
 
+    check_place_of_folder(directory, FILES)
     sentences = _sentences(run, sentences)
     _export_quantized(
         "ctranslate2", export_ctranslate2, run, directory, sentences, quantize, min_agreement
@@ -269,18 +280,31 @@ def ctranslate2(run, directory, quantize, min_agreement, sentences):
 
 def _export_quantized(name, export, run, path, sentences, quantize, min_agreement, **options):
     """Exports in a form that can be quantised, and keeps its figures in the run."""
-    from keras_transformer.run import Run
     from keras_transformer.translator import Translator
 
     if min_agreement is not None:
         min_agreement /= 100
-    translator = Translator.from_run(run)
-    report = export(translator, path, sentences, quantize, min_agreement=min_agreement, **options)
+    with shown_progress() as progress:
+        progress("loading the run")
+        translator = Translator.from_run(run)
+        options.update(min_agreement=min_agreement, progress=progress)
+        report = export(translator, path, sentences, quantize, **options)
     if quantize != "none":
         name = f"{name}_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
-    Run(run).update_metrics(**figures)
+    _record(run, **figures)
     click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+
+
+def _record(run, **figures):
+    """Keeps figures in the run, if it can be written: the export is in its place by now."""
+    from keras_transformer.run import Run
+
+    try:
+        Run(run).update_metrics(**figures)
+    except (OSError, ValueError) as error:  # not writable, or not JSON
+        reason = getattr(error, "strerror", None) or error
+        click.echo(f"Warning: {run} keeps no figures of this export: {reason}.", err=True)
 
 
 def _sentences(run, file):

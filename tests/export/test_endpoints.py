@@ -28,7 +28,7 @@ def ask(beam):
 
     def ask(name, sentences):
         endpoint = endpoints[name]
-        outputs = endpoint.function(endpoint.example(sentences))
+        outputs = endpoint.function(**endpoint.example(sentences))
         return {key: value.numpy() for key, value in outputs.items()}
 
     return ask
@@ -104,7 +104,7 @@ def never_ending(tokenizer):
 
 def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
     for endpoint in make_endpoints(dataclasses.replace(BeamTranslator(never_ending), beam_size=2)):
-        answer = endpoint.function(endpoint.example(["in 17 weeks", "in 3"]))
+        answer = endpoint.function(**endpoint.example(["in 17 weeks", "in 3"]))
         if "tokens" in answer:
             best = answer["tokens"].numpy().reshape(2, -1, 9)[:, 0]
             assert (best == 7).all()

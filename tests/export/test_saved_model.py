@@ -16,7 +16,7 @@ from keras_transformer.export.verify import check_operations, verify
 from keras_transformer.export.warmup import Request
 from keras_transformer.translation import translate_sorted
 
-SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens"]
+SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
 # What a server does: TensorFlow and TensorFlow Text, nothing of ours. Bytes travel in hexadecimal.
 SERVER = """
@@ -32,13 +32,14 @@ session = tf.compat.v1.Session(graph=tf.Graph())
 with session.graph.as_default():
     meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], sys.argv[1])
 answers = {"foreign": foreign}
-for name, values in requests.items():
+for name, inputs in requests.items():
     signature = meta.signature_def[name]
-    ((given, info),) = signature.inputs.items()
-    if given == "sentences":
-        values = [bytes.fromhex(value) for value in values]
+    if "sentences" in inputs:
+        inputs["sentences"] = [bytes.fromhex(value) for value in inputs["sentences"]]
+    feed = {info.name: inputs.pop(name) for name, info in signature.inputs.items()}
+    assert not inputs
     outputs = {output: each.name for output, each in signature.outputs.items()}
-    outputs = session.run(outputs, {info.name: values})
+    outputs = session.run(outputs, feed)
     for output, value in outputs.items():
         if value.dtype == object:
             outputs[output] = np.vectorize(bytes.hex)(value)
@@ -106,9 +107,13 @@ def test_strings_in_strings_and_scores_out(serve):
 
 @pytest.fixture(scope="module")
 def answers(serving, operations, translator, sentences, python):
-    batch = [sentence.encode().hex() for sentence in sentences]
-    ids = translator.encode(tf.constant(sentences))[0].numpy().tolist()
-    requests = dict(zip(SIGNATURES, [batch, batch, ids, ids], strict=True), alignment=batch)
+    requests = {}
+    for endpoint in make_endpoints(translator, alignment=(-1, None)):
+        inputs = {name: value.numpy() for name, value in endpoint.example(sentences).items()}
+        if "sentences" in inputs:
+            inputs["sentences"] = np.vectorize(bytes.hex)(inputs["sentences"])
+        requests[endpoint.name] = {name: value.tolist() for name, value in inputs.items()}
+    assert list(requests) == [*SIGNATURES, "alignment"]
     return json.loads(
         python(SERVER, serving[0] / "1", json.dumps(requests), json.dumps(sorted(operations)))
     )
@@ -124,7 +129,7 @@ def test_a_server_without_our_package_gives_the_same(answers, translator, senten
 
 def test_so_do_the_other_signatures(answers, translator, sentences):
     for endpoint in make_endpoints(translator, alignment=(-1, None))[1:]:
-        ours = endpoint.function(endpoint.example(sentences))
+        ours = endpoint.function(**endpoint.example(sentences))
         answer = answers[endpoint.name]
         assert set(answer) == set(ours)
         for name, value in ours.items():
@@ -289,7 +294,7 @@ def test_what_only_python_can_load_is_found_out(translator, tmp_path, monkeypatc
     assert listing(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["n_best", "tokens", "beam_tokens"])
+@pytest.mark.parametrize("name", ["n_best", "tokens", "beam_tokens", "search"])
 def test_every_signature_is_checked(serving, translator, sentences, name):
     """With the answers of another search in the place of one signature's."""
     endpoints = make_endpoints(translator)
@@ -297,8 +302,8 @@ def test_every_signature_is_checked(serving, translator, sentences, name):
     number = [endpoint.name for endpoint in endpoints].index(name)
     if name == "tokens":
         greedy = endpoints[number].function
-        others[number].function = lambda ids: {
-            key: value[::-1] for key, value in greedy(ids).items()
+        others[number].function = lambda source: {
+            key: value[::-1] for key, value in greedy(source).items()
         }
     endpoints[number] = others[number]
     expected = translate_sorted(translator, sentences)
@@ -319,11 +324,11 @@ def test_every_signature_is_checked(serving, translator, sentences, name):
     ],
 )
 def test_every_output_of_an_alignment_is_checked(serving, translator, sentences, name, change):
-    endpoints = make_endpoints(translator, alignment=(-1, None))[::4]
+    endpoints = make_endpoints(translator, alignment=(-1, None))[::5]
     answer = endpoints[1].function
-    endpoints[1].function = lambda strings: {
+    endpoints[1].function = lambda sentences: {
         key: change(value.numpy()) if key == name else value
-        for key, value in answer(strings).items()
+        for key, value in answer(sentences).items()
     }
     expected = translate_sorted(translator, sentences[:5])
     with pytest.raises(ExportError, match=f"x, alignment: `{name}` of '.*' differs .*not kept"):

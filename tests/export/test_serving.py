@@ -20,7 +20,8 @@ pytest.importorskip("tensorflow_serving.apis")
 from model_server import Server, read_warmup  # noqa: E402
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc  # noqa: E402
 
-NAMES = ["serving_default", "n_best", "tokens", "beam_tokens", "alignment"]
+NAMES = ["serving_default", "n_best", "tokens", "beam_tokens", "search", "alignment"]
+DTYPES = {"sentences": tf.string, "length_penalty": tf.float32}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def predict(port):
             request.model_spec.name = "serving"
             request.model_spec.signature_name = signature
             for name, value in inputs.items():
-                dtype = tf.string if name == "sentences" else tf.int32
+                dtype = DTYPES.get(name, tf.int32)
                 request.inputs[name].CopyFrom(tf.make_tensor_proto(value, dtype))
             outputs = stub.Predict(request, timeout=250).outputs
             return {name: tf.make_ndarray(value) for name, value in outputs.items()}
@@ -107,7 +108,11 @@ def test_warmup_requests_are_what_the_real_messages_say(version, translator):
         for name, value in request.inputs.items():
             again.inputs[name].CopyFrom(tf.make_tensor_proto(tf.make_ndarray(value)))
         assert request == again  # nothing else is in it
-        (value,) = map(tf.make_ndarray, request.inputs.values())
+        (value,) = (
+            tf.make_ndarray(request.inputs[name])
+            for name in ("sentences", "source")
+            if name in request.inputs
+        )
         ids = value if value.ndim == 2 else translator.encode(tf.constant(value))[0]
         asked.append((request.model_spec.signature_name, *ids.shape))
     expected = [(name, 1, length) for name in NAMES for length in (16, 20)]
@@ -197,21 +202,23 @@ def readme(version):
 
 
 def test_the_readme_describes_every_signature(readme, server):
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` (.*) \| (.*) \|$", readme, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \| (.*) \|$", readme, re.MULTILINE)
     assert [row[0] for row in rows] == NAMES
-    for name, given, _, outputs in rows:
-        assert {given} == set(server.signatures[name].inputs)
+    for name, inputs, outputs in rows:
+        assert set(re.findall(r"`(\w+)`", inputs)) == set(server.signatures[name].inputs)
         assert set(re.findall(r"`(\w+)`", outputs)) == set(server.signatures[name].outputs)
-    assert "`translation` string [B, M=4]" in rows[1][3]
-    assert "`tokens` int32 [B, M=4, L]" in rows[3][3]
-    assert "`tokens` int32 [B, T], `source_pieces` string [B, S], " in rows[4][3]
-    assert "`target_pieces` string [B, T], `alignment` float32 [B, T, S]" in rows[4][3]
+    assert "`translation` string [B, M=4]" in rows[1][2]
+    assert "`tokens` int32 [B, M=4, L]" in rows[3][2]
+    assert rows[3][1] == "`source` int32 [B, S]"
+    assert "`sentences` string [B], `beam_size` int32 [B], `length_penalty` float32" in rows[4][1]
+    assert "`tokens` int32 [B, T], `source_pieces` string [B, S], " in rows[5][2]
+    assert "`target_pieces` string [B, T], `alignment` float32 [B, T, S]" in rows[5][2]
     assert "`alignment`: greedy search; attention of decoder layer 2 of 2, the mean" in readme
     assert "`serving_default`: greedy search" in readme and "`n_best`: beam search, 4" in readme
 
 
 def test_the_readmes_grpc_client_works(readme, port, translator, sentences, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert code.count("localhost:8500") == 1
     exec(compile(code.replace("localhost:8500", f"localhost:{port}"), "README.md", "exec"), {})
     lines = capsys.readouterr().out.splitlines()
@@ -224,12 +231,36 @@ def test_the_readmes_grpc_client_works(readme, port, translator, sentences, caps
     assert lines[-len(from_pieces) :] == [f"{said} from {seen}" for said, seen in pairs]
 
 
+LOADER = """
+import json, os, sys
+sys.modules["keras_transformer"] = None  # to import it is an error
+os.chdir(sys.argv[1])
+exec(compile(sys.argv[2], "README.md", "exec"))
+"""
+
+
+def test_the_readmes_python_works_without_this_package(
+    readme, version, python, translator, sentences
+):
+    _, code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert "import tensorflow_text" in code
+    assert python(LOADER, version, code) == translator(sentences[:1])[0] + "\n"
+
+
+def test_without_that_import_python_fails_as_the_readme_says(readme, version, python):
+    _, code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    code = re.sub("(?m)^import tensorflow_text.*$", "", code)
+    (message,) = re.findall('loading fails with "(.*?)"', readme)
+    with pytest.raises(AssertionError, match=message):
+        python(LOADER, version, code)
+
+
 def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
-    bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*)'", readme)]
+    bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*?)'\n", readme, re.DOTALL)]
     assert [body.get("signature_name", "serving_default") for body in bodies] == NAMES
-    assert readme.count("http://localhost:8501/v1/models/serving:predict") == 5
+    assert readme.count("http://localhost:8501/v1/models/serving:predict") == 6
     ids = translator.tokenizer.encode(sentences[:1]).to_list()
-    assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 5
+    assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 6
     answers = [server.rest(body)["outputs"] for body in bodies]
     expected = translator(sentences[:1])[0]
     assert answers[0]["translation"][0].decode() == expected
@@ -237,14 +268,17 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     tokens = np.array(answers[3]["tokens"][0])
     texts = translator.tokenizer.decode(tokens).numpy().tolist()
     assert texts == answers[1]["translation"][0]
-    assert answers[4]["translation"] == answers[0]["translation"]
-    assert np.sum(answers[4]["alignment"][0], axis=1) == pytest.approx(1)
+    asked = translator.n_best(sentences[:1], 4, length_penalty=1.0, extra_length=None)[0]
+    assert answers[4]["translation"][0][0].decode() == asked[0].text
+    assert answers[4]["score"][0][0] == pytest.approx(asked[0].score, abs=1e-4)
+    assert answers[5]["translation"] == answers[0]["translation"]
+    assert np.sum(answers[5]["alignment"][0], axis=1) == pytest.approx(1)
 
 
 def test_without_an_alignment_the_readme_says_nothing_of_it(translator):
     text = readme_of("x", make_endpoints(translator), "in 3 weeks")
     assert "align" not in text and "pieces" not in text and "T:" not in text
-    assert text.count("curl") == 4
+    assert text.count("curl") == 5
 
 
 def test_the_readmes_commands_name_what_is_there(readme, version):
@@ -289,6 +323,6 @@ def test_batching_parameters_are_what_the_server_reads(version):
 def test_every_endpoint_gives_one_answer_for_each_input(translator):
     """TensorFlow Serving cuts the outputs of a batch along their first axis."""
     for endpoint in make_endpoints(translator, alignment=(0, 0)):
-        assert endpoint.input.shape[0] is None
+        assert all(spec.shape[0] is None for spec in endpoint.inputs)
         specs = endpoint.function.get_concrete_function().structured_outputs
         assert all(spec.shape[0] is None for spec in specs.values())
