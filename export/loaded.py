@@ -10,6 +10,8 @@ import zipfile
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer.tokenizer import Tokenizer  # a SavedModel needs its operations, too
 from keras_transformer.translation import encode, to_translations
@@ -38,10 +40,7 @@ class SavedModelTranslator:
             if not found:
                 raise ValueError(f"{path} is not a SavedModel: it holds no {SAVED_MODEL}.")
             path = path / str(found[-1])
-        try:
-            self._model = tf.saved_model.load(str(path))
-        except (OSError, tf.errors.OpError) as error:
-            raise ValueError(f"{path} cannot be read as a SavedModel: {reason(error)}") from error
+        self._model = _load(path)
         signature = self._model.signatures.get("serving_default")
         if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
             raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
@@ -51,6 +50,41 @@ class SavedModelTranslator:
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         return to_translations(self._translate(sentences=batch))
+
+
+def _load(path):
+    try:
+        return tf.saved_model.load(str(path))
+    except Exception as error:  # of a file that is cut short an IndexError, for example
+        raise ValueError(
+            f"{path} cannot be read as a SavedModel: {_damaged_file(path)} is damaged or missing "
+            f"({reason(error)}). Copy all of its files again, or export it again."
+        ) from error
+
+
+def _damaged_file(path):
+    """The file for which a SavedModel cannot be read."""
+    prefix = path / "variables" / "variables"
+    shards = sorted(prefix.parent.glob("variables.data-*"))
+    if not _is_saved_model(path / SAVED_MODEL):
+        return path / SAVED_MODEL
+    try:
+        reader = tf.train.load_checkpoint(str(prefix)) if shards else None
+    except Exception:
+        return prefix.with_suffix(".index")
+    try:
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except Exception:
+        return shards[0] if shards else prefix.with_suffix(".data-00000-of-00001")
+    return path / SAVED_MODEL
+
+
+def _is_saved_model(path):
+    try:
+        return bool(saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs)
+    except (OSError, DecodeError):
+        return False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,3 +1,4 @@
+import shutil
 import sys
 import zipfile
 
@@ -60,6 +61,69 @@ def test_what_is_no_saved_model_is_named(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="cannot be read as a SavedModel"):
         SavedModelTranslator(tmp_path)
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flip(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 255
+    file.write_bytes(bytes(content))
+
+
+PROTO, INDEX = "saved_model.pb", "variables/variables.index"
+DATA = "variables/variables.data-00000-of-00001"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        (PROTO, cut),
+        (PROTO, lambda file: file.write_bytes(b"")),
+        (PROTO, lambda file: file.write_bytes(b"my thesis")),
+        (INDEX, cut),
+        (INDEX, lambda file: file.unlink()),
+        (INDEX, lambda file: file.write_bytes(b"my thesis")),
+        (DATA, cut),
+        (DATA, flip),
+        (DATA, lambda file: file.unlink()),
+        (DATA, lambda file: file.write_bytes(b"")),
+    ],
+)
+def test_a_damaged_saved_model_is_one_line_that_names_file_and_remedy(
+    small_saved_model, tmp_path, name, damage
+):
+    copy = tmp_path / "model" / "1"
+    shutil.copytree(small_saved_model, copy)
+    damage(copy / name)
+    message = f"1 cannot be read as a SavedModel: .*1/{name} is damaged or missing .* export it ag"
+    for path in (copy, copy.parent):
+        with pytest.raises(ValueError, match=message) as caught:
+            SavedModelTranslator(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_variables_that_are_all_missing_are_named(small_saved_model, tmp_path):
+    shutil.copytree(small_saved_model, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "variables")
+    with pytest.raises(ValueError, match="variables/variables.data-00000-of-00001 is .*missing"):
+        SavedModelTranslator(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def small_saved_model(tmp_path_factory):
+    """One that takes sentences and has a variable: which model it is does not matter here."""
+    import tensorflow as tf
+
+    module, path = tf.Module(), tmp_path_factory.mktemp("small") / "1"
+    module.table = tf.Variable(tf.random.normal([100, 7]))
+    signature = [tf.TensorSpec([None], tf.string, name="sentences")]
+    module.f = tf.function(lambda sentences: module.table[0, 0], input_signature=signature)
+    tf.saved_model.save(module, path, signatures={"serving_default": module.f})
+    SavedModelTranslator(path)  # is fine before it is damaged
+    return path
 
 
 def test_a_saved_model_of_something_else_is_named(tmp_path):
