@@ -13,7 +13,7 @@ from decoding_task import UNK_ID, WEIGHTS, Case, Model, build
 
 from keras_transformer import beam_decode, greedy_decode
 from keras_transformer.export.conversion import convert
-from keras_transformer.export.loaded import Signature
+from keras_transformer.export.packed import Signature
 
 
 class Files:

@@ -17,6 +17,7 @@ from .compact import share_quantization
 from .fast_step import fast_step
 from .int8_rows import codes_of_rows, scales_of_rows
 from .parity import ExportError, copy_model
+from .source_ids import refuse_wrong_rows
 from .staging import save
 from .static_int8 import finish_static_int8
 from .strings import trace_strings
@@ -136,7 +137,8 @@ def _trace(model, signature, grows):
         specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
         # Not scalars: not every runtime has tensors without an axis.
         specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
-    function = tf.function(functools.partial(_search, model, signature, grows), autograph=False)
+    search = functools.partial(_search, model, signature, grows)
+    function = tf.function(refuse_wrong_rows(search, model.config), autograph=False)
     return function.get_concrete_function(**specification)
 
 

@@ -5,7 +5,7 @@ from keras_transformer.translation import map_sorted, to_translations, translate
 
 from .ctranslate2_loaded import CONFIG, MODEL, CTranslate2Translator, load_ctranslate2
 from .ctranslate2_spec import make_spec
-from .loaded import VOCABULARY
+from .packed import VOCABULARY
 from .parity import (
     check_sentences,
     compare,

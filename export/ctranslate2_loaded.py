@@ -9,7 +9,8 @@ import tensorflow as tf
 from keras_transformer.tokenizer import Tokenizer
 from keras_transformer.translation import encode, to_translations
 
-from .loaded import VOCABULARY, reason
+from .loaded import reason
+from .packed import VOCABULARY
 
 MODEL, CONFIG = "model.bin", "config.json"
 

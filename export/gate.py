@@ -9,6 +9,7 @@ from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.translation import encode, translate_sorted
 from keras_transformer.translator import Translator
 
+from .batch_rows import require_rows_as_alone
 from .fast_tokenizer import UNKNOWN
 from .loaded import LiteRTTranslator
 from .parity import (
@@ -83,6 +84,8 @@ class Gate:
     def _agreement(self, loaded, name, search):
         expected = translate_sorted(search, self.sentences)
         found = _translate_by_every_signature(loaded, self.sentences)
+        if isinstance(loaded, LiteRTTranslator):
+            require_rows_as_alone(loaded, self.sentences, name)
         parity = compare(self.sentences, expected, found, self.translator.tokenizer)
         if loaded.facts["quantize"] == "none":
             return require_identical(parity, name).to_dict()

@@ -1,8 +1,7 @@
 """One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
 
 import itertools
-import json
-import zipfile
+import numbers
 
 import tensorflow as tf
 
@@ -14,17 +13,10 @@ from .calibration import check_calibration, find_ranges
 from .conversion import convert, custom_operators
 from .fast_tokenizer import FastTokenizer
 from .gate import Gate
-from .loaded import (
-    FACTS,
-    FORMAT,
-    SIGNATURES,
-    STRINGS,
-    VOCABULARY,
-    LiteRTTranslator,
-    Signature,
-    load_interpreter,
-)
+from .loaded import LiteRTTranslator, load_interpreter
+from .packed import FORMAT, SIGNATURES, STRINGS, Signature, pack
 from .parity import ExportError, check_sentences, in_float32
+from .source_ids import RULE
 from .staging import check_place_of_file, check_space, place_file, silent
 from .strings import string_signatures
 
@@ -53,6 +45,8 @@ def export_litert(
     license=None,
     tokenizer=False,
     progress=None,
+    source_language=None,
+    target_language=None,
 ):
     """Writes a .tflite file that runs with LiteRT's builtin operators alone.
 
@@ -62,9 +56,13 @@ def export_litert(
     `length`, int32 `[1]`, of how many tokens there are before the padding. With a beam it has as
     many more, such as `beam4_1x16`, which also take `max_length`, int32 `[1]`, the longest output
     of each sentence, and `length_penalty`, float32 `[1]`; to what `beam_decode` gives, `tokens`
-    `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. The vocabulary and a JSON of
-    facts lie behind the model as in a ZIP archive, `tokenizer.model` and `facts.json`: any unzip
-    program reads them, and LiteRT does not mind them.
+    `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. A row of wrong ids, such as
+    one without `eos_id`, with an id that is not in the vocabulary or of nothing but padding, gives
+    padding, the score -1e9 and the length 0, and does not touch the other rows; the facts state
+    under `source` what is right.
+
+    The vocabulary and a JSON of facts lie after the model as in a ZIP archive, `tokenizer.model`
+    and `facts.json`: any unzip program reads them, and LiteRT ignores them.
 
     With `tokenizer` it has for each length one more signature, such as `translate_1x16`:
     `sentence`, string `[1]`, to `translation`, string `[1]`, `score`, float32 `[1]`, and
@@ -88,9 +86,9 @@ def export_litert(
             softmax and logits stay in float32 or as for int8.
         calibration: For `"int8_static"`, a list of real sentences, other than `sentences`.
         lengths: Source lengths in tokens; the last one is the translator's `max_length`. A sentence
-            is filled up to the next one, which costs time in the encoder; each costs room for the
+            is padded to the next one, which costs time in the encoder; each costs room for the
             graph and memory at run time. `None`: see `default_lengths`.
-        batch_sizes: Sentences at a time.
+        batch_sizes: Sentences at a time: for each length there is a signature of each size.
         min_agreement: Smallest share of tokens that must be those of the model in memory, for
             quantised files. `None`: 0.98 for float16, 0.9 for both int8. Without quantisation every
             translation must be the same.
@@ -106,6 +104,8 @@ def export_litert(
         tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a
             unigram model: see `FastTokenizer`.
         progress: See `export_saved_model`.
+        source_language: Code of the language that the model translates, a string for the facts.
+        target_language: Code of the language that it translates to.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`;
@@ -125,6 +125,7 @@ def export_litert(
     path = check_place_of_file(path)
     if lengths is None:
         lengths = default_lengths(translator.max_length)
+    lengths, batch_sizes = list(lengths), list(batch_sizes)
     _check(quantize, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
     if beam_size is not None:
@@ -142,6 +143,11 @@ def export_litert(
     ]
     options = _string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
     strings = options.get("strings", [])
+    about = {
+        "source_language": source_language,
+        "target_language": target_language,
+        "license": license,
+    }
 
     def write(draft):
         if calibration is not None:
@@ -151,14 +157,14 @@ def export_litert(
         content = _convert_or_explain(
             path, translator.model, signatures, quantize, ranges=ranges, **options
         )
-        facts = {**_facts(translator, signatures, quantize), "license": license, **calibrated}
+        facts = {**_facts(translator, signatures, quantize), **about, **calibrated}
         if strings:
             facts[STRINGS] = [vars(each) for each in strings]
             facts["custom_operators"] = custom_operators(content)
-        _pack(draft, content, translator.tokenizer, facts)
+        pack(draft, content, translator.tokenizer, facts)
         progress(f"translating {len(sentences)} sentences with every signature")
         report = gate.check(draft, path, beam_size, bool(strings))
-        _pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
+        pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
         return {**report, **calibrated}
 
@@ -221,6 +227,7 @@ def _facts(translator, signatures, quantize):
         "format": FORMAT,
         "tokens": {name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")},
         "vocab_size": tokenizer.vocab_size,
+        "source": RULE,
         "max_length": translator.max_length,
         "parameters": translator.model.count_params(),
         "quantize": quantize,
@@ -230,18 +237,6 @@ def _facts(translator, signatures, quantize):
             "tensorflow": tf.__version__,
         },
     }
-
-
-def _pack(path, content, tokenizer, facts):
-    """Writes the model and behind it, as a ZIP archive, its vocabulary and the facts."""
-    path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
-    path.write_bytes(content)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
-        for name, member in (
-            (VOCABULARY, tokenizer.model),
-            (FACTS, json.dumps(facts, indent=2).encode()),
-        ):
-            archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
 
 def _figures(report):
@@ -258,13 +253,18 @@ def _check(quantize, lengths, batch_sizes, max_length):
         raise ValueError(
             f"`quantize` must be one of {', '.join(MIN_AGREEMENT)}. Received: {quantize!r}."
         )
-    lengths = list(lengths)
-    if not lengths or min(lengths) < 1 or lengths != sorted(set(lengths)):
+    if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
     if lengths[-1] != max_length:
         raise ValueError(
-            f"`lengths` must end in the translator's max_length, {max_length}. Received: {lengths}."
+            f"`lengths` must end in the translator's max_length, {max_length}, which can be chosen "
+            f"when it is made. Received: {lengths}."
         )
-    batch_sizes = list(batch_sizes)
-    if not batch_sizes or min(batch_sizes) < 1:
-        raise ValueError(f"`batch_sizes` must be positive numbers. Received: {batch_sizes}.")
+    if not _are_counts(batch_sizes) or len(set(batch_sizes)) < len(batch_sizes):
+        raise ValueError(
+            f"`batch_sizes` must be positive numbers, each once. Received: {batch_sizes}."
+        )
+
+
+def _are_counts(values):
+    return bool(values) and all(isinstance(x, numbers.Integral) and x > 0 for x in values)

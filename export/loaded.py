@@ -3,24 +3,22 @@
 The one door to `ai_edge_litert`.
 """
 
-import dataclasses
-import json
+import math
+import numbers
 import pathlib
-import zipfile
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer.tokenizer import Tokenizer  # a SavedModel needs its operations, too
+import keras_transformer.tokenizer  # noqa: F401  (a SavedModel needs its operations, too)
 from keras_transformer.translation import encode, to_translations
 
+from .packed import SIGNATURES, unpack
+from .plan import plan
+from .source_ids import check_source_ids
 from .staging import SAVED_MODEL, versions
-
-FORMAT = 2
-VOCABULARY, FACTS = "tokenizer.model", "facts.json"
-SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the facts
 
 
 class SavedModelTranslator:
@@ -87,34 +85,6 @@ def _is_saved_model(path):
         return False
 
 
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """A function in a .tflite file, of fixed shape.
-
-    Args:
-        name: Its name in the file.
-        batch_size: Sentences at a time.
-        source_length: Longest source, in tokens, `eos_id` included.
-        target_length: Longest output, in tokens, `eos_id` included.
-        beam_size: Hypotheses of its beam. `None`: it searches greedily.
-        n_best: How many of them it returns.
-        alignment: A decoder layer and a head, or `None` for the mean of its heads: of these it says
-            what each token of the output attended to. `None`: it does not say.
-    """
-
-    name: str
-    batch_size: int
-    source_length: int
-    target_length: int
-    beam_size: int | None = None
-    n_best: int = 1
-    alignment: tuple | None = None
-
-    def __post_init__(self):
-        if self.alignment is not None:  # JSON knows lists only
-            object.__setattr__(self, "alignment", tuple(self.alignment))
-
-
 class LiteRTFile:
     """A .tflite file written by `export_litert`, and an interpreter for it.
 
@@ -135,32 +105,35 @@ class LiteRTFile:
 
     def __init__(self, path, num_threads=None, beam_size=None, length_penalty=0.6, extra_length=50):
         interpreter = self._interpreter_class()
+        _check_numbers(num_threads, length_penalty, extra_length)
         path = pathlib.Path(path)
-        self.facts, model = _read_members(path)
-        if self.facts["format"] != FORMAT:
-            raise ValueError(
-                f"{path} has format {self.facts['format']}; this package reads format {FORMAT}."
-            )
+        self.facts, self.tokenizer = unpack(path)
         if self.kind not in self.facts:
             raise ValueError(
                 f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
             )
         self.signatures = _with_beam(self.facts[self.kind], beam_size, path)
-        if not length_penalty >= 0:
-            raise ValueError(
-                f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty}."
-            )
         try:
             self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
-        self.tokenizer = Tokenizer(model)
         self.max_length = self.facts["max_length"]
         self.length_penalty = length_penalty
         self.extra_length = self.max_length if extra_length is None else extra_length
 
     def _interpreter_class(self):
         return load_interpreter()
+
+    def _choices(self, signature):
+        """The signatures to choose from: the one that is given, or all."""
+        if signature is None:
+            return self.signatures
+        if signature not in self.signatures:
+            raise ValueError(
+                "`signature` must be one of the translator's `signatures`: "
+                f"{', '.join(each.name for each in self.signatures)}. Received: {signature!r}."
+            )
+        return [signature]
 
 
 class LiteRTTranslator(LiteRTFile):
@@ -180,6 +153,7 @@ class LiteRTTranslator(LiteRTFile):
             sentences: List of strings.
             signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
         """
+        check_strings(sentences)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
         tokens, scores = self.decode(ids.to_list(), signature)  # [B, M, L], [B, M]
@@ -201,17 +175,24 @@ class LiteRTTranslator(LiteRTFile):
         Returns:
             Token ids `[B, M, max_length]`, int32, the best of M first, each row ending in `eos_id`
             and then padding; and scores `[B, M]`, float32. M is 1 in greedy search.
+
+        Raises:
+            ValueError: If a source is longer than every signature, or its ids are not those of a
+                sentence: see `source` in the facts of the file.
         """
-        shape = len(sources), self.signatures[0].n_best
+        signatures = self._choices(signature)
+        check_source_ids(sources, self.tokenizer)
+        _check_lengths(sources, signatures)
+        shape = len(sources), signatures[0].n_best
         tokens = np.full((*shape, self.max_length), self.tokenizer.pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
-        for each, numbers in self._plan([len(source) for source in sources], signature):
+        for each, chosen in plan([len(source) for source in sources], signatures):
             # What is missing to a full batch is filled with its first sentence.
-            rows = numbers + numbers[:1] * (each.batch_size - len(numbers))
+            rows = chosen + chosen[:1] * (each.batch_size - len(chosen))
             outputs = self._run(each, [sources[number] for number in rows])
             found = outputs["tokens"].reshape(each.batch_size, each.n_best, each.target_length)
-            tokens[numbers] = found[: len(numbers)]
-            scores[numbers] = outputs["score"].reshape(found.shape[:2])[: len(numbers)]
+            tokens[chosen] = found[: len(chosen)]
+            scores[chosen] = outputs["score"].reshape(found.shape[:2])[: len(chosen)]
         return tokens, scores
 
     def _run(self, signature, sources):
@@ -222,31 +203,46 @@ class LiteRTTranslator(LiteRTFile):
             row[:length] = source
         controls = {}
         if signature.beam_size is not None:
-            controls["max_length"] = lengths + np.int32(self.extra_length)
+            controls["max_length"] = lengths + np.int32(min(self.extra_length, self.max_length))
             controls["length_penalty"] = np.array([self.length_penalty], np.float32)
         return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
 
-    def _plan(self, lengths, signature):
-        """Which signature takes which sentences, by their numbers."""
-        signatures = self.signatures if signature is None else [signature]
-        left = list(range(len(lengths)))
-        for source_length in sorted({each.source_length for each in signatures}):
-            choices = sorted(
-                (each for each in signatures if each.source_length == source_length),
-                key=lambda each: each.batch_size,
+
+def check_strings(sentences):
+    """Raises `TypeError` unless `sentences` is a list of strings."""
+    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
+
+
+def _check_numbers(num_threads, length_penalty, extra_length):
+    for name, value, least in (
+        ("num_threads", num_threads, 1),
+        ("extra_length", extra_length, 0),
+    ):
+        if value is not None and (not isinstance(value, numbers.Integral) or value < least):
+            raise ValueError(
+                f"`{name}` must be an integer of at least {least}, or None. "
+                f"Received: {name}={value!r}."
             )
-            numbers = [number for number in left if lengths[number] <= source_length]
-            left = [number for number in left if lengths[number] > source_length]
-            while numbers:
-                fitting = [each for each in choices if each.batch_size >= len(numbers)]
-                chosen = (fitting or choices[-1:])[0]
-                yield chosen, numbers[: chosen.batch_size]
-                numbers = numbers[chosen.batch_size :]
+    if not isinstance(length_penalty, numbers.Real) or not 0 <= length_penalty < math.inf:
+        raise ValueError(
+            f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty!r}."
+        )
+
+
+def _check_lengths(sources, signatures):
+    """Nothing is cut here: the end of a sentence would be missing."""
+    largest = max(signatures, key=lambda each: each.source_length)
+    for number, source in enumerate(sources):
+        if len(source) > largest.source_length:
+            raise ValueError(
+                f"`sources[{number}]` has {len(source)} tokens, eos_id included; the largest "
+                f"signature, {largest.name}, takes {largest.source_length}."
+            )
 
 
 def _with_beam(signatures, beam_size, path):
     """Those signatures of a file that search with a beam, or greedily."""
-    signatures = [Signature(**fields) for fields in signatures]
     chosen = [each for each in signatures if each.beam_size == beam_size]
     if not chosen:
         sizes = sorted({each.beam_size for each in signatures} - {None})
@@ -272,20 +268,6 @@ def load_interpreter(name="Interpreter"):
             'pip install "keras-transformer-kit[litert]"'
         ) from error
     return getattr(interpreter, name)
-
-
-def _read_members(path):
-    """The facts and the vocabulary that are packed with a .tflite file."""
-    if not path.exists():
-        raise ValueError(f"{path} does not exist.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return json.loads(archive.read(FACTS)), archive.read(VOCABULARY)
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise ValueError(
-            f"{path} was not written by `keras-transformer export litert`, or is damaged: "
-            "it carries no vocabulary."
-        ) from error
 
 
 def reason(error):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from .loaded import Signature
+from .packed import Signature
 
 
 def string_signatures(lengths, target_length, beam_size=None):

@@ -7,7 +7,8 @@ import numpy as np
 from keras_transformer.translation import Translation
 
 from .fast_tokenizer import operators
-from .loaded import STRINGS, LiteRTFile, load_interpreter
+from .loaded import LiteRTFile, check_strings, load_interpreter
+from .packed import STRINGS
 
 
 class LiteRTStringTranslator(LiteRTFile):
@@ -36,7 +37,8 @@ class LiteRTStringTranslator(LiteRTFile):
             sentences: List of strings.
             signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
         """
-        signatures = self.signatures if signature is None else [signature]
+        check_strings(sentences)
+        signatures = self._choices(signature)
         return [self._translate(sentence, signatures) for sentence in sentences]
 
     def _translate(self, sentence, signatures):
@@ -49,7 +51,7 @@ class LiteRTStringTranslator(LiteRTFile):
     def _run_string(self, signature, sentence):
         controls = {}
         if signature.beam_size is not None:
-            controls["extra_length"] = np.array([self.extra_length], np.int32)
+            controls["extra_length"] = np.array([min(self.extra_length, self.max_length)], np.int32)
             controls["length_penalty"] = np.array([self.length_penalty], np.float32)
         run = self._interpreter.get_signature_runner(signature.name)
         found = run(sentence=np.array([sentence.encode()], object), **controls)

@@ -204,6 +204,9 @@ def saved_model(
     metavar="M",
     help="With --beam: translations that it returns.  [default: 1]",
 )
+@_batch_sizes("1")
+@LENGTHS
+@MAX_LENGTH
 @SENTENCES
 @click.option(
     "--references",
@@ -232,6 +235,9 @@ def litert(
     max_loss,
     beam,
     n_best,
+    batch_sizes,
+    lengths,
+    max_length,
     sentences,
     references,
     alignment,
@@ -253,6 +259,8 @@ def litert(
     options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
     options.update(references=references, max_loss=max_loss, tokenizer=tokenizer)
     options["alignment"] = (-1, None) if alignment else None
+    options.update(lengths=lengths, batch_sizes=batch_sizes or (1,), max_length=max_length)
+    options.update(_languages(run))
     if quantize == "int8_static":
         options["calibration"], _ = _pairs(run, calibration, split="train")
     _export_quantized(
@@ -278,7 +286,9 @@ def ctranslate2(run, directory, quantize, min_agreement, sentences):
     )
 
 
-def _export_quantized(name, export, run, path, sentences, quantize, min_agreement, **options):
+def _export_quantized(
+    name, export, run, path, sentences, quantize, min_agreement, max_length=None, **options
+):
     """Exports in a form that can be quantised, and keeps its figures in the run."""
     from keras_transformer.translator import Translator
 
@@ -286,7 +296,7 @@ def _export_quantized(name, export, run, path, sentences, quantize, min_agreemen
         min_agreement /= 100
     with shown_progress() as progress:
         progress("loading the run")
-        translator = Translator.from_run(run)
+        translator = Translator.from_run(run, max_length)
         options.update(min_agreement=min_agreement, progress=progress)
         report = export(translator, path, sentences, quantize, **options)
     if quantize != "none":
@@ -305,6 +315,16 @@ def _record(run, **figures):
     except (OSError, ValueError) as error:  # not writable, or not JSON
         reason = getattr(error, "strerror", None) or error
         click.echo(f"Warning: {run} keeps no figures of this export: {reason}.", err=True)
+
+
+def _languages(run):
+    """The languages of a run, as far as its settings name them."""
+    from keras_transformer.run import Run
+    from keras_transformer.training.settings import load_settings
+
+    config = Run(run).config
+    data = load_settings(config).data if config.exists() else None
+    return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
 
 
 def _sentences(run, file):

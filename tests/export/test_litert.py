@@ -17,7 +17,8 @@ from keras_transformer import (
 from keras_transformer.attention import similarity
 from keras_transformer.export import gate, litert
 from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator, Signature
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.packed import Signature
 from keras_transformer.export.parity import ExportError
 from keras_transformer.translation import translate_sorted
 

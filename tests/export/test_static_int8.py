@@ -14,7 +14,8 @@ from keras_transformer.export import calibration as calibrating
 from keras_transformer.export import conversion, litert
 from keras_transformer.export.calibration import calibrate, hook, products, share_outside
 from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator, Signature
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.packed import Signature
 from keras_transformer.export.parity import ExportError, copy_model
 from keras_transformer.export.static_int8 import finish_static_int8
 

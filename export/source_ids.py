@@ -1,0 +1,97 @@
+"""The token ids that a .tflite file takes: the rule in words, in its graph and in Python."""
+
+import numbers
+
+import tensorflow as tf
+
+from keras_transformer.decoding.hypotheses import NONE
+
+RULE = (
+    "Each row: the ids of a sentence's pieces, each at least 0 and below vocab_size, none of them "
+    "pad or bos; then eos, once; then pad up to source_length. For any other row, tokens is only "
+    "pad, length is 0 and score is -1e9, in every hypothesis; the other rows are as without it."
+)
+
+
+def refuse_wrong_rows(search, config):
+    """Wraps a search so that a row of wrong ids gives nothing, with the score `NONE`.
+
+    LiteRT reads a table where a wrong id points, or stops with an error that names no id, and a row
+    without an end is translated as if it had one. Right rows pass unchanged.
+
+    Args:
+        search: Function from `source`, int32 `[B, S]` of known shape, and other tensors to a
+            dictionary of `tokens`, `score`, `length` and perhaps `alignment`, each `[B, ...]`.
+        config: The `TransformerConfig`.
+
+    Returns:
+        A function like `search`.
+    """
+    nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+
+    def checked(source, **controls):
+        right = _is_right(source, config)  # [B]
+        # The model reads an empty sentence instead: no id reaches a table that is not in it.
+        first = tf.equal(tf.range(source.shape[1]), 0)
+        empty = tf.where(first, config.eos_id, config.pad_id)  # [S]
+        outputs = search(source=tf.where(tf.expand_dims(right, 1), source, empty), **controls)
+        return {
+            name: tf.where(_as_wide_as(output, right), output, nothing[name])
+            for name, output in outputs.items()
+        }
+
+    return checked
+
+
+def _is_right(source, config):
+    """Which rows of `[B, S]` follow the rule, `[B]`."""
+    positions = tf.range(source.shape[1])  # [S]
+    real = tf.not_equal(source, config.pad_id)  # [B, S]
+    length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1, keepdims=True)  # [B, 1]
+    right = tf.equal(real, positions < length)  # padding at the end only
+    right &= tf.equal(tf.equal(source, config.eos_id), tf.equal(positions, length - 1))
+    right &= (source >= 0) & (source < config.vocab_size)
+    if config.bos_id not in (config.pad_id, config.eos_id):
+        right &= tf.not_equal(source, config.bos_id)
+    return tf.reduce_all(right, axis=1) & (tf.squeeze(length, 1) > 0)
+
+
+def _as_wide_as(output, rows):
+    """`[B]` with as many axes as an output."""
+    return tf.reshape(rows, [-1] + [1] * (output.shape.rank - 1))
+
+
+def check_source_ids(sources, tokenizer):
+    """Checks lists of token ids against the rule.
+
+    Args:
+        sources: List of lists of integers.
+        tokenizer: The `Tokenizer`.
+
+    Raises:
+        ValueError: If one does not follow it; the message names the first that does not.
+    """
+    for number, source in enumerate(sources):
+        if problem := _problem(list(source), tokenizer):
+            raise ValueError(
+                f"`sources[{number}]` {problem}: each source is the ids of its pieces and then "
+                f"eos_id, {tokenizer.eos_id}. Received: {_shown(source)}."
+            )
+
+
+def _problem(source, tokenizer):
+    if not all(isinstance(token, numbers.Integral) for token in source):
+        return "holds something other than integers"
+    if outside := [token for token in source if not 0 <= token < tokenizer.vocab_size]:
+        return f"has the id {outside[0]}, which is not in the vocabulary of {tokenizer.vocab_size}"
+    if not source or source[-1] != tokenizer.eos_id:
+        return "does not end in eos_id"
+    for name in ("eos", "pad", "bos"):
+        if getattr(tokenizer, f"{name}_id") in source[:-1]:
+            return f"has {name}_id before its end"
+    return None
+
+
+def _shown(source):
+    """A list that may be long."""
+    return f"[{', '.join(map(str, source[:20]))}{', ...' if len(source) > 20 else ''}]"

@@ -1,0 +1,177 @@
+"""Signatures of a .tflite file that take several sentences."""
+
+import collections
+import json
+import types
+
+import keras
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer import __main__ as command_line
+from keras_transformer.export import conversion
+from keras_transformer.export.batch_rows import require_rows_as_alone
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.packed import Signature
+from keras_transformer.export.parity import ExportError
+from keras_transformer.export.plan import plan
+
+SENTENCES = [f"{word} {number}" + " days" * (number % 3) for word in ("in", "for", "after")
+             for number in range(11)][:32]  # fmt: skip
+
+
+def signatures(batch_sizes, lengths):
+    return [Signature(f"{b}x{s}", b, s, 64) for s in lengths for b in batch_sizes]
+
+
+def calls(lengths, batch_sizes, source_lengths):
+    """The names of the calls of a plan, of which every source is in one that holds it."""
+    planned = plan(lengths, signatures(batch_sizes, source_lengths))
+    numbers = [number for _, chosen in planned for number in chosen]
+    assert sorted(numbers) == list(range(len(lengths)))
+    for signature, chosen in planned:
+        assert 1 <= len(chosen) <= signature.batch_size
+        assert all(lengths[number] <= signature.source_length for number in chosen)
+    return dict(collections.Counter(signature.name for signature, _ in planned))
+
+
+def test_as_many_sentences_as_a_batch_has_are_one_call():
+    lengths = [3 + number % 40 for number in range(32)]
+    assert calls(lengths, (1, 32), (16, 32, 64)) == {"32x64": 1}
+    assert calls(sorted(lengths) * 2, (1, 32), (16, 32, 64)) == {"32x64": 1, "32x32": 1}
+    assert calls([5] * 31, (1, 32), (16, 32, 64)) == {"32x16": 1}
+
+
+def test_few_sentences_are_not_padded_to_a_large_batch():
+    assert calls([5] * 8, (1, 32), (16, 64)) == {"1x16": 8}
+    assert calls([5] * 33, (1, 32), (16, 64)) == {"32x16": 1, "1x16": 1}
+    assert calls([5] * 7, (1, 4, 32), (16,)) == {"4x16": 2}
+    assert calls([5] * 2, (32,), (16,)) == {"32x16": 1}
+
+
+def test_one_at_a_time_each_has_the_shortest_signature_that_holds_it():
+    assert calls([3, 16, 17, 64, 40], (1,), (16, 32, 64)) == {"1x16": 2, "1x32": 1, "1x64": 2}
+    assert calls([], (1, 32), (16, 64)) == {}
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer):
+    """One that has learned nothing: what it writes is long and different for each sentence."""
+    keras.utils.set_random_seed(0)
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size,
+        num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
+    )  # fmt: skip
+    return Translator(Transformer(config), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def file(translator, tmp_path_factory):
+    pytest.importorskip("ai_edge_litert")
+    path = tmp_path_factory.mktemp("batches") / "x.tflite"
+    export_litert(translator, path, SENTENCES, lengths=[8, 12], batch_sizes=[1, 32])
+    return path
+
+
+def test_the_command_translates_a_file_of_32_lines_in_one_call(
+    file, translator, tmp_path, monkeypatch
+):
+    ran = []
+    run = LiteRTTranslator._run
+
+    def record(self, signature, sources):
+        ran.append((signature.name, len(sources)))
+        return run(self, signature, sources)
+
+    monkeypatch.setattr(LiteRTTranslator, "_run", record)
+    assert len(SENTENCES) == 32
+    lines = "".join(f"{sentence}\n" for sentence in SENTENCES)
+    done = CliRunner().invoke(command_line.cli, ["translate", str(file)], input=lines)
+    assert done.exit_code == 0, done.output
+    assert ran == [("greedy_32x12", 32)]
+    expected = [" ".join(each.text.splitlines()) for each in translator.translate_batch(SENTENCES)]
+    assert done.stdout.splitlines() == expected
+    assert len(set(expected)) > 3
+
+
+def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monkeypatch):
+    """In a quantised file, of which nothing else is asked for."""
+    pytest.importorskip("ai_edge_litert")
+    search = conversion._search
+
+    def mixed_up(model, signature, grows, **inputs):
+        outputs = search(model, signature, grows, **inputs)
+        if signature.batch_size == 1:
+            return outputs
+        order = [1, 0, *range(2, signature.batch_size)]
+        return {name: conversion.tf.gather(value, order) for name, value in outputs.items()}
+
+    monkeypatch.setattr(conversion, "_search", mixed_up)
+    message = "x.tflite, greedy_8x12: a sentence in a batch is translated otherwise than alone"
+    with pytest.raises(ExportError, match=message):
+        export_litert(
+            translator,
+            tmp_path / "x.tflite",
+            SENTENCES,
+            "int8",
+            lengths=[12],
+            batch_sizes=[1, 8],
+            min_agreement=0,
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change, refused", [(0.0, False), (1e-4, False), (0.2, True), (np.nan, True)]
+)
+def test_scores_of_a_batch_are_those_of_its_sentences(tokenizer, change, refused):
+    def decode(sources, signature=None):
+        tokens = np.array([[[7, 8, 3, 0]]] * len(sources))
+        scores = np.full((len(sources), 1), -2.0)
+        scores[1:] += change
+        return tokens, scores
+
+    loaded = types.SimpleNamespace(
+        tokenizer=tokenizer, max_length=12, signatures=signatures((1, 4), (12,)), decode=decode
+    )
+    if not refused:
+        return require_rows_as_alone(loaded, SENTENCES, "x.tflite")
+    with pytest.raises(ExportError, match=r"x.tflite, 4x12: .*100.0 % .* scores differ by up to"):
+        require_rows_as_alone(loaded, SENTENCES, "x.tflite")
+
+
+def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
+    ran = []
+
+    def record(translator, path, sentences, quantize, **options):
+        ran.append((translator, options))
+        return {"agreement": 1.0, "bytes": 1}
+
+    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
+    monkeypatch.setattr(Translator, "from_run", lambda run, max_length=None: max_length)
+    (tmp_path / "in.txt").write_text("in 3 days\n")
+    (tmp_path / "config.toml").write_text(
+        '[data]\nsource = "cldr"\nsource_language = "en"\ntarget_language = "fr"\n'
+    )
+
+    def export(*options):
+        arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite"]
+        arguments += ["--sentences", tmp_path / "in.txt", *options]
+        done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
+        assert json.loads(done.stdout)["agreement"] == 1, done.output
+        return ran.pop()
+
+    max_length, options = export()
+    assert (max_length, options["lengths"], options["batch_sizes"]) == (None, None, (1,))
+    assert (options["source_language"], options["target_language"]) == ("en", "fr")
+    max_length, options = export(
+        "--batch-sizes", "1,32", "--lengths", "16,32,40", "--max-length", 40
+    )
+    assert max_length == 40
+    assert (options["lengths"], options["batch_sizes"]) == ((16, 32, 40), (1, 32))
+    (tmp_path / "config.toml").unlink()
+    _, options = export()
+    assert options["source_language"] is options["target_language"] is None

@@ -1,0 +1,198 @@
+"""Token ids that are no sentence: what a .tflite file and its translator make of them."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer.export import conversion
+from keras_transformer.export.litert import export_litert
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.packed import Signature
+from keras_transformer.export.source_ids import RULE
+
+pytest.importorskip("ai_edge_litert")
+
+PAD, UNK, BOS, EOS = range(4)
+VOCABULARY, LENGTH, LIMIT = 11, 5, 7
+SIGNATURES = [
+    Signature("greedy_1", 1, LENGTH, LIMIT, alignment=(0, 1)),
+    Signature("greedy_3", 3, LENGTH, LIMIT),
+    Signature("beam_1", 1, LENGTH, LIMIT, 4, 2),
+    Signature("beam_3", 3, LENGTH, LIMIT, 4, 2),
+]
+RIGHT = [
+    [7, 9, EOS, PAD, PAD],
+    [EOS, PAD, PAD, PAD, PAD],
+    [10, UNK, 4, 8, EOS],
+]
+WRONG = {
+    "only padding": [PAD] * LENGTH,
+    "no end": [7, 9, 4, PAD, PAD],
+    "no end, full": [7, 9, 4, 5, 6],
+    "negative": [7, -1, EOS, PAD, PAD],
+    "the lowest": [np.iinfo(np.int32).min, 9, EOS, PAD, PAD],
+    "negative after the end": [7, 9, EOS, PAD, -1],
+    "too large": [7, VOCABULARY, EOS, PAD, PAD],
+    "the highest": [7, np.iinfo(np.int32).max, EOS, PAD, PAD],
+    "padding first": [PAD, 7, 9, EOS, PAD],
+    "padding inside": [7, PAD, 9, EOS, PAD],
+    "an end inside": [7, EOS, 9, EOS, PAD],
+    "two ends": [7, 9, EOS, EOS, PAD],
+    "a token after the end": [7, 9, EOS, 5, PAD],
+    "a token after the padding": [7, 9, EOS, PAD, 5],
+    "bos": [BOS, 7, 9, EOS, PAD],
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(3)
+    return Transformer(
+        TransformerConfig(
+            vocab_size=VOCABULARY, num_layers=1, d_model=8, d_ff=12, num_heads=2, max_length=LIMIT
+        )
+    )
+
+
+@pytest.fixture(scope="module", params=["none", "int8"])
+def runners(request, model):
+    """Functions from `source` to the outputs, by signature; and the same without the check."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    def load():
+        content = conversion.convert(model, SIGNATURES, request.param)
+        interpreter = Interpreter(model_content=content)
+        return {each.name: _runner(interpreter, each) for each in SIGNATURES}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "refuse_wrong_rows", lambda search, config: search)
+        unchecked = load()
+    return load(), unchecked
+
+
+def _runner(interpreter, signature):
+    run = interpreter.get_signature_runner(signature.name)
+    controls = {}
+    if signature.beam_size is not None:
+        controls["max_length"] = np.full(signature.batch_size, LIMIT, np.int32)
+        controls["length_penalty"] = np.array([0.6], np.float32)
+    return lambda rows: run(source=np.array(rows, np.int32), **controls)
+
+
+def is_nothing(outputs, row):
+    assert not outputs["tokens"][row].any()
+    assert (outputs["score"][row] == -1e9).all()
+    assert not outputs["length"][row].any()
+    return "alignment" not in outputs or not outputs["alignment"][row].any()
+
+
+def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(runners):
+    checked, unchecked = runners
+    batches = {"1": [[row] for row in RIGHT], "3": [RIGHT]}
+    for name, run in checked.items():
+        for batch in batches[name[-1]]:
+            outputs, expected = run(batch), unchecked[name](batch)
+            assert outputs.keys() == expected.keys()
+            for key, value in expected.items():
+                np.testing.assert_array_equal(outputs[key], value)
+            assert outputs["length"].all() and (outputs["score"] > -100).all()
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_wrong_ids_give_nothing(runners, kind):
+    for name in ("greedy_1", "beam_1"):
+        outputs = runners[0][name]([WRONG[kind]])
+        shape = (1, LIMIT) if name == "greedy_1" else (1, 2, LIMIT)
+        assert outputs["tokens"].shape == shape
+        assert is_nothing(outputs, 0)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_wrong_ids_in_a_batch_do_not_touch_the_other_rows(runners, place):
+    for name, wrong in itertools.product(("greedy_3", "beam_3"), WRONG.values()):
+        expected = runners[1][name](RIGHT)
+        outputs = runners[0][name]([*RIGHT[:place], wrong, *RIGHT[place + 1 :]])
+        assert is_nothing(outputs, place)
+        others = [row for row in range(3) if row != place]
+        for key in ("tokens", "length"):
+            np.testing.assert_array_equal(outputs[key][others], expected[key][others])
+        np.testing.assert_allclose(outputs["score"][others], expected["score"][others], rtol=1e-5)
+
+
+def test_a_vocabulary_without_a_bos_of_its_own_loses_no_id():
+    """Where decoding begins with eos or pad, those have the rules of eos and pad."""
+    for bos in (PAD, EOS):
+        config = TransformerConfig(
+            vocab_size=VOCABULARY, num_layers=1, d_model=8, d_ff=8, num_heads=1, bos_id=bos
+        )
+        checked = conversion.refuse_wrong_rows(
+            lambda source: {"length": tf.ones([3], tf.int32)}, config
+        )
+        assert checked(tf.constant(RIGHT))["length"].numpy().tolist() == [1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer):
+    """One that has learned nothing, but reads and writes."""
+    keras.utils.set_random_seed(0)
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size,
+        num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
+    )  # fmt: skip
+    return Translator(Transformer(config), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def file(translator, tmp_path_factory):
+    path = tmp_path_factory.mktemp("ids") / "x.tflite"
+    export_litert(
+        translator,
+        path,
+        ["in 3", "after 7 days"],
+        lengths=[6, 12],
+        source_language="en",
+        target_language="de",
+    )
+    return path
+
+
+def test_the_facts_state_the_rule_and_the_languages(file):
+    facts = LiteRTTranslator(file).facts
+    assert facts["source"] == RULE
+    assert (facts["source_language"], facts["target_language"]) == ("en", "de")
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ([], r"`sources\[1\]` does not end in eos_id: each source is .* 3. Received: \[\]"),
+        ([7, 9], r"`sources\[1\]` does not end in eos_id.* Received: \[7, 9\]"),
+        ([7, 9, 3, 0], r"does not end in eos_id.* Received: \[7, 9, 3, 0\]"),
+        ([7, -1, 3], r"has the id -1, which is not in the vocabulary of 90"),
+        ([90, 3], r"has the id 90, which is not in the vocabulary of 90"),
+        ([7, 3, 8, 3], "has eos_id before its end"),
+        ([7, 0, 3], "has pad_id before its end"),
+        ([2, 7, 3], "has bos_id before its end"),
+        ([7.0, 3], "holds something other than integers"),
+        ([7] * 12 + [3], r"`sources\[1\]` has 13 tokens, .* largest signature, greedy_1x12, takes"),
+    ],
+)
+def test_the_translator_refuses_wrong_ids(file, source, message):
+    with pytest.raises(ValueError, match=message):
+        LiteRTTranslator(file).decode([[7, 3], source])
+
+
+def test_a_signature_that_is_given_takes_no_longer_ids(file):
+    loaded = LiteRTTranslator(file)
+    short, long = loaded.signatures
+    with pytest.raises(ValueError, match="has 7 tokens, .* signature, greedy_1x6, takes 6"):
+        loaded.decode([[7] * 6 + [EOS]], short)
+    tokens, scores = loaded.decode([[7] * 6 + [EOS]], long)
+    assert tokens.any() and (scores < 0).all()
+    other = Signature("greedy_1x8", 1, 8, 12)
+    with pytest.raises(ValueError, match="must be one of .*: greedy_1x6, greedy_1x12. .*1x8"):
+        loaded.decode([[7, EOS]], other)
