@@ -31,9 +31,9 @@ class RunLock:
 
     Two things together are right on one machine and on a shared file system:
 
-    - The kernel's lock on `.lock` (`flock`). The kernel lets go of it when the process ends, even by
-      `kill -9`, so nothing is ever left to be recognised; many shared file systems hand it on to
-      their server, so that it also holds between machines.
+    - The kernel's lock on `.lock` (`flock`), which ends with the process, even by `kill -9`:
+      nothing is ever left to be recognised. Many shared file systems hand it on to their server, so
+      that it also holds between machines.
     - `lock.json`, which names the holder and is touched every `BEAT` seconds. Where the file system
       keeps locks within one machine, or has none, a holder elsewhere is known by it, until it has
       been silent for `SILENCE` seconds. Both times are the file server's: clocks may differ.
@@ -155,7 +155,8 @@ class RunLock:
         who = "another training"
         if {"pid", "host", "since"} <= set(holder):
             who += f", process {holder['pid']} on {holder['host']} since {holder['since']}"
-        text = f"{self.folder} is in use by {who}. Wait for its end, stop it, or choose another folder."
+        text = f"{self.folder} is in use by {who}. Wait for its end, stop it, or choose another"
+        text += " folder."
         if holder.get("boot") == _boot() and self._native is None and fcntl is not None:
             return text
         return (
