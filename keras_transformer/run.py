@@ -52,18 +52,53 @@ class Run:
         self._require(self.tokenizer)
         return Tokenizer.load(self.tokenizer)
 
+    def require_finished(self):
+        """Refuses a folder in which a file of a finished run is missing.
+
+        Raises:
+            ValueError: With the file, and what to do.
+        """
+        for file in (self.config, self.tokenizer, self.model):
+            self._require(file)
+
+    def read_metrics(self):
+        """Returns the content of `metrics.json`, empty where there is none yet.
+
+        Raises:
+            ValueError: If it cannot be read.
+        """
+        if not self.metrics.exists():
+            return {}
+        try:
+            return dict(json.loads(self.metrics.read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{self.metrics} is damaged ({error}): remove it; what made its figures makes them "
+                "again."
+            ) from error
+
     def update_metrics(self, **figures):
         """Adds figures to `metrics.json`, or replaces those of the same name.
 
         The file is replaced whole: whoever reads it never sees half of it.
         """
-        known = json.loads(self.metrics.read_text("utf-8")) if self.metrics.exists() else {}
-        text = json.dumps({**known, **figures}, indent=2, ensure_ascii=False)
+        self.write_metrics({**self.read_metrics(), **figures})
+
+    def write_metrics(self, figures):
+        """Replaces all figures of `metrics.json`."""
+        text = json.dumps(figures, indent=2, ensure_ascii=False)
         write_text(self.metrics, text + "\n")
 
     def _require(self, file):
-        if not file.is_file():
-            raise ValueError(
-                f"{self.path} is not a finished run: {file.name} is missing. "
-                "Make one with `keras-transformer train CONFIG.toml --output RUN`."
+        if file.is_file():
+            return
+        remedy = "Make one with `keras-transformer train CONFIG.toml --output RUN`."
+        if not self.path.exists():
+            remedy = f"There is no such folder. {remedy}"
+        elif self.config.is_file() and any(self.checkpoints.glob("update-*.npz")):
+            remedy = (
+                "Its training has not ended: `keras-transformer train "
+                f"{self.config} --output {self.path}` continues it, and `keras-transformer average "
+                f"{self.path} --last 1` makes a run of its newest checkpoint."
             )
+        raise ValueError(f"{self.path} is not a finished run: {file.name} is missing. {remedy}")

@@ -100,10 +100,9 @@ def _read(path):
     """The arrays of a checkpoint, in the order of their variables."""
     try:
         arrays = read(path)
-    except Exception as error:  # a damaged zip archive raises nearly anything
-        reason = str(error) or type(error).__name__
+    except ValueError as error:
         raise ValueError(
-            f"{path} is damaged ({reason}): nothing was averaged. "
+            f"{path} is damaged ({error}): nothing was averaged. "
             "Average fewer checkpoints, or remove it to average those before it."
         ) from error
     return [arrays[key] for key in sorted(arrays) if key != STATE]

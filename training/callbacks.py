@@ -167,7 +167,7 @@ class Interrupts(UpdateCallback):
     def __init__(self, start=0, total=0, anywhere=bool):
         super().__init__(start, total)
         self.anywhere = anywhere
-        self.received = False
+        self.received = None  # the number of the signal
         self._previous = {}
 
     def __enter__(self):
@@ -180,7 +180,7 @@ class Interrupts(UpdateCallback):
         self._give_back()
 
     def _receive(self, number, frame):
-        self.received = True
+        self.received = number
         self._give_back()
 
     def _give_back(self):
@@ -189,8 +189,33 @@ class Interrupts(UpdateCallback):
         self._previous = {}
 
     def on_update(self, update, logs):
-        if self.anywhere(self.received):
+        if self.anywhere(self.received is not None):
             self.model.stop_training = True
+
+
+class Terminations:
+    """Makes SIGTERM an exception, as Ctrl-C is one, so that what is open is closed on the way out.
+
+    A context manager; outside of the main thread, where Python takes no signals, it does nothing.
+
+    Raises:
+        KeyboardInterrupt: From the block, with the number of the signal.
+    """
+
+    def __init__(self):
+        self._previous = None
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGTERM, self._receive)
+        return self
+
+    def __exit__(self, *_):
+        if self._previous is not None:
+            signal.signal(signal.SIGTERM, self._previous)
+
+    def _receive(self, number, frame):
+        raise KeyboardInterrupt(number)
 
 
 class Saving(UpdateCallback):
@@ -241,3 +266,8 @@ def duration(seconds):
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def say(console, text):
+    """Prints a line of plain text that is not wrapped."""
+    console.print(text, soft_wrap=True, highlight=False, markup=False)

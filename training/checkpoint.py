@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,10 @@ class Checkpoints:
         """Returns the checkpoints, oldest first."""
         return [path for _, path in sorted(self._updates().items())]
 
+    def newest(self):
+        """Returns the update of the newest checkpoint, whole or not; 0 if there is none."""
+        return max(self._updates(), default=0)
+
     def last_good(self):
         """Says which checkpoint the training can go on from, as a sentence without its dot."""
         if self._last is None or not self._last.exists():
@@ -88,8 +93,8 @@ class Checkpoints:
         for path in reversed(self.paths()):
             try:
                 arrays = read(path)
-            except Exception as error:  # a damaged zip archive raises nearly anything
-                damaged(path, str(error) or type(error).__name__)
+            except ValueError as error:
+                damaged(path, str(error))
                 continue
             return self._fill(path, arrays, variables)
         return None
@@ -102,9 +107,8 @@ class Checkpoints:
         """
         try:
             arrays = read(path)
-        except Exception as error:  # a damaged zip archive raises nearly anything
-            reason = str(error) or type(error).__name__
-            raise ValueError(f"{path} is damaged or missing ({reason}).") from error
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged or missing ({error}).") from error
         return self._fill(path, arrays, variables)
 
     def _fill(self, path, arrays, variables):
@@ -129,12 +133,37 @@ class Checkpoints:
 
 
 def read(path):
-    """Returns the arrays of a checkpoint by their keys; raises if any of it is damaged."""
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    if STATE not in arrays:
-        raise ValueError(f"it holds no {STATE!r}")
-    return arrays
+    """Returns the arrays of a checkpoint by their keys.
+
+    Raises:
+        ValueError: If any of it is damaged or missing, with the reason alone.
+    """
+    return _read(path)
+
+
+def read_state(path):
+    """Returns the state that was saved with a checkpoint; raises like `read`."""
+    return json.loads(str(_read(path, [STATE])[STATE]))
+
+
+def _read(path, keys=None):
+    """Some arrays of a checkpoint, or all of them."""
+    if not path.exists():
+        raise ValueError("it is missing")
+    try:
+        if not zipfile.is_zipfile(path):  # NumPy would take it for Python objects
+            raise ValueError("its end is missing")
+        with np.load(path, allow_pickle=False) as archive:
+            if STATE not in archive.files:
+                raise ValueError(f"it holds no {STATE!r}")
+            return {key: archive[key] for key in keys or archive.files}
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged zip archive raises nearly anything
+        # What NumPy advises about pickled data is wrong for a checkpoint, which never holds any.
+        pickled = "pickle" in str(error)
+        reason = "its arrays cannot be read" if pickled else str(error) or type(error).__name__
+        raise ValueError(reason) from error
 
 
 def _key(index, variable):

@@ -6,7 +6,7 @@ import tensorflow as tf
 from .distributed import DistributedModel
 from .loss import LabelSmoothedCrossEntropy, global_sum
 from .metrics import Perplexity, TokenAccuracy
-from .projection import projected_cross_entropy
+from .projection import projected_cross_entropy, projected_figures
 from .r_drop import twice
 
 
@@ -16,8 +16,8 @@ class Learner(DistributedModel):
     `compile` and `fit` are Keras'. What is added: losses are averaged over tokens, not over
     batches; the logits of a training batch are never in memory as a whole, and those of padding
     are not computed unless XLA compiles the update; an update can take several batches; the tokens
-    seen are counted; perplexity and accuracy, which need another pass over the logits, are computed
-    in `evaluate` alone. Under a `tf.distribute` strategy create it in the strategy's scope.
+    seen are counted; perplexity and accuracy are computed in `evaluate` alone, there also without
+    whole logits. Under a `tf.distribute` strategy create it in the strategy's scope.
 
     Args:
         transformer: A `Transformer`, or a model that has its `hidden_states` and `output_matrix`.
@@ -111,13 +111,8 @@ class Learner(DistributedModel):
         if self.r_drop:
             inputs, labels = twice((inputs, labels))
             tokens *= 2
-        labels = tf.reshape(labels, [-1])  # [B * T]
         with tf.GradientTape() as tape:
-            hidden = self.transformer.hidden_states(inputs, training=True)  # [B, T, D]
-            hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B * T, D]
-            if not self._has_static_shapes():  # no logits for padding
-                real = tf.where(tf.not_equal(labels, self.pad_id))[:, 0]  # [N]
-                hidden, labels = tf.gather(hidden, real), tf.gather(labels, real)  # [N, D], [N]
+            hidden, labels = self._hidden_states(inputs, labels, training=True)  # [N, D], [N]
             loss = projected_cross_entropy(
                 hidden,
                 tf.cast(self.transformer.output_matrix, hidden.dtype),
@@ -129,19 +124,40 @@ class Learner(DistributedModel):
             scaled = self.optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, self.trainable_weights)
 
+    def _hidden_states(self, inputs, labels, training):
+        """The last hidden states and the labels of a batch, `[N, D]` and `[N]`.
+
+        Those of real positions alone; of all, padding included, where shapes are static.
+        """
+        labels = tf.reshape(labels, [-1])  # [B * T]
+        hidden = self.transformer.hidden_states(inputs, training=training)  # [B, T, D]
+        hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B * T, D]
+        if self._has_static_shapes():
+            return hidden, labels
+        real = tf.where(tf.not_equal(labels, self.pad_id))[:, 0]  # [N]
+        return tf.gather(hidden, real), tf.gather(labels, real)
+
     def _has_static_shapes(self):
         """Whether XLA compiles an update: the shape of a tensor may not depend on values."""
         return self.jit_compile or isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
 
     def test_step(self, data):
         """Adds one batch to the loss, the perplexity and the accuracy."""
-        inputs, labels = data
-        logits = self(inputs, training=False)  # [B, T, V]
-        loss = self.compute_loss(x=inputs, y=labels, y_pred=logits)  # this replica's share
-        tokens = global_sum(_count(labels, self.pad_id))
-        self.evaluation_loss.update_state(global_sum(loss), sample_weight=tokens)
-        self.perplexity.update_state(labels, logits)
-        self.token_accuracy.update_state(labels, logits)
+        hidden, labels = self._hidden_states(*data, training=False)  # [N, D], [N]
+        real = _real(labels, self.pad_id)  # [N]
+        sums = projected_figures(
+            hidden,
+            tf.cast(self.transformer.output_matrix, hidden.dtype),
+            labels,
+            real,
+            self.loss.label_smoothing,
+        )
+        *sums, tokens = global_sum([*sums, tf.reduce_sum(real)])
+        metrics = (self.evaluation_loss, self.perplexity, self.token_accuracy)
+        for metric, total in zip(metrics, sums, strict=True):
+            # Of `Mean`: the perplexity is the exponential of one.
+            mean = tf.math.divide_no_nan(total, tokens)
+            keras.metrics.Mean.update_state(metric, mean, sample_weight=tokens)
         return self.get_metrics_result()
 
 

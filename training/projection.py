@@ -104,6 +104,43 @@ def _with_logits(hidden, table, labels, weights, smoothing, r_drop):
     return total, cut.joined(by_hidden.stack()), by_table
 
 
+def projected_figures(hidden, table, labels, weights, label_smoothing=0.0):
+    """What validation measures, from `hidden @ table^T`, a chunk of positions at a time.
+
+    Args:
+        hidden, table, labels, weights, label_smoothing: As for `projected_cross_entropy`.
+
+    Returns:
+        Three float32 scalars, each summed over all positions, times weights: the smoothed
+        cross-entropy, the plain one, and whether the label has the highest logit (the first of
+        several).
+    """
+    cut = _Cut(hidden, table.shape[0], passes=1)
+    hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
+    weights = cut(weights[:, None])  # [C, R, 1]
+    labels = cut(tf.cast(labels, tf.int32)[:, None])  # [C, R, 1]
+
+    def add_chunk(number, smoothed, plain, right):
+        weight, label = weights[number][:, 0], labels[number][:, 0]  # [R] twice
+        logits = tf.cast(tf.matmul(hidden[number], table, transpose_b=True), tf.float32)  # [R, V]
+        normalizer = tf.reduce_logsumexp(logits, axis=-1)  # [R]
+        target = tf.gather(logits, label, batch_dims=1)  # [R]
+        loss = normalizer - target  # [R]
+        smooth = label_smoothing * (target - tf.reduce_mean(logits, axis=-1))  # [R]
+        hit = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), label)  # [R]
+        return (
+            number + 1,
+            smoothed + tf.reduce_sum(weight * (loss + smooth)),
+            plain + tf.reduce_sum(weight * loss),
+            right + tf.reduce_sum(weight * tf.cast(hit, tf.float32)),
+        )
+
+    sums = tf.while_loop(
+        lambda number, *_: number < cut.chunks, add_chunk, (0, 0.0, 0.0, 0.0), parallel_iterations=1
+    )
+    return sums[1:]
+
+
 class _Cut:
     """Cuts rows into chunks of few logits, in which all passes have the same positions.
 

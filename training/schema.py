@@ -4,7 +4,7 @@ Every section is frozen and strict: a key that is not listed here, a string wher
 or a number out of range is an error, never a guess. Reading and writing is `settings.py`'s.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -34,8 +34,11 @@ class ModelSettings(Section):
     """`[model]`: a preset of `TransformerConfig` and the fields that differ from it.
 
     The sizes and special ids of the vocabulary are not set here: they come from the tokenizer.
+    `start_from` is a finished run whose weights the training begins with. Its vocabulary is taken
+    over, and, unless `preset` is given, so are those fields of `[model]` that are not.
     """
 
+    start_from: str | None = None
     preset: str = "tiny"
     num_layers: int | None = None
     num_decoder_layers: int | None = None
@@ -69,7 +72,7 @@ class ModelSettings(Section):
 
     def config(self, **vocabulary):
         """Returns the `TransformerConfig`; `vocabulary` gives its size and special ids."""
-        changes = self.model_dump(exclude={"preset"}, exclude_none=True)
+        changes = self.model_dump(exclude={"preset", "start_from"}, exclude_none=True)
         return TransformerConfig.preset(self.preset, **changes, **vocabulary)
 
 
@@ -79,6 +82,8 @@ class DataSettings(Section):
     `max_length` is in tokens: training pairs with a longer side are left out and counted.
     `batch_tokens` is the size of a batch: source or target tokens, the larger, padding included.
     """
+
+    may_change: ClassVar = ("data_dir",)  # in a run that goes on
 
     max_length: int = Field(100, ge=2)
     batch_tokens: Positive = 2048
@@ -195,6 +200,12 @@ class TrainingSettings(Section):
     `best_by` keeps the checkpoint of the best validation; after `patience` validations that were no
     better, the training stops. The paper's `final_model` is the last.
     """
+
+    # In a run that goes on. The others, here and in other sections, decided what it has learned.
+    may_change: ClassVar = (
+        "updates", "validate_every", "validate_sentences", "checkpoint_every", "keep_checkpoints",
+        "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
+    )  # fmt: skip
 
     updates: Positive = 100_000
     accumulate: Positive = 1

@@ -5,36 +5,47 @@ import time
 
 import numpy as np
 
-from keras_transformer import Transformer
-from keras_transformer.atomic import replacing, write_bytes
+from keras_transformer.atomic import write_bytes
 from keras_transformer.tokenizer import Tokenizer
 
 from .best import Best
-from .callbacks import Interrupts, Logs, Progress, Saving, Validation, diverged, duration
+from .callbacks import Interrupts, Logs, Progress, Saving, Validation, diverged, duration, say
+from .changes import describe_changes
 from .checkpoint import Checkpoints
 from .curve import draw_curve
 from .data import TokenizedCorpus, parallel_data, sentences
 from .factory import make_learner
 from .figure import MatplotlibMissing
+from .final import write_model
 from .history import History
-from .moving_average import averaged_weights
 from .pieces import cut_batches
 from .sampling import SubwordSampler
+from .settings import load_settings
+from .start import Start
 from .stream import endless_batches
 from .validator import Validator
 from .vocabulary import learn_vocabulary
 
 
 class Session:
-    """One call of `train`: everything that is made for it, and how far the training is."""
+    """One call of `train`: everything that is made for it, and how far the training is.
 
-    def __init__(self, run, settings, console, workers):
+    Args:
+        run: The `Run` to train.
+        settings: Its `Settings`.
+        console: Where progress is shown.
+        workers: The `Workers` that train together.
+        start: The `Start` whose vocabulary and weights a new training begins with, or `None`.
+        check: Called before anything is saved; raises if the run is no longer ours.
+    """
+
+    def __init__(self, run, settings, console, workers, start=None, check=lambda: None):
         self.workers = workers
         self.run = run
         self.settings = settings
         self.console = console
         self.data = workers.chief_first(lambda: parallel_data(settings.data))
-        self.tokenizer = workers.chief_first(lambda: _tokenizer(run, settings, self.data, console))
+        self.tokenizer = workers.chief_first(lambda: self._tokenizer(start))
         pairs = self.data.pairs("train")
         self.corpus = TokenizedCorpus.from_pairs(pairs, self.tokenizer, settings.data.max_length)
         self.sampler = self._make_sampler()
@@ -45,25 +56,32 @@ class Session:
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
         self.best = Best(options.best_by, options.patience)
         self.history = History(run.history if workers.is_chief else None)
+        self.start, self.check = start, check
         self.update, self.seconds = 0, 0.0
         self.logs = None
-        self.validation = None  # figures of the last one
+        self.validation, self.validated = None, 0  # figures of the last one, and its update
+        self.lineage = None  # where the first weights are from, if not drawn
         self.draws = workers.is_chief
         say(console, _introduction(self))
 
-    def restore(self):
-        """Goes back to the newest checkpoint that is whole, if there is one."""
+    def restore(self, before=None):
+        """Goes back to the newest checkpoint that is whole, if there is one.
+
+        Args:
+            before: The `Settings` under which the run was trained until now, if it was.
+        """
 
         def damaged(path, reason):
             say(self.console, f"{path} is damaged ({reason}) and left out.")
 
-        state = self.checkpoints.restore(self._variables(), damaged)
+        state = self.checkpoints.restore(self.variables(), damaged)
         self.workers.require_same(
             training_data=int(self.corpus.fingerprint, 16),
             checkpoint=state["update"] if state else 0,
         )
         if state is None:
             self.history.restore(0)
+            self._begin()
             return
         if state["corpus"] != self._corpus_facts():
             raise ValueError(
@@ -73,18 +91,50 @@ class Session:
             )
         self.update, self.seconds = state["update"], state["seconds"]
         self.validation = state["validation"]
+        self.validated = state.get("validated", self.update)
+        self.lineage = state.get("lineage")
+        self._restore_best(state)
+        self.history.restore(self.update)
+        for line in describe_changes(before, self.settings, self.update) if before else ():
+            say(self.console, line)
+        total = self.settings.training.updates
+        say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
+
+    def _begin(self):
+        """Takes the first weights from the run that `model.start_from` names, if there is one."""
+        if self.settings.model.start_from is None:
+            return
+        start = self.start or Start(self.run, self.settings, load_settings)
+        start.give_weights(self.learner.transformer)
+        self.lineage, self.start = start.facts, None
+        say(self.console, f"Starting with the weights of {start.path}.")
+
+    def _restore_best(self, state):
+        """Goes on looking for the best validation, if it is still measured in the same way."""
+        if state.get("measure", self._measure()) != self._measure():
+            if self.best.by is not None:
+                say(
+                    self.console,
+                    "The best validation is looked for anew: it is measured otherwise now.",
+                )
+            return
         self.best.restore(state["best"])
         if self.best.update is not None and not self.checkpoints.path(self.best.update).exists():
             self.best.forget()  # it gave way to a better one that is damaged by now
-        self.history.restore(self.update)
-        total = self.settings.training.updates
-        say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
+
+    def _measure(self):
+        """What the best validation is the best in; BLEU depends on the sentences."""
+        options = self.settings.training
+        sentences = options.validate_sentences if options.best_by == "bleu" else None
+        return [options.best_by, sentences]
 
     def fit(self, callbacks=()):
         """Trains until the last update, until nothing improves any more, or until Ctrl-C."""
         options = self.settings.training
         start, total = self.update, options.updates
         if start == total or self.best.exhausted:  # stopped before `finish` was done
+            if self.validated != start:  # the training was made shorter, to end here
+                self._measure_once(start)
             return
         batches = endless_batches(
             self.corpus,
@@ -119,33 +169,26 @@ class Session:
                 )
         finally:
             progress.close()
-        self._explain_stop(total)
+        self._explain_stop(total, interrupts.received)
 
     def finish(self):
         """Writes the model and the figures of the training; returns the figures."""
-        options = self.settings.training
-        tokens_seen = int(self.learner.tokens_seen.numpy())
-        update, validation = self.update, self.validation
-        if options.final_model == "best" and self.best.update is not None:
-            update, validation = self.best.update, self.best.figures
-            self.checkpoints.load(self.checkpoints.path(update), self._variables())
-        with averaged_weights(self.learner), replacing(self.run.model) as temporary:
-            _in_float32(self.learner.transformer).save(temporary)
-        figures = {
-            "parameters": self.learner.transformer.count_params(),
-            "updates": self.update,
-            "stopped_early": self.best.exhausted,
-            "tokens_seen": tokens_seen,
-            "train_seconds": round(self.seconds, 1),
-            "model_update": update,
-            "best_update": self.best.update,
-            "validation": validation,
-        }
+        self.check()
+        figures = write_model(self)
         self._draw()
-        self.run.update_metrics(**figures)
         text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
-        say(self.console, f"{text}, that of update {update:,}.")
+        say(self.console, f"{text}, that of update {figures['model_update']:,}.")
         return figures
+
+    def _tokenizer(self, start):
+        """The run's vocabulary: learned from the training split if there is none to take."""
+        file, settings = self.run.tokenizer, self.settings.vocabulary
+        if start is not None:
+            write_bytes(file, start.tokenizer)
+        elif not file.exists():
+            say(self.console, f"Learning a vocabulary of {settings.size:,} pieces.")
+            write_bytes(file, learn_vocabulary(sentences(self.data.pairs("train")), settings))
+        return Tokenizer.load(file)
 
     def _make_sampler(self):
         options, limit = self.settings.training, self.settings.data.max_length
@@ -160,7 +203,7 @@ class Session:
             options.seed,
         )
 
-    def _explain_stop(self, total):
+    def _explain_stop(self, total, signal):
         """Says why `fit` ended before the last update, if it did."""
         if self.best.exhausted and self.update < total:
             text = f"Stopped early after update {self.update:,} of {total:,}"
@@ -171,13 +214,13 @@ class Session:
                 f"Stopped after update {self.update:,} of {total:,}; everything is saved. "
                 "The same command continues from here.",
             )
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(*[signal] if signal else [])
 
     def _corpus_facts(self):
         corpus = self.corpus
         return [corpus.size, corpus.source_tokens, corpus.target_tokens, corpus.fingerprint]
 
-    def _variables(self):
+    def variables(self):
         """All that training changes: weights, tokens seen, state of the dropout, optimizer."""
         return [*self.learner.variables, *self.learner.optimizer.variables]
 
@@ -186,7 +229,7 @@ class Session:
         begin, earlier = time.monotonic(), self.seconds
 
         def save(update):
-            variables = self._variables()
+            variables = self.variables()
             self._refuse_infinite(variables, update)
             self.history.flush()
             seconds = earlier + time.monotonic() - begin
@@ -195,9 +238,13 @@ class Session:
                 "seconds": seconds,
                 "corpus": self._corpus_facts(),
                 "validation": self.validation,
+                "validated": self.validated,
                 "best": self.best.state(),
+                "measure": self._measure(),
+                "lineage": self.lineage,
             }
             if self.workers.is_chief:
+                self.check()
                 self.checkpoints.save(update, variables, state, best=self.best.update)
             self.update, self.seconds = update, seconds
 
@@ -213,14 +260,19 @@ class Session:
 
     def _validate(self, update):
         """Measures the model; tells the logs, the history and whoever waits for the best one."""
-        figures = self.validator()
-        say(self.console, f"validation after update {update:,}: {_listed(figures)}")
+        figures = self._measure_once(update)
         self.logs.write(update, figures, prefix="validation")
         self._draw()
-        self.validation = figures
         self.best.see(update, figures)
         if self.best.exhausted:
             self.learner.stop_training = True
+
+    def _measure_once(self, update):
+        """Measures the model and shows the figures."""
+        figures = self.validator()
+        say(self.console, f"validation after update {update:,}: {_listed(figures)}")
+        self.validation, self.validated = figures, update
+        return figures
 
     def _draw(self):
         """Draws the learning curve; a picture that cannot be drawn stops no training."""
@@ -236,25 +288,6 @@ class Session:
             say(self.console, f"{self.run.curve} cannot be written: {reason}.")
 
 
-def _in_float32(model):
-    """The model with the policy float32, so that it says the same on every machine and exported.
-
-    Its weights are float32 in any case; only the arithmetic of the training was in 16 bits.
-    """
-    copy = Transformer(model.config, dtype="float32")
-    copy.set_weights(model.get_weights())
-    return copy
-
-
-def _tokenizer(run, settings, data, console):
-    """The run's vocabulary, learned from the training split if the run has none yet."""
-    if not run.tokenizer.exists():
-        say(console, f"Learning a vocabulary of {settings.vocabulary.size:,} pieces.")
-        model = learn_vocabulary(sentences(data.pairs("train")), settings.vocabulary)
-        write_bytes(run.tokenizer, model)
-    return Tokenizer.load(run.tokenizer)
-
-
 def _introduction(session):
     corpus, settings = session.corpus, session.settings
     batches = (session.sampler or corpus).steps(settings.data.batch_tokens)
@@ -268,8 +301,3 @@ def _introduction(session):
 
 def _listed(figures):
     return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
-
-
-def say(console, text):
-    """Prints a line of plain text that is not wrapped."""
-    console.print(text, soft_wrap=True, highlight=False, markup=False)

@@ -10,6 +10,7 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
 from .schema import DATA_KINDS, Settings
+from .start import inherit
 
 CONFIGS = Path(__file__).parent / "configs"
 PATH_KEYS = (
@@ -43,6 +44,7 @@ def load_settings(path, overrides=()):
     values = _resolve_paths(_parse(path), path, path.parent)
     for override in overrides:
         _override(values, override)
+    inherit(values, load_settings)
     try:
         return Settings.model_validate(values)
     except pydantic.ValidationError as error:
@@ -119,22 +121,25 @@ def _toml_value(text):
 
 
 def _resolve_paths(values, where, base):
-    """Makes the paths of `[data]` absolute, so that the run finds its data from any folder."""
-    data = values.get("data")
-    if not isinstance(data, dict):
-        return values
-    for key in PATH_KEYS:
-        if isinstance(data.get(key), str):
-            path = os.path.expanduser(os.path.expandvars(data[key]))
-            missing = re.search(r"\$\{?(\w+)", path)
-            if missing:
-                raise SettingsError(
-                    f"{where}: data.{key} = {data[key]!r} needs the environment variable "
-                    f"{missing[1]}, which is not set."
-                )
-            # A storage address such as gs://bucket/folder is nothing to resolve.
-            data[key] = path if "://" in path else os.path.abspath(base / path)
+    """Makes paths absolute, so that the run finds what they name from any folder."""
+    for section, keys in (("data", PATH_KEYS), ("model", ("start_from",))):
+        table = values.get(section)
+        for key in keys if isinstance(table, dict) else ():
+            if isinstance(table.get(key), str):
+                table[key] = _absolute(table[key], f"{where}: {section}.{key}", base)
     return values
+
+
+def _absolute(text, where, base):
+    """A path relative to a folder, with `~` and environment variables replaced."""
+    path = os.path.expanduser(os.path.expandvars(text))
+    missing = re.search(r"\$\{?(\w+)", path)
+    if missing:
+        raise SettingsError(
+            f"{where} = {text!r} needs the environment variable {missing[1]}, which is not set."
+        )
+    # A storage address such as gs://bucket/folder is nothing to resolve.
+    return path if "://" in path else os.path.abspath(base / path)
 
 
 def _explain(error, values):

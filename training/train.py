@@ -1,17 +1,21 @@
 """From a configuration to a trained model, in one call that can be repeated until it is done."""
 
-import json
+import contextlib
 import zlib
 
 import rich.console
 import tensorflow as tf
 
-from keras_transformer.atomic import replacing
+from keras_transformer.atomic import remove_stale_drafts, replacing
 from keras_transformer.run import Run
 
+from .callbacks import Terminations, say
+from .changes import REOPENS, check_changes
 from .checkpoint import Checkpoints
-from .session import Session, say
+from .lock import RunLock
+from .session import Session
 from .settings import SettingsError, differences, load_settings, save_settings
+from .start import Start
 from .workers import Workers
 
 
@@ -58,51 +62,85 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     console = console or rich.console.Console(stderr=True)
     if not workers.is_chief:
         console = rich.console.Console(quiet=True)
-    with workers.watch():
+    with Terminations(), workers.watch(), contextlib.ExitStack() as stack:
         workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
-        workers.chief_first(lambda: _claim(run, settings))
-        metrics = _finished(run, settings)
+        metrics = workers.chief_first(lambda: _finished(run, settings))
         if metrics is not None:
             say(console, f"{run.path} is finished: {_how(metrics, settings)}.")
             return metrics
-        session = Session(run, settings, console, workers)
-        session.restore()
+        lock = RunLock(run.path)
+        workers.chief_first(lambda: workers.is_chief and stack.enter_context(lock))
+        before = workers.chief_first(lambda: _claim(run, settings))
+        start = None
+        if before is None and settings.model.start_from is not None:
+            start = Start(run, settings, load_settings)
+        session = Session(run, settings, console, workers, start, lock.check)
+        session.restore(before)
+        workers.chief_first(lambda: before is None or _keep_changes(run, settings))
         session.fit(callbacks)
-        # What the chief has written the others find.
-        return workers.chief_first(lambda: _finished(run, settings) or session.finish())
+        # What the chief has written the others read.
+        return workers.chief_first(
+            lambda: session.finish() if workers.is_chief else run.read_metrics()
+        )
 
 
 def _how(metrics, settings):
     updates, total = metrics["updates"], settings.training.updates
     if updates == total:
         return f"all {total:,} updates are done"
-    return f"it stopped early after update {updates:,} of {total:,}"
+    return (
+        f"it stopped early after update {updates:,} of {total:,}; a larger `training.patience` "
+        "lets it go on"
+    )
 
 
 def _claim(run, settings):
-    """Keeps the settings in the run, or refuses a run that was trained with others."""
-    changed = differences(load_settings(run.config), settings) if run.config.exists() else None
-    if changed == []:
-        return
-    if changed and (run.model.exists() or Checkpoints(run.checkpoints).paths()):
-        raise SettingsError(
-            f"{run.path} was begun with other settings: {', '.join(changed)} changed. "
-            f"{run.config} has those it was begun with; or choose another folder."
-        )
-    run.path.mkdir(parents=True, exist_ok=True)
-    run.tokenizer.unlink(missing_ok=True)  # of settings under which nothing was trained yet
-    with replacing(run.config) as temporary:
-        save_settings(settings, temporary)
+    """Gives a folder to a training; in a run that was trained nothing is changed yet.
+
+    Returns:
+        The settings under which the run was trained until now, if it was.
+    """
+    remove_stale_drafts(run.path)
+    remove_stale_drafts(run.checkpoints)
+    if _is_trained(run):
+        return load_settings(run.config) if run.config.exists() else settings
+    if not run.config.exists() or load_settings(run.config) != settings:
+        run.tokenizer.unlink(missing_ok=True)  # of settings under which nothing was trained yet
+        with replacing(run.config) as temporary:
+            save_settings(settings, temporary)
+    return None
+
+
+def _keep_changes(run, settings):
+    """Keeps what is different in a run that goes on; its figures are no longer those of the end."""
+    if not run.config.exists() or load_settings(run.config) != settings:
+        run.metrics.unlink(missing_ok=True)
+        with replacing(run.config) as temporary:
+            save_settings(settings, temporary)
+
+
+def _is_trained(run):
+    return run.model.exists() or bool(Checkpoints(run.checkpoints).paths())
 
 
 def _finished(run, settings):
-    """The figures of a training that is done, or `None`."""
-    if not (run.model.exists() and run.metrics.exists()):
-        return None
-    metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
+    """The figures of a training that is done under these settings, or `None`.
+
+    Raises:
+        SettingsError: If the folder holds a run that cannot go on with them.
+    """
+    metrics = run.read_metrics()
     if "averaged" in metrics:
         raise SettingsError(
             f"{run.path} is the average of {metrics['averaged_run']}, which is what to train."
         )
+    if not run.config.exists():
+        return None
+    before = load_settings(run.config)
+    if _is_trained(run):
+        check_changes(run, before, settings)
+    changed = set(differences(before, settings))
+    if not (run.model.exists() and metrics) or changed & REOPENS:
+        return None
     complete = metrics.get("updates") == settings.training.updates
     return metrics if complete or metrics.get("stopped_early") else None

@@ -1,5 +1,9 @@
 """The learner trains a Transformer on token means, and counts what it has seen."""
 
+import itertools
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -7,8 +11,10 @@ import tensorflow as tf
 from support import on_two_devices, sentences
 
 from keras_transformer import training
+from keras_transformer.training import projection
 from keras_transformer.training.learner import Learner
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, smoothed_cross_entropy
+from keras_transformer.training.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.projection import projected_cross_entropy
 
 LENGTHS = [(7, 5), (2, 3), (4, 1)]  # source and target of each sentence
@@ -59,6 +65,103 @@ def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model)
     expected = np.exp(np.concatenate(plain).mean())
     np.testing.assert_allclose(figures["perplexity"], expected, rtol=1e-5)
     np.testing.assert_allclose(figures["token_accuracy"], np.concatenate(right).mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "jit_compile"), [(1, False), (4, False), (100, False), (4, True)])
+def test_figures_of_evaluate_are_those_of_the_metrics_for_compile(
+    tiny_model, monkeypatch, rows, jit_compile
+):
+    """However many positions a chunk of logits has."""
+    model = tiny_model()
+    monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * model.config.vocab_size)
+    inputs, labels = batch([(7, 5), (2, 3), (4, 1), (3, 6)], seed=3, width=8)
+    labels[0, :2] = np.argmax(model(inputs), -1)[0, :2]  # or not one would be right
+    figures = make_learner(model, jit_compile=jit_compile).evaluate(
+        datasets((inputs, labels)), verbose=0, return_dict=True
+    )
+    plain = {"perplexity": Perplexity(), "token_accuracy": TokenAccuracy()}
+    for metric in plain.values():
+        metric.update_state(labels, model(inputs))
+    expected = {name: float(metric.result()) for name, metric in plain.items()}
+    expected["loss"] = float(LabelSmoothedCrossEntropy(0.1)(labels, model(inputs)))
+    assert figures.keys() == expected.keys() and 0.1 < figures["token_accuracy"] < 0.9
+    for name in expected:
+        np.testing.assert_allclose(figures[name], expected[name], rtol=1e-6, err_msg=name)
+
+
+def test_a_batch_of_padding_changes_no_figure(tiny_model):
+    learner = make_learner(tiny_model())
+    inputs, labels = batch(LENGTHS)
+    padding = {name: np.zeros_like(tokens) for name, tokens in inputs.items()}
+    figures = [
+        learner.evaluate(datasets(*batches), verbose=0, return_dict=True)
+        for batches in ([(inputs, labels)], [(inputs, labels), (padding, np.zeros_like(labels))])
+    ]
+    assert figures[0] == figures[1]
+
+
+def test_no_tensor_of_a_validation_holds_all_logits(tiny_model, monkeypatch):
+    """Shapes are known under XLA: every tensor with logits is one of a chunk's positions."""
+    model = tiny_model()
+    inputs, labels = batch([(7, 5), (2, 3), (4, 1), (3, 6)], width=8)
+    size = model.config.vocab_size
+    monkeypatch.setattr(projection, "CHUNK_BYTES", 4 * 4 * size)
+    learner = make_learner(model, jit_compile=True)
+    graph = (
+        tf.function(learner.test_step)
+        .get_concrete_function((inputs, tf.constant(labels)))
+        .graph.as_graph_def(add_shapes=True)
+    )
+    functions = [function.node_def for function in graph.library.function]
+    shapes = [
+        [dimension.size for dimension in shape.dim]
+        for node in itertools.chain(graph.node, *functions)
+        for shape in node.attr["_output_shapes"].list.shape
+    ]
+    logits = [
+        shape for shape in shapes if shape[-1:] == [size] and shape != [model.config.d_model, size]
+    ]
+    assert logits and max(np.prod(shape) for shape in logits) <= 4 * size
+
+
+MEMORY = """
+import resource, sys
+import keras, numpy as np
+from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.training.learner import Learner
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+config = TransformerConfig(
+    vocab_size=37_000, num_layers=1, d_model=16, d_ff=16, num_heads=2, max_length=64
+)
+learner = Learner(Transformer(config))
+learner.compile(keras.optimizers.Adam(1e-3), LabelSmoothedCrossEntropy(0.1))
+tokens = np.random.default_rng(0).integers(4, 37_000, (40, 50)).astype("int32")
+batch = {"source": tokens, "target": tokens}, tokens
+if sys.argv[1] == "fit":
+    learner.fit(*batch, batch_size=40, epochs=3, verbose=0)
+else:
+    learner.optimizer.build(learner.trainable_variables)  # which a training has in any case
+    learner.evaluate(*batch, batch_size=40, verbose=0)
+print(peak())
+"""
+
+
+@pytest.mark.slow  # two processes that import TensorFlow
+def test_a_validation_needs_no_more_memory_than_the_training():
+    """At 37,000 pieces and 2,000 tokens, where the logits alone are 282 MB."""
+    pytest.importorskip("resource")
+    peaks = {}
+    for what in ("fit", "evaluate"):
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY, what], capture_output=True, text=True, timeout=240
+        )
+        assert done.returncode == 0, done.stderr
+        peaks[what] = float(done.stdout.splitlines()[-1])
+    assert peaks["evaluate"] <= peaks["fit"], peaks
 
 
 def test_one_update_is_that_of_plain_keras(tiny_model):

@@ -1,0 +1,158 @@
+"""One training at a time writes into a folder; one that was killed keeps nobody out."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_transformer.training import lock as module
+from keras_transformer.training.lock import SILENCE, RunLock, RunLocked
+
+HOLDS = """
+import importlib.util, sys, time
+spec = importlib.util.spec_from_file_location("lock", sys.argv[1])
+lock = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(lock)
+try:
+    with lock.RunLock(sys.argv[2]):
+        print("held", flush=True)
+        time.sleep(float(sys.argv[3]))
+except lock.RunLocked as error:
+    print(error, flush=True)
+"""
+
+
+def start(folder, seconds):
+    """A process that takes the lock, without TensorFlow."""
+    command = [sys.executable, "-c", HOLDS, module.__file__, str(folder), str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def holder(tmp_path):
+    process = start(tmp_path, 60)
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def sign(folder, silent, **changes):
+    """The record that a training on another machine left, so many seconds ago."""
+    record = {"host": "elsewhere", "pid": 17, "since": "1970", "boot": "other", "token": "x"}
+    path = folder / "lock.json"
+    path.write_text(json.dumps({**record, **changes}))
+    then = time.time() - silent
+    os.utime(path, (then, then))
+    return path
+
+
+def test_the_second_is_told_who_holds_the_lock(holder, tmp_path):
+    message = (
+        f"^{tmp_path} is in use by another training, process {holder.pid} on "
+        rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait for its end, stop it, or "
+        "choose another folder.$"
+    )
+    with pytest.raises(RunLocked, match=message), RunLock(tmp_path):
+        pass
+    assert json.loads((tmp_path / "lock.json").read_text())["pid"] == holder.pid
+
+
+def test_one_that_was_killed_keeps_nobody_out(holder, tmp_path):
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait()
+    assert (tmp_path / "lock.json").exists()
+    with RunLock(tmp_path) as lock:
+        assert json.loads(lock.record.read_text())["pid"] == os.getpid()
+        lock.check()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signature_cut_short_by_a_power_cut_is_judged_by_its_age(tmp_path):
+    path = tmp_path / "lock.json"
+    path.write_text('{"host": "her')
+    with pytest.raises(RunLocked, match="in use by another training. Wait"), RunLock(tmp_path):
+        pass
+    os.utime(path, (0, 0))
+    with RunLock(tmp_path):
+        pass
+
+
+def test_another_machine_holds_the_lock_until_it_has_been_silent(tmp_path):
+    path = sign(tmp_path, silent=SILENCE - 60)
+    message = (
+        "process 17 on elsewhere since 1970. .* Its last sign of life was 12. seconds ago; after "
+        "180 seconds without one the same command goes on.$"
+    )
+    for _ in range(2):  # a refusal changes nothing
+        with pytest.raises(RunLocked, match=message), RunLock(tmp_path):
+            pass
+    assert json.loads(path.read_text())["token"] == "x"
+    sign(tmp_path, silent=SILENCE + 5)
+    with RunLock(tmp_path):
+        assert json.loads(path.read_text())["host"] == socket.gethostname()
+
+
+def test_a_machine_that_was_started_again_waits_for_the_silence(tmp_path):
+    sign(tmp_path, silent=5, host=socket.gethostname(), pid=os.getpid())
+    with pytest.raises(RunLocked, match="on .* since 1970"), RunLock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("silent", [5, SILENCE + 5])
+def test_without_locks_of_the_file_system_the_signature_decides(tmp_path, monkeypatch, silent):
+    """Also between two processes of one machine, of which one was killed."""
+
+    def flock(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(module.fcntl, "flock", flock)
+    sign(tmp_path, silent, boot=module._boot())
+    if silent > SILENCE:
+        with RunLock(tmp_path) as lock:
+            lock.check()
+            with pytest.raises(RunLocked, match=f"process {os.getpid()}"), RunLock(tmp_path):
+                pass
+    else:
+        with pytest.raises(RunLocked, match="process 17 on elsewhere"), RunLock(tmp_path):
+            pass
+
+
+def test_two_at_once_of_which_one_holds_it(tmp_path):
+    processes = [start(tmp_path, 60) for _ in range(4)]
+    said = [process.stdout.readline() for process in processes]
+    for process in processes:
+        process.kill()
+        process.communicate()
+    assert sorted(text == "held\n" for text in said) == [False, False, False, True]
+
+
+def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "BEAT", 0.02)
+    with RunLock(tmp_path) as lock:
+        os.utime(lock.record, (0, 0))
+        for _ in range(500):
+            if lock.record.stat().st_mtime > 0:
+                break
+            time.sleep(0.01)
+        assert lock.record.stat().st_mtime > 0
+
+
+def test_who_slept_too_long_is_told_and_leaves_the_others_lock_alone(tmp_path):
+    with RunLock(tmp_path) as lock:
+        path = sign(tmp_path, silent=0)
+        with pytest.raises(RunLocked, match="process 17 on elsewhere"):
+            lock.check()
+        content = path.read_text()
+    assert path.read_text() == content
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"), RunLock(tmp_path / "file"):
+        pass

@@ -1,0 +1,104 @@
+"""Fine-tuning: a training that begins with the weights of another run."""
+
+# What may differ from the run whose weights are taken: no weight depends on it, or, for the
+# vocabulary, it is taken from there in any case.
+FREE = {
+    "dropout", "attention_dropout", "activation_dropout",
+    "vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id",
+}  # fmt: skip
+
+
+def inherit(values, load):
+    """Fills in what a configuration leaves to the run that `[model] start_from` names.
+
+    Without `preset` these are the fields of `[model]` that are not given, without `size` the keys
+    of `[vocabulary]`. A configuration that was written for a run says everything, so that the run
+    stays readable when the other one is gone.
+
+    Args:
+        values: The configuration as nested dictionaries, with a path that is resolved; changed.
+        load: Function from the path of a configuration to its `Settings`.
+
+    Raises:
+        ValueError: If the other run cannot be read.
+    """
+    model, vocabulary = values.get("model"), values.get("vocabulary", {})
+    if not (isinstance(model, dict) and isinstance(vocabulary, dict)):
+        return
+    if not isinstance(model.get("start_from"), str) or ("preset" in model and "size" in vocabulary):
+        return
+    theirs = load(_require(model["start_from"]).config)
+    if "preset" not in model:
+        fields = theirs.model.model_dump(exclude={"start_from"}, exclude_none=True)
+        values["model"] = {**fields, **model}
+    if "size" not in vocabulary:
+        values["vocabulary"] = {**theirs.vocabulary.model_dump(exclude_none=True), **vocabulary}
+
+
+class Start:
+    """The finished run whose weights a training begins with.
+
+    Args:
+        run: The `Run` that is to be trained.
+        settings: Its `Settings`, with a `model.start_from`.
+        load: Function from the path of a configuration to its `Settings`.
+
+    Attributes:
+        tokenizer: The vocabulary of the other run, as bytes.
+
+    Raises:
+        ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
+            not those of the settings. One line, with every key that differs.
+    """
+
+    def __init__(self, run, settings, load):
+        other = _require(settings.model.start_from)
+        if other.path.resolve() == run.path.resolve():
+            raise ValueError(
+                "`model.start_from` must be another run than the one to train. "
+                f"Received: {run.path}."
+            )
+        self.path = other.path
+        self.model = other.load_model()
+        self.tokenizer = other.load_tokenizer().model
+        self._refuse(
+            settings.vocabulary.model_dump(),
+            load(other.config).vocabulary.model_dump(),
+            "vocabulary",
+        )
+        self._refuse(_sizes(settings.model.config()), _sizes(self.model.config), "model")
+        update = other.read_metrics().get("model_update")
+        self.facts = {"run": str(self.path), "model_update": update}
+
+    def give_weights(self, transformer):
+        """Gives the weights to the model to train, which has the same sizes."""
+        transformer.set_weights(self.model.get_weights())
+
+    def _refuse(self, ours, theirs, section):
+        wrong = [
+            f"{section}.{key} is {ours[key]!r} here and {theirs[key]!r} there"
+            for key in ours
+            if key in theirs and ours[key] != theirs[key]
+        ]
+        if wrong:
+            raise ValueError(
+                f"the weights of {self.path} do not fit: {', '.join(wrong)}. Leave `model.preset`, "
+                "the sizes in [model] and the section [vocabulary] out, to take its own."
+            )
+
+
+def _sizes(config):
+    """The fields of a `TransformerConfig` that two models with the same weights share."""
+    fields = config.to_dict()
+    fields["num_decoder_layers"] = fields["num_decoder_layers"] or fields["num_layers"]
+    free = FREE if fields["position"] == "learned" else {*FREE, "max_length"}
+    return {name: value for name, value in fields.items() if name not in free}
+
+
+def _require(path):
+    """The run that `start_from` names, if it is finished."""
+    from keras_transformer.run import Run  # imports Keras, which reading settings does not need
+
+    run = Run(path)
+    run.require_finished()
+    return run
