@@ -39,7 +39,7 @@ class CldrData(DataSettings):
 
     source: Literal["cldr"] = Field("cldr", description="The kind of data.")
     source_language: str = Field("en", description="A locale that CLDR knows, such as `pt-BR`.")
-    target_language: str = Field("de", description="Another one.")
+    target_language: str = Field("de", description="The locale of the translations.")
     examples: int = Field(130_000, ge=100, description="Pairs to generate, held-out ones included.")
     seed: int = Field(1, ge=0, description="Decides which phrases are generated.")
     data_dir: PathText | None = Field(
@@ -137,7 +137,7 @@ class TfdsData(DataSettings):
     source: Literal["tfds"] = Field(description="The kind of data.")
     name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
     source_language: str = Field(description="One of the dataset's languages, such as `en`.")
-    target_language: str = Field(description="Another one.")
+    target_language: str = Field(description="The language of the translations, another of them.")
     data_dir: PathText | None = Field(
         None, description="Folder of the data. Default: where TensorFlow Datasets keeps data."
     )
