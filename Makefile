@@ -9,13 +9,14 @@ COMMAND := $(VENV)/bin/keras-transformer
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format clean
+.PHONY: help demo test test-slow lint format docs clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in about ten minutes on two cores"
 	@echo "make test       the fast tests"
 	@echo "make test-slow  the tests that take minutes each"
 	@echo "make lint       style and formatting; make format mends what can be mended"
+	@echo "make docs       write docs/settings.md again"
 	@echo "make clean      remove $(VENV) and the demo's run"
 
 $(READY): pyproject.toml
@@ -42,6 +43,9 @@ lint: $(READY)
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+docs: $(READY)
+	$(COMMAND) settings --markdown > docs/settings.md
 
 clean:
 	rm -rf $(VENV) $(RUN)

@@ -54,6 +54,21 @@ def train(config, run, overrides, strategy):
         _leave(error)
 
 
+@cli.command(cls=click.Command)  # answers at once: it does not need TensorFlow
+@click.argument("section", required=False)
+@click.option("--markdown", is_flag=True, help="All of them, as the page docs/settings.md.")
+def settings(section, markdown):
+    """Print every setting of a training with its type, default and meaning.
+
+    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds.
+    """
+    from keras_transformer.training.settings_page import as_markdown, as_text
+
+    if markdown and section:
+        raise click.UsageError("--markdown has no effect on one section: it is the whole page.")
+    click.echo(as_markdown() if markdown else as_text(section))
+
+
 def _leave(error):
     """Ends the process at once: TensorFlow may wait for ever for the worker that is lost."""
     if click.get_current_context().find_root().params["traceback"]:

@@ -133,7 +133,7 @@ class TransformerConfig:
 
     @classmethod
     def preset(cls, name, **changes):
-        """Returns the named row of Table 3 (or `"tiny"`), with some fields changed.
+        """Returns the named row of Table 3 (or `"tiny"` or `"small"`), with some fields changed.
 
         Args:
             name: A key of `PRESETS`.
@@ -190,4 +190,16 @@ PRESETS = {
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     # Not in the paper: trains in minutes on a laptop.
     "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4, "max_length": 128},
+    # Not in the paper: for some ten thousand pairs. The size and the dropout of Wu et al. (2021),
+    # the best published model of Multi30K's text, with normalisation before each sublayer, which
+    # learns in far fewer updates.
+    "small": {
+        "num_layers": 4,
+        "d_model": 128,
+        "d_ff": 256,
+        "num_heads": 4,
+        "dropout": 0.3,
+        "norm": "pre",
+        "max_length": 256,
+    },
 }

@@ -1,8 +1,44 @@
-"""Text files of one sentence per line, read with errors that name file and line."""
+"""Text files of one sentence per line, plain or gzip, read with errors that name file and line."""
 
+import gzip
+import zlib
 from pathlib import Path
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+
+
+def is_gzip(path):
+    """Returns whether a file is read as gzip: its name ends in `.gz`."""
+    return Path(path).suffix == ".gz"
+
+
+def open_binary(path):
+    """Opens a file to read bytes, decompressed if its name ends in `.gz`."""
+    return gzip.open(path, "rb") if is_gzip(path) else open(path, "rb")
+
+
+def binary_lines(path):
+    """Yields the lines of a file as bytes, with their ends, without a byte order mark.
+
+    Args:
+        path: Path of the file; if its name ends in `.gz`, it is decompressed.
+
+    Raises:
+        ValueError: If a file that should be gzip is not, or is damaged. The message names the file
+            and the line up to which it could be read.
+    """
+    number = 0
+    try:
+        with open_binary(path) as file:
+            for number, line in enumerate(file, start=1):
+                yield line.removeprefix(BOM) if number == 1 else line
+    except gzip.BadGzipFile as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(f"{path}, line {number + 1}: not gzip, or damaged ({reason}).") from None
+    except (EOFError, zlib.error):
+        raise ValueError(
+            f"{path}, line {number + 1}: the gzip file is damaged or cut off there."
+        ) from None
 
 
 def read_lines(path):
@@ -12,15 +48,15 @@ def read_lines(path):
     is a byte order mark at the start of the file.
 
     Args:
-        path: Path of the file.
+        path: Path of the file; if its name ends in `.gz`, it is decompressed.
 
     Raises:
-        ValueError: If a line is not UTF-8. The message names the file and the line.
+        ValueError: If a line is not UTF-8, or a gzip file is damaged. The message names the file
+            and the line.
     """
-    lines = Path(path).read_bytes().removeprefix(BOM).split(b"\n")
-    if not lines[-1]:
-        lines.pop()  # the last line ends in a line break; there is none behind it
-    return [decode_line(path, number, line) for number, line in enumerate(lines, start=1)]
+    return [
+        decode_line(path, number, line) for number, line in enumerate(binary_lines(path), start=1)
+    ]
 
 
 def read_parallel(source, target):
@@ -34,7 +70,8 @@ def read_parallel(source, target):
         Two lists of strings.
 
     Raises:
-        ValueError: If a line is not UTF-8, or the files differ in their number of lines.
+        ValueError: If a line is not UTF-8, a gzip file is damaged, or the files differ in their
+            number of lines.
     """
     both = read_lines(source), read_lines(target)
     _check_equal(source, len(both[0]), target, len(both[1]))
@@ -43,10 +80,7 @@ def read_parallel(source, target):
 
 def count_parallel(source, target):
     """Returns how many lines two files have; raises `ValueError` if not the same number."""
-    counts = []
-    for path in (source, target):
-        with open(path, "rb") as file:
-            counts.append(sum(1 for _ in file))
+    counts = [sum(1 for _ in binary_lines(path)) for path in (source, target)]
     _check_equal(source, counts[0], target, counts[1])
     return counts[0]
 

@@ -2,7 +2,7 @@
 
 import itertools
 
-from keras_transformer.lines import count_parallel, decode_line
+from keras_transformer.lines import binary_lines, count_parallel, decode_line
 from keras_transformer.translation import translate_sorted
 
 
@@ -71,19 +71,19 @@ def score_files(translator, source, target, output, warn, *, batch_size=64, wind
         ValueError: If the files differ in their number of lines, or a line is not UTF-8.
     """
     count = count_parallel(source, target)
-    with open(source, "rb") as sources, open(target, "rb") as targets:
-        numbered = enumerate(zip(sources, targets, strict=True), start=1)
-        while lines := list(itertools.islice(numbered, window)):
-            pairs = [
-                (decode_line(source, number, first), decode_line(target, number, second))
-                for number, (first, second) in lines
-            ]
-            results = translator.score(*zip(*pairs, strict=True), batch_size=batch_size)
-            for (number, _), result in zip(lines, results, strict=True):
-                if result.truncated:
-                    warn(f"line {number}: longer than the model's limit; its end was cut off")
-                output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
-            output.flush()
+    both = zip(binary_lines(source), binary_lines(target), strict=True)
+    numbered = enumerate(both, start=1)
+    while lines := list(itertools.islice(numbered, window)):
+        pairs = [
+            (decode_line(source, number, first), decode_line(target, number, second))
+            for number, (first, second) in lines
+        ]
+        results = translator.score(*zip(*pairs, strict=True), batch_size=batch_size)
+        for (number, _), result in zip(lines, results, strict=True):
+            if result.truncated:
+                warn(f"line {number}: longer than the model's limit; its end was cut off")
+            output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
+        output.flush()
     return count
 
 

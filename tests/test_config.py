@@ -74,7 +74,7 @@ def vocabularies_implied_by(name):
 
 
 def test_every_row_of_table_3_has_a_preset():
-    assert set(PRESETS) == {*ROWS, "tiny"}
+    assert set(PRESETS) == {*ROWS, "tiny", "small"}
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -232,7 +232,7 @@ def test_special_tokens_lie_in_the_vocabulary(ids):
 
 def test_an_unknown_preset_names_the_known_ones():
     with pytest.raises(
-        ValueError, match=r"`name` must be one of base, .*big, tiny\. Received: name='huge'"
+        ValueError, match=r"`name` must be one of base, .*big, tiny, small\. Received: name='huge'"
     ):
         TransformerConfig.preset("huge")
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from .batching import plan_batches
 from .sources import ParallelData, parallel_data
+from .weighting import WeightedEpochs
 
 __all__ = ["ParallelData", "TokenizedCorpus", "make_batches", "parallel_data", "sentences"]
 
@@ -51,22 +52,31 @@ class TokenizedCorpus:
         bos_id, eos_id: Ids that begin the decoder's input and end every sentence.
         pad_id: Id that fills up.
         too_long, empty: How many pairs were left out, and why.
+        weights: How often an epoch holds each pair in the mean, [pairs]; see `WeightedEpochs`.
+            `None`: once, exactly.
 
     Attributes:
         size: Number of pairs.
         source_tokens, target_tokens: Number of tokens, ends of sentences included.
         too_long, empty: As above.
-        fingerprint: A checksum of every token in its place.
+        fingerprint: A checksum of every token in its place, and of the weights.
     """
 
-    def __init__(self, source, target, *, bos_id, eos_id, pad_id, too_long=0, empty=0):
+    def __init__(
+        self, source, target, *, bos_id, eos_id, pad_id, too_long=0, empty=0, weights=None
+    ):
         self._source, self._target = source, target
         self._bos_id, self._eos_id, self._pad_id = bos_id, eos_id, pad_id
         self.too_long, self.empty = too_long, empty
         lengths = np.stack([source.row_lengths().numpy(), target.row_lengths().numpy()])
         self.source_tokens, self.target_tokens = (int(total) for total in lengths.sum(axis=1))
         self.size = lengths.shape[1]
-        self._plan = functools.cache(functools.partial(plan_batches, lengths.max(axis=0)))
+        self._weights, self._weighted = weights, None
+        planned = lengths.max(axis=0)
+        if weights is not None:
+            self._weighted = WeightedEpochs(weights, planned)
+            planned = self._weighted.lengths
+        self._plan = functools.cache(functools.partial(plan_batches, planned))
         self._tensors = functools.cache(self._make_tensors)
 
     @functools.cached_property
@@ -76,10 +86,12 @@ class TokenizedCorpus:
         for side in (self._source, self._target):
             for part in (side.values, side.row_splits):
                 checksum = zlib.crc32(part.numpy(), checksum)
+        if self._weights is not None:
+            checksum = zlib.crc32(self._weights, checksum)
         return f"{checksum:08x}"
 
     @classmethod
-    def from_pairs(cls, pairs, tokenizer, max_length):
+    def from_pairs(cls, pairs, tokenizer, max_length, weights=None):
         """Tokenises a dataset of pairs of strings.
 
         Args:
@@ -87,14 +99,16 @@ class TokenizedCorpus:
             tokenizer: A `Tokenizer`.
             max_length: Longest side of a pair in tokens, the end of the sentence included. Longer
                 pairs are left out, and so are those of which a side holds no token but that end.
+            weights: How often an epoch is to hold each of `pairs`, float64 [pairs]; see
+                `WeightedEpochs`. `None`: once, exactly.
 
         Returns:
             A `TokenizedCorpus`.
 
         Raises:
-            ValueError: If no pair is left.
+            ValueError: If no pair is left, or `weights` are not as many as `pairs`.
         """
-        sides, too_long, empty = ([], []), 0, 0
+        sides, too_long, empty, every = ([], []), 0, 0, []
         compact = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
         tokens = pairs.batch(1024).map(
             lambda source, target: (tokenizer.encode(source), tokenizer.encode(target)),
@@ -106,6 +120,7 @@ class TokenizedCorpus:
             is_long = ~is_empty & (lengths.max(axis=0) > max_length)
             empty, too_long = empty + int(is_empty.sum()), too_long + int(is_long.sum())
             kept = ~(is_empty | is_long)
+            every.append(kept)
             for side, ids, length in zip(sides, batch, lengths, strict=True):
                 values = ids.flat_values.numpy()[np.repeat(kept, length)]
                 side.append((values.astype(compact), length[kept]))
@@ -118,6 +133,7 @@ class TokenizedCorpus:
         return cls(
             *map(_ragged, sides), bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
             pad_id=tokenizer.pad_id, too_long=too_long, empty=empty,
+            weights=_weights_of(weights, np.concatenate(every)),
         )  # fmt: skip
 
     def batches(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=16):
@@ -126,7 +142,7 @@ class TokenizedCorpus:
         Pairs are sorted by their longer side into `buckets`, at the widths that need the least
         padding for this corpus, and both sides are padded to that width; see `plan_batches`. All
         batches of a width have the same shape, except for the last of the widest, which may have
-        fewer rows. No pair is lost, and the number of batches does not depend on the order.
+        fewer rows. No pair is lost, and the number of batches is the same in every epoch.
 
         Args:
             batch_tokens: Most tokens of either side in a batch, padding included.
@@ -155,6 +171,8 @@ class TokenizedCorpus:
         The arguments are those of `batches`; `epoch` and `skip` may be scalar tensors.
         """
         order, bucket, *cuts = self._tensors(batch_tokens, buckets)
+        if self._weighted is not None:
+            order = self.drawn(epoch)  # sorted by length, as the plan's order is
         if shuffle:
             order, sequence = _shuffled(order, bucket, len(cuts[0]), seed, epoch)
             cuts = [tf.gather(values, sequence) for values in cuts]
@@ -163,6 +181,16 @@ class TokenizedCorpus:
             .skip(tf.cast(skip, tf.int64))
             .map(lambda start, rows, width: (order[start : start + rows], width))
         )
+
+    def drawn(self, epoch):
+        """Returns the numbers of the pairs that an epoch holds, int64 [pairs of an epoch].
+
+        Args:
+            epoch: Integer or scalar tensor; without weights every epoch holds every pair.
+        """
+        if self._weighted is None:
+            return tf.range(self.size, dtype=tf.int64)
+        return self._weighted.numbers(epoch)
 
     def gathered(self, numbers):
         """Returns the batches for a dataset of `numbers`."""
@@ -207,9 +235,10 @@ class TokenizedCorpus:
         return len(self._plan(batch_tokens, buckets).starts)
 
     def padding(self, batch_tokens, buckets=16):
-        """Returns the share of padding among the source and target tokens of all batches."""
+        """Returns the share of padding among the source and target tokens of epoch 0's batches."""
         places = 2 * self._plan(batch_tokens, buckets).tokens
-        return 1 - (self.source_tokens + self.target_tokens) / places
+        lengths = self._source.row_lengths() + self._target.row_lengths()
+        return 1 - int(tf.reduce_sum(tf.gather(lengths, self.drawn(0)))) / places
 
 
 def _shuffled(order, bucket, batches, seed, epoch):
@@ -224,6 +253,18 @@ def _shuffled(order, bucket, batches, seed, epoch):
     )
     keys = tf.bitwise.left_shift(bucket, 32) + tf.cast(of_pairs, tf.int64)
     return tf.gather(order, tf.argsort(keys)), tf.argsort(tf.cast(of_batches, tf.int64))
+
+
+def _weights_of(weights, kept):
+    """The weights of the pairs that are kept."""
+    if weights is None:
+        return None
+    if len(weights) != len(kept):
+        raise ValueError(
+            "`weights` must hold a number for each of `pairs`. "
+            f"Received: {len(weights)} for {len(kept)}."
+        )
+    return np.ascontiguousarray(weights[kept], np.float64)
 
 
 def _ragged(chunks):

@@ -28,25 +28,45 @@ def make_learner(settings, tokenizer):
     """
     keras.utils.set_random_seed(settings.training.seed)
     config = model_config(settings, tokenizer)
-    options, adam = settings.training, settings.optimizer
+    options = settings.training
     policy = dtype_policy(options.precision)
     transformer = Transformer(config, dtype=policy)
     learner = Learner(transformer, config.pad_id, options.accumulate, options.r_drop, policy)
+    schedule = make_schedule(settings.schedule, config.d_model, options.updates)
     learner.compile(
-        keras.optimizers.Adam(
-            make_schedule(settings.schedule, config.d_model, options.updates),
-            beta_1=adam.beta_1,
-            beta_2=adam.beta_2,
-            epsilon=adam.epsilon,
-            global_clipnorm=adam.clip_norm,
-            use_ema=adam.ema_momentum is not None,
-            ema_momentum=adam.ema_momentum or 0.0,
-        ),
+        make_optimizer(settings.optimizer, schedule, transformer.trainable_variables),
         LabelSmoothedCrossEntropy(options.label_smoothing, config.pad_id),
         jit_compile=_jit_compile(options),
     )
     learner.optimizer.build(learner.trainable_variables)
     return learner
+
+
+def make_optimizer(settings, schedule, variables):
+    """Returns the optimizer that `[optimizer]` describes.
+
+    Under AdamW matrices decay alone. A bias or a layer normalisation does not, as is usual, and
+    neither does a table of embeddings or positions: the rows of rare pieces would fade in all the
+    updates in which no sentence has them.
+
+    Args:
+        settings: An `OptimizerSettings`.
+        schedule: The learning rate.
+        variables: What it will train.
+    """
+    options = {
+        "beta_1": settings.beta_1,
+        "beta_2": settings.beta_2,
+        "epsilon": settings.epsilon,
+        "global_clipnorm": settings.clip_norm,
+        "use_ema": settings.ema_momentum is not None,
+        "ema_momentum": settings.ema_momentum or 0.0,
+    }
+    if settings.kind == "adam":
+        return keras.optimizers.Adam(schedule, **options)
+    optimizer = keras.optimizers.AdamW(schedule, weight_decay=settings.weight_decay, **options)
+    optimizer.exclude_from_weight_decay([v for v in variables if v.name != "kernel"])
+    return optimizer
 
 
 def _jit_compile(options):

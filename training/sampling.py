@@ -53,10 +53,10 @@ class SubwordSampler:
         """
         steps = self.steps(batch_tokens, buckets)
 
-        def plan(epoch):
-            return self._plan(int(epoch), batch_tokens, buckets, steps)
+        def plan(epoch, pairs):
+            return self._plan(int(epoch), pairs, batch_tokens, buckets, steps)
 
-        arrays = tf.numpy_function(plan, [epoch], [tf.int64] * 8)
+        arrays = tf.numpy_function(plan, [epoch, self._corpus.drawn(epoch)], [tf.int64] * 8)
         order, source_ids, source_splits, target_ids, target_splits, *cuts = arrays
         for array in arrays:
             array.set_shape([None])
@@ -77,21 +77,24 @@ class SubwordSampler:
 
     def steps(self, batch_tokens, buckets=16):
         """Returns the number of batches of an epoch."""
-        return len(self._cut(self._drawn(0), batch_tokens, buckets).starts)
+        with tf.init_scope():
+            pairs = self._corpus.drawn(0).numpy()
+        return len(self._cut(self._drawn(0), pairs, batch_tokens, buckets).starts)
 
-    def _plan(self, epoch, batch_tokens, buckets, steps):
+    def _plan(self, epoch, pairs, batch_tokens, buckets, steps):
         sides = self._drawn(epoch)
-        plan = self._cut(sides, batch_tokens, buckets)
+        plan = self._cut(sides, pairs, batch_tokens, buckets)
         random = np.random.default_rng([self._seed, epoch])
         order = np.concatenate([random.permutation(plan.order[a:b]) for a, b in plan.segments])
+        order = pairs[order]
         sequence = np.resize(random.permutation(len(plan.starts)), steps)
         cuts = (values[sequence] for values in (plan.starts, plan.rows, plan.widths))
         arrays = (order, *sides[0], *sides[1], *cuts)
         return [np.asarray(array, np.int64) for array in arrays]
 
-    def _cut(self, sides, batch_tokens, buckets):
+    def _cut(self, sides, pairs, batch_tokens, buckets):
         lengths = np.maximum(*(np.diff(splits) for _, splits in sides))
-        return plan_batches(lengths, batch_tokens, buckets)
+        return plan_batches(lengths[pairs], batch_tokens, buckets)
 
     def _drawn(self, epoch):
         """What `_draw` returns, remembered for the latest epoch."""

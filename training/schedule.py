@@ -76,11 +76,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak, warmup_steps, updates):
         super().__init__()
         _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
-        if warmup_steps >= updates:
-            raise ValueError(
-                "`warmup_steps` must be below `updates`, the length of the training. "
-                f"Received: warmup_steps={warmup_steps}, updates={updates}."
-            )
+        _check_something_falls(warmup_steps, updates)
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.updates = updates
@@ -95,6 +91,63 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps, "updates": self.updates}
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up to a rate that does not change any more: `rate(n) = peak * min(n / w, 1)`.
+
+    Args:
+        peak: The highest rate.
+        warmup_steps: Length w of the warm-up, in optimizer updates.
+
+    Call arguments:
+        step: Updates already applied. Keras counts from 0, so `n = step + 1`.
+
+    Returns:
+        The rate as a float32 scalar.
+
+    Raises:
+        ValueError: If an argument is not positive.
+    """
+
+    def __init__(self, peak, warmup_steps):
+        super().__init__()
+        _check_positive(peak=peak, warmup_steps=warmup_steps)
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        n = ops.cast(step, "float32") + 1.0
+        return self.peak * ops.minimum(n / self.warmup_steps, 1.0)
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+def warmup_cosine(peak, warmup_steps, updates):
+    """Returns Keras's `CosineDecay`, counted as the other schedules are: linear warm-up, half a
+    cosine to zero.
+
+    `rate(n) = peak * n / warmup_steps` up to `n = warmup_steps`, and from there on
+    `peak / 2 * (1 + cos(pi * (n - warmup_steps) / (updates - warmup_steps)))`, zero from
+    `n = updates` on. Keras counts `step = n - 1` and begins at `initial_learning_rate`: so does
+    this, at `peak / warmup_steps`, where Keras's usual zero would waste the first update.
+
+    Args:
+        peak: The highest rate.
+        warmup_steps: Length of the warm-up, in optimizer updates.
+        updates: Length of the training, in optimizer updates.
+
+    Raises:
+        ValueError: If an argument is not positive, or the warm-up is as long as the training.
+    """
+    _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
+    _check_something_falls(warmup_steps, updates)
+    rise = {"warmup_target": peak, "warmup_steps": warmup_steps - 1} if warmup_steps > 1 else {}
+    return keras.optimizers.schedules.CosineDecay(
+        peak / warmup_steps, updates - warmup_steps, **rise
+    )
+
+
 def make_schedule(settings, d_model, updates):
     """Returns the schedule that `[schedule]` describes.
 
@@ -103,6 +156,10 @@ def make_schedule(settings, d_model, updates):
         d_model: Width of the model, in features.
         updates: Length of the training, in optimizer updates.
     """
+    if settings.kind == "constant":
+        return WarmupConstant(settings.peak, settings.warmup_steps)
+    if settings.kind == "cosine":
+        return warmup_cosine(settings.peak, settings.warmup_steps, updates)
     if settings.kind == "linear":
         return WarmupLinearDecay(settings.peak, settings.warmup_steps, updates)
     scale = 1.0 if settings.scale is None else settings.scale
@@ -115,3 +172,11 @@ def _check_positive(**arguments):
     for name, value in arguments.items():
         if not value > 0:
             raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
+
+
+def _check_something_falls(warmup_steps, updates):
+    if warmup_steps >= updates:
+        raise ValueError(
+            "`warmup_steps` must be below `updates`, the length of the training. "
+            f"Received: warmup_steps={warmup_steps}, updates={updates}."
+        )

@@ -47,7 +47,9 @@ class Session:
         self.data = workers.chief_first(lambda: parallel_data(settings.data))
         self.tokenizer = workers.chief_first(lambda: self._tokenizer(start))
         pairs = self.data.pairs("train")
-        self.corpus = TokenizedCorpus.from_pairs(pairs, self.tokenizer, settings.data.max_length)
+        self.corpus = TokenizedCorpus.from_pairs(
+            pairs, self.tokenizer, settings.data.max_length, self.data.weights("train")
+        )
         self.sampler = self._make_sampler()
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.tokenizer)
@@ -292,10 +294,12 @@ def _introduction(session):
     corpus, settings = session.corpus, session.settings
     batches = (session.sampler or corpus).steps(settings.data.batch_tokens)
     steps = math.ceil(batches / settings.training.accumulate)
+    weighted = session.data.weights("train") is not None
+    seen = "are an epoch, as their weights say" if weighted else "see all of them once"
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
     return (
         f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"
-        f"{left_out}; {steps:,} updates see all of them once."
+        f"{left_out}; {steps:,} updates {seen}."
     )
 
 

@@ -1,6 +1,7 @@
 """Reading and writing a training configuration: typed TOML, one line for every mistake."""
 
 import difflib
+import functools
 import os
 import re
 from pathlib import Path
@@ -13,10 +14,6 @@ from .schema import DATA_KINDS, Settings
 from .start import inherit
 
 CONFIGS = Path(__file__).parent / "configs"
-PATH_KEYS = (
-    "train_source", "train_target", "validation_source", "validation_target",
-    "test_source", "test_target", "data_dir",
-)  # fmt: skip
 
 
 class SettingsError(ValueError):
@@ -75,9 +72,13 @@ def _find(path):
     shipped = CONFIGS / f"{path}.toml"
     if shipped.is_file():
         return shipped
-    names = ", ".join(sorted(config.stem for config in CONFIGS.glob("*.toml")))
+    names = sorted(config.stem for config in CONFIGS.glob("*.toml"))
+    beside = [str(other) for other in sorted(path.parent.glob("*.toml"))]
+    if path.is_dir():
+        raise SettingsError(f"{path}: is a folder; name a configuration file, such as config.toml.")
     raise SettingsError(
-        f"{path}: no such configuration file. Configurations that come with the package: {names}."
+        f"{path}: no such configuration file{_did_you_mean(path, [*names, *beside])} "
+        f"Configurations that come with the package: {_list(names)}."
     )
 
 
@@ -121,12 +122,17 @@ def _toml_value(text):
 
 
 def _resolve_paths(values, where, base):
-    """Makes paths absolute, so that the run finds what they name from any folder."""
-    for section, keys in (("data", PATH_KEYS), ("model", ("start_from",))):
+    """Makes the paths of a file or an override absolute, so that a run finds its data anywhere."""
+    for section, keys in _path_keys().items():
         table = values.get(section)
-        for key in keys if isinstance(table, dict) else ():
-            if isinstance(table.get(key), str):
-                table[key] = _absolute(table[key], f"{where}: {section}.{key}", base)
+        for key in keys & set(table if isinstance(table, dict) else ()):
+            what, value = f"{where}: {section}.{key}", table[key]
+            if isinstance(value, str):
+                table[key] = _absolute(value, what, base)
+            elif isinstance(value, list):
+                table[key] = [
+                    _absolute(path, what, base) if isinstance(path, str) else path for path in value
+                ]
     return values
 
 
@@ -142,6 +148,18 @@ def _absolute(text, where, base):
     return path if "://" in path else os.path.abspath(base / path)
 
 
+@functools.cache
+def _path_keys():
+    """For each section the keys that hold paths, by the types in the schema."""
+    keys = {}
+    for name, field in Settings.model_fields.items():
+        for model in DATA_KINDS.values() if name == "data" else (field.annotation,):
+            for key, kind in model.model_json_schema()["properties"].items():
+                if any(part.get("format") == "path" for part in (kind, *kind.get("anyOf", ()))):
+                    keys.setdefault(name, set()).add(key)
+    return keys
+
+
 def _explain(error, values):
     """Says in one line what pydantic found: the key, the mistake and what would be valid."""
     section, *rest = error["loc"] or ("",)
@@ -149,17 +167,23 @@ def _explain(error, values):
         rest = rest[1:]  # pydantic puts the kind of data there
     if error["type"] == "union_tag_invalid":
         found = error["ctx"]["tag"]
-        return f"data.source must be one of {', '.join(DATA_KINDS)}. Received: {found!r}."
+        near = _did_you_mean(found, DATA_KINDS)
+        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {found!r}."
+    if error["type"] == "union_tag_not_found" and isinstance(error["input"], dict):
+        return f"data.source is missing: it must be one of {_list(DATA_KINDS)}."
     message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")
     message = message.replace("\n", " ")
+    if section == "data" and error["type"] == "missing" and not rest:
+        return f"[data] is missing, and in it source, one of {_list(DATA_KINDS)}: what to train on."
     if not rest:
         return _explain_section(error, section, message)
     key = ".".join([section, *map(str, rest)])
-    valid = _keys(section, values)
+    valid = list(_fields(section, values))
     if error["type"] == "extra_forbidden":
         return f"{key} is no setting{_did_you_mean(rest[0], valid)} Valid keys: {_list(valid)}."
     if error["type"] == "missing":
-        return f"{key} is missing. Keys of [{section}]: {_list(valid)}."
+        meaning = _fields(section, values)[rest[0]].description.rstrip(".")
+        return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
     return f"{key} {message.rstrip('.')}. Received: {error['input']!r}."
 
 
@@ -170,16 +194,16 @@ def _explain_section(error, section, message):
             f"[{section}] is no section{_did_you_mean(section, sections)} "
             f"Valid sections: {_list(sections)}."
         )
-    if error["type"] in ("model_type", "model_attributes_type", "dict_type"):
+    if error["type"] in ("model_type", "model_attributes_type", "union_tag_not_found"):
         return f"{section} must be a section, [{section}]. Received: {error['input']!r}."
     return f"[{section}] {message}" if section else message
 
 
-def _keys(section, values):
+def _fields(section, values):
     model = Settings.model_fields[section].annotation
     if section == "data":
-        model = DATA_KINDS[values["data"].get("source", "cldr")]
-    return list(model.model_fields)
+        model = DATA_KINDS[values["data"]["source"]]
+    return model.model_fields
 
 
 def _did_you_mean(word, valid):

@@ -23,7 +23,12 @@ NAMES = {
 @pytest.mark.parametrize("name", NAMES)
 def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
     small = ["data.batch_tokens=300", "vocabulary.size=60", "training.accumulate=2"]
-    short = ["training.updates=1", "training.validate_sentences=0", "training.precision=float32"]
+    short = [
+        "training.updates=1",
+        "schedule.warmup_steps=1",
+        "training.validate_sentences=0",
+        "training.precision=float32",
+    ]
     settings = load_settings(name, [*small, *short])
     policy = tfds.testing.MockPolicy.USE_CODE
     console = rich.console.Console(file=io.StringIO())

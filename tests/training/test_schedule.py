@@ -1,11 +1,19 @@
 """The learning rate equals the paper's formula, computed by plain Python."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.schedule import WarmupInverseSqrt, WarmupLinearDecay, make_schedule
+from keras_transformer.training.schedule import (
+    WarmupConstant,
+    WarmupInverseSqrt,
+    WarmupLinearDecay,
+    make_schedule,
+    warmup_cosine,
+)
 from keras_transformer.training.schema import ScheduleSettings
 
 STEPS = [*range(50), 99, 100, 101, 3998, 3999, 4000, 4001, 5000, 12_345, 99_999, 1_000_000]
@@ -39,8 +47,40 @@ def test_linear_rises_to_the_peak_and_ends_at_zero():
     assert rates[49] == 0.0
 
 
+def cosine(n, peak, warmup_steps, updates):
+    if n < warmup_steps:
+        return peak * n / warmup_steps
+    done = min(1, (n - warmup_steps) / (updates - warmup_steps))
+    return peak * math.cos(math.pi / 2 * done) ** 2  # half of one plus the cosine of twice that
+
+
 @pytest.mark.parametrize(
-    "schedule", [WarmupInverseSqrt(64, 30, scale=0.5), WarmupLinearDecay(0.01, 3, 9)]
+    ("warmup_steps", "updates"), [(10, 50), (1, 7), (2, 3), (1, 2), (400, 977)]
+)
+def test_cosine_rises_to_the_peak_and_ends_at_zero(warmup_steps, updates):
+    """Counted like the others: the first update has a rate, the peak is at `n = warmup_steps`."""
+    schedule = warmup_cosine(0.002, warmup_steps, updates)
+    rates = [float(schedule(step)) for step in range(updates + 5)]
+    expected = [cosine(n, 0.002, warmup_steps, updates) for n in range(1, updates + 6)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-4, atol=1e-9)
+    assert np.argmax(rates) == warmup_steps - 1
+    assert rates[0] > 0 and rates[updates - 1] == pytest.approx(0, abs=1e-9)
+
+
+def test_constant_rises_to_the_peak_and_stays():
+    rates = [float(WarmupConstant(0.002, 5)(step)) for step in (0, 1, 4, 5, 6, 10**6)]
+    np.testing.assert_allclose(rates, [0.0004, 0.0008, 0.002, 0.002, 0.002, 0.002], rtol=1e-6)
+    assert float(WarmupConstant(0.002, 1)(0)) == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        WarmupInverseSqrt(64, 30, scale=0.5),
+        WarmupLinearDecay(0.01, 3, 9),
+        WarmupConstant(0.01, 3),
+        warmup_cosine(0.01, 3, 9),
+    ],
 )
 def test_a_schedule_survives_serialisation_inside_an_optimizer(schedule):
     optimizer = keras.optimizers.Adam(schedule, beta_2=0.98)
@@ -52,10 +92,17 @@ def test_a_schedule_survives_serialisation_inside_an_optimizer(schedule):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_a_schedule_runs_in_a_graph(jit_compile):
-    schedule = WarmupInverseSqrt(64, 30)
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (WarmupInverseSqrt(64, 30), eq_3(18, 64, 30)),
+        (WarmupConstant(0.3, 36), 0.15),
+        (warmup_cosine(0.3, 8, 30), cosine(18, 0.3, 8, 30)),
+    ],
+)
+def test_a_schedule_runs_in_a_graph(schedule, expected, jit_compile):
     compiled = tf.function(schedule, jit_compile=jit_compile)
-    np.testing.assert_allclose(compiled(tf.constant(17, tf.int64)), eq_3(18, 64, 30), rtol=1e-6)
+    np.testing.assert_allclose(compiled(tf.constant(17, tf.int64)), expected, rtol=1e-5)
 
 
 def test_adam_uses_the_rate_of_its_next_update():
@@ -75,6 +122,12 @@ def test_make_schedule_follows_the_settings():
     linear = ScheduleSettings(kind="linear", peak=0.01, warmup_steps=5)
     linear = make_schedule(linear, d_model=3, updates=10)
     np.testing.assert_allclose([linear(4), linear(9)], [0.01, 0.0], rtol=1e-6)
+    half = ScheduleSettings(kind="cosine", peak=0.01, warmup_steps=4)
+    half = make_schedule(half, d_model=3, updates=10)
+    np.testing.assert_allclose([half(3), half(6), half(9)], [0.01, 0.005, 0], rtol=1e-5, atol=1e-9)
+    flat = ScheduleSettings(kind="constant", peak=0.01, warmup_steps=5)
+    flat = make_schedule(flat, d_model=3, updates=10)
+    np.testing.assert_allclose([flat(4), flat(9)], [0.01, 0.01], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +138,9 @@ def test_make_schedule_follows_the_settings():
         (lambda: WarmupInverseSqrt(8, 1, 0.0), "`scale` must be positive."),
         (lambda: WarmupLinearDecay(-0.1, 1, 2), "`peak` must be positive."),
         (lambda: WarmupLinearDecay(0.1, 1, 0), "`updates` must be positive."),
+        (lambda: WarmupConstant(0.0, 1), "`peak` must be positive."),
+        (lambda: warmup_cosine(0.1, 0, 2), "`warmup_steps` must be positive."),
+        (lambda: warmup_cosine(0.1, 5, 5), "`warmup_steps` must be below `updates`.*=5, .*=5"),
         (lambda: WarmupLinearDecay(0.1, 5, 5), "`warmup_steps` must be below `updates`.*=5, .*=5"),
     ],
 )

@@ -31,6 +31,8 @@ def refused(folder, text, overrides=()):
     return message
 
 
+DEMO = '[data]\nsource = "cldr"\n'
+
 TEXT = """
 [data]
 source = "text"
@@ -41,10 +43,25 @@ validation_target = "val.de"
 """
 
 
-def test_an_empty_file_gives_the_defaults(tmp_path):
-    settings = load_settings(write(tmp_path, ""))
-    assert settings == Settings()
-    assert isinstance(settings.data, CldrData)
+LISTS = """
+[data]
+source = "text"
+train = ["a.tsv", "/b.tsv.gz"]
+train_weights = [1, 0.25]
+validation = "val.tsv"
+tsv_columns = [2, 1]
+source_language = "en"
+target_language = "de"
+"""
+
+
+def test_data_alone_gives_the_defaults(tmp_path):
+    settings = load_settings(write(tmp_path, DEMO))
+    assert (
+        settings
+        == Settings(data=CldrData())
+        == load_settings(write(tmp_path, ""), ["data.source=cldr"])
+    )
     # Section 5.3 and 5.4 of the paper.
     adam = settings.optimizer
     assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.9, 0.98, 1e-9)
@@ -52,7 +69,7 @@ def test_an_empty_file_gives_the_defaults(tmp_path):
 
 
 def test_values_of_the_file_are_used(tmp_path):
-    text = '[model]\npreset = "base"\nnum_layers = 2\n[schedule]\nkind = "linear"\npeak = 1e-3\n'
+    text = DEMO + '[model]\npreset = "base"\nnum_layers = 2\n[schedule]\npeak = 1e-3\n'
     settings = load_settings(write(tmp_path, text))
     config = settings.model.config(vocab_size=101, pad_id=5)
     assert config == TransformerConfig(vocab_size=101, pad_id=5, num_layers=2)
@@ -70,10 +87,11 @@ def test_overrides_are_toml_values(tmp_path):
         "training.updates=12",
         "training.jit_compile=true",
         "schedule.peak = 1e-3",
+        "schedule.warmup_steps=3",
         'data.source_language="fr"',
         "data.target_language=it",
     ]
-    settings = load_settings(write(tmp_path, "[training]\nupdates = 5\n"), overrides)
+    settings = load_settings(write(tmp_path, DEMO + "[training]\nupdates = 5\n"), overrides)
     assert settings.training.updates == 12
     assert settings.training.jit_compile is True
     assert settings.schedule.peak == 1e-3
@@ -86,19 +104,26 @@ def test_paths_are_relative_to_the_file_and_variables_are_replaced(tmp_path, mon
     text = TEXT.replace('"train.de"', '"${CORPUS}/train.de"').replace('"val.en"', '"~/val.en"')
     data = load_settings(write(tmp_path, text), ["data.validation_target=here.de"]).data
     assert isinstance(data, TextData)
-    assert data.train_source == str(tmp_path / "train.en")
-    assert data.train_target == str(tmp_path / "corpus" / "train.de")
+    assert data.train_source == [str(tmp_path / "train.en")]
+    assert data.train_target == [str(tmp_path / "corpus" / "train.de")]
     assert data.validation_source == str(Path.home() / "val.en")
     assert data.validation_target == "/here.de"
 
 
 def test_a_storage_address_is_left_alone(tmp_path):
     text = TEXT.replace('"train.en"', '"gs://bucket/train.en"')
-    assert load_settings(write(tmp_path, text)).data.train_source == "gs://bucket/train.en"
+    assert load_settings(write(tmp_path, text)).data.train_source == ["gs://bucket/train.en"]
 
 
 @pytest.mark.parametrize(
-    "text", ["", TEXT, '[model]\npreset = "base"\nd_k = 16\n', "[optimizer]\nclip_norm = 1\n"]
+    "text",
+    [
+        DEMO,
+        TEXT,
+        LISTS,
+        DEMO + '[model]\npreset = "base"\nd_k = 16\n',
+        DEMO + "[optimizer]\nclip_norm = 1\n",
+    ],
 )
 def test_saved_settings_load_equal(tmp_path, text):
     settings = load_settings(write(tmp_path, text))
@@ -109,7 +134,7 @@ def test_saved_settings_load_equal(tmp_path, text):
 
 
 def test_differences_name_the_keys(tmp_path):
-    one = load_settings(write(tmp_path, ""))
+    one = load_settings(write(tmp_path, DEMO))
     other = load_settings(write(tmp_path, TEXT), ["training.seed=3"])
     assert differences(one, one) == []
     assert "training.seed" in differences(one, other)
@@ -133,7 +158,7 @@ MISTAKES = {
         "Valid keys: updates, accumulate, subword_sampling",
     ),
     "unknown key of one kind of data": (
-        "[data]\ntrain_source = 'a'",
+        DEMO + "train_source = 'a'",
         r"data.train_source is no setting.* Valid keys: max_length, .* examples",
     ),
     "unknown section": (
@@ -150,11 +175,19 @@ MISTAKES = {
     "not a number": ("[optimizer]\nepsilon = nan", r"optimizer.epsilon must be a finite number"),
     "unknown preset": (
         '[model]\npreset = "huge"',
-        r"model.preset must be one of base, .*tiny. Received: 'huge'",
+        r"model.preset must be one of base, .*tiny, small. Received: 'huge'",
     ),
     "a rule of the model": (
         "[model]\nd_model = 10\nnum_heads = 4",
         r"\[model\] `d_model` must be divisible by `num_heads`",
+    ),
+    "AdamW without decay": (
+        '[optimizer]\nkind = "adamw"',
+        r'\[optimizer\] `kind = "adamw"` needs `weight_decay`, for example',
+    ),
+    "decay of Adam": (
+        "[optimizer]\nweight_decay = 0.1",
+        r'\[optimizer\] `weight_decay` needs `kind = "adamw"`',
     ),
     "a choice of the model": ('[model]\nnorm = "post-norm"', r"\[model\] `norm` must be one of"),
     "a section that is a value": ("training = 3", r"training must be a section, \[training\]"),
@@ -163,28 +196,78 @@ MISTAKES = {
         '[data]\nsource = "csv"',
         r"data.source must be one of cldr, text, tfds. Received: 'csv'",
     ),
-    "missing key": ('[data]\nsource = "tfds"', r"data.name is missing. Keys of \[data\]: .*name"),
+    "misspelt kind of data": ('[data]\nsource = "txt"', r"tfds; did you mean text\? .*: 'txt'"),
+    "no data": (
+        "[model]  # and no [data]",
+        r"\[data\] is missing, and in it source, one of cldr, text, tfds: what to train on\.",
+    ),
+    "no kind of data": (
+        "[data]\nexamples = 1000",
+        r"data.source is missing: it must be one of cldr, text, tfds\.",
+    ),
+    "missing key": (
+        '[data]\nsource = "tfds"',
+        r"data.name is missing: Name of the dataset, .*wmt14.*\. Keys of \[data\]: .*name",
+    ),
+    "no training files": (
+        '[data]\nsource = "text"\nvalidation = "v"',
+        r"\[data\] `train_source` and `train_target` are missing, .* or `train`, one file",
+    ),
+    "no validation files": (
+        '[data]\nsource = "text"\ntrain = "v"',
+        r"\[data\] `validation_source` and `validation_target` are missing",
+    ),
+    "files twice": (
+        TEXT + 'train = "t.tsv"',
+        r"\[data\] `train` stands for `train_source` and `train_target`; remove it or these two",
+    ),
+    "sides of different numbers": (
+        TEXT.replace('"train.en"', '["a", "b"]'),
+        r"`train_source` and `train_target` must name as many files. Received: 2 and 1",
+    ),
+    "no file": (
+        TEXT.replace('"train.en"', "[]"),
+        r"data.train_source must be the name of a file, or a list of such names. Received: \[\]",
+    ),
+    "a file that is a number": (
+        TEXT.replace('"train.en"', '["a", 3]'),
+        r"data.train_source must be the name of a file, .*3\]\.$",
+    ),
+    "weights of nothing": (
+        TEXT + "train_weights = [1, 2]",
+        r"`train_weights` must hold a number for each file .* Received: 2 for 1",
+    ),
+    "a corpus that never counts": (
+        LISTS.replace("0.25", "0"),
+        r"data.train_weights.1 must be greater than 0. Received: 0\.",
+    ),
+    "one column": (LISTS.replace("[2, 1]", "[2]"), r"data.tsv_columns .* at least 2 items"),
+    "column zero": (LISTS.replace("[2, 1]", "[0, 1]"), r"data.tsv_columns.0 must be greater than"),
+    "columns of nothing": (TEXT + "tsv_columns = [1, 2]", r"`tsv_columns` has no effect without"),
+    "half of the languages": (
+        TEXT + 'source_language = "en"',
+        r"`source_language` and `target_language` must be given together",
+    ),
     "half of a pair": (
         TEXT + 'test_source = "t.en"',
         r"\[data\] `test_source` and `test_target` must be given together",
     ),
     "a sentence larger than a batch": (
-        "[data]\nbatch_tokens = 50",
+        DEMO + "batch_tokens = 50",
         r"\[data\] `batch_tokens` must be at least `max_length`.*batch_tokens=50",
     ),
     "longer than the model": (
-        "[data]\nmax_length = 200",
+        DEMO + "max_length = 200",
         r"`data.max_length` must not exceed `model.max_length`.*data.max_length=200",
     ),
-    "linear without a peak": (
-        '[schedule]\nkind = "linear"',
-        r"\[schedule\] `kind = .* needs `peak",
+    "linear without a peak": ('[schedule]\nkind = "linear"', r'`kind = "linear"` needs `peak`'),
+    "cosine without a peak": ('[schedule]\nkind = "cosine"', r'`kind = "cosine"` needs `peak`'),
+    "constant without it": ('[schedule]\nkind = "constant"', r'`kind = "constant"` needs `peak`'),
+    "scaled cosine": (
+        '[schedule]\nkind = "cosine"\npeak = 1e-3\nscale = 2',
+        r"\[schedule\] `scale` belongs to",
     ),
     "two heights": ("[schedule]\nscale = 2\npeak = 1e-3", r"\[schedule\] `scale` belongs to"),
-    "all warm-up": (
-        '[schedule]\nkind = "linear"\npeak = 1e-3\nwarmup_steps = 9\n[training]\nupdates = 9',
-        r"`schedule.warmup_steps` must be below `training.updates`",
-    ),
     "patience for what": (
         "[training]\npatience = 3",
         r'\[training\] `patience` needs `best_by`, which is "perplexity" or "bleu"',
@@ -217,14 +300,44 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_line(tmp_path, case):
     text, expected = MISTAKES[case]
+    if "[data]" not in text and not text.startswith("data"):
+        text += f"\n{DEMO}"
     message = refused(tmp_path, text)
     assert re.search(expected, message), message
     assert message.startswith(str(tmp_path / "config.toml"))
 
 
 @pytest.mark.parametrize(
+    ("kind", "warmup", "updates", "limit"),
+    [
+        ("inverse_sqrt", 10, 9, "at most"),
+        ("constant", 10, 9, "at most"),
+        ("linear", 9, 9, "below"),
+        ("cosine", 9, 9, "below"),
+    ],
+)
+def test_a_warm_up_longer_than_the_training_is_refused(tmp_path, kind, warmup, updates, limit):
+    """For every kind, in the file and by `--set`; one update fewer is none too many."""
+    text = f'{DEMO}[schedule]\nkind = "{kind}"\npeak = 1e-3\n'
+    overrides = [f"training.updates={updates}", f"schedule.warmup_steps={warmup}"]
+    expected = (
+        f"`schedule.warmup_steps` must be {limit} `training.updates`, the length of the training. "
+        f"Received: schedule.warmup_steps={warmup}, training.updates={updates}."
+    )
+    assert expected in refused(tmp_path, text, overrides)
+    in_file = f"{text}warmup_steps = {warmup}\n[training]\nupdates = {updates}\n"
+    assert expected in refused(tmp_path, in_file)
+    overrides[1] = f"schedule.warmup_steps={warmup - 1}"
+    assert load_settings(write(tmp_path, text), overrides).schedule.warmup_steps == warmup - 1
+    assert "schedule.warmup_steps=4000, training.updates=300" in refused(
+        tmp_path, DEMO, ["training.updates=300"]
+    )
+
+
+@pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("data.train=[3, '$NO_SUCH_VARIABLE']", "needs the environment variable NO_SUCH_VAR"),
         ("training.updates", "--set training.updates: must read section.key=value"),
         ("updates=3", "--set updates=3: must read section.key=value"),
         ("training.update=3", "training.update is no setting; did you mean updates"),
@@ -233,12 +346,19 @@ def test_a_mistake_is_one_line(tmp_path, case):
     ],
 )
 def test_a_mistake_in_an_override_is_one_line(tmp_path, override, message):
-    assert message in refused(tmp_path, "", [override])
+    assert message in refused(tmp_path, DEMO, [override])
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
     with pytest.raises(SettingsError, match="no such configuration file. .*demo, multi30k"):
         load_settings(tmp_path / "nowhere.toml")
+    with pytest.raises(SettingsError, match=r"^dmeo: no such .*; did you mean demo\? Config"):
+        load_settings("dmeo")
+    write(tmp_path, DEMO)
+    with pytest.raises(SettingsError, match=r"confg.toml: no such .*; did you mean .*/config.toml"):
+        load_settings(tmp_path / "confg.toml")
+    with pytest.raises(SettingsError, match="is a folder; name a configuration file"):
+        load_settings(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(SettingsError, match="latin.toml: not UTF-8: byte 5 cannot be read"):
         load_settings(tmp_path / "latin.toml")

@@ -1,5 +1,6 @@
 """Text files give their pairs in order, and every mistake in them names the file and the line."""
 
+import gzip
 from types import SimpleNamespace
 
 import pytest
@@ -151,3 +152,92 @@ def test_real_files_are_read_whole(data_dir):
     english = (folder / "val.en").read_text(encoding="utf-8").splitlines()
     german = (folder / "val.de").read_text(encoding="utf-8").splitlines()
     assert strings(data) == list(zip(english, german, strict=True))
+
+
+# Several corpora, gzip, tabs
+
+
+def zipped(folder, name, lines):
+    return write(folder, name, gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+def test_several_corpora_come_one_after_the_other(tmp_path):
+    options = settings(tmp_path, ["a", "", "c"], ["A", "B", "C"])
+    options.train_source = [options.train_source, write(tmp_path, "more.en", ["d", "e"])]
+    options.train_target = [options.train_target, zipped(tmp_path, "more.de.gz", ["D", "E"])]
+    data = parallel_data(options)
+    assert strings(data) == [("a", "A"), ("c", "C"), ("d", "D"), ("e", "E")]
+    assert (data.count("train"), data.empty["train"]) == (4, 1)
+    assert data.weights("train") is None and data.weights("validation") is None
+
+
+def test_a_weight_is_that_of_every_pair_of_its_corpus(tmp_path):
+    options = settings(tmp_path, ["a", "", "c"], ["A", "B", "C"], train_weights=[1.0, 0.25])
+    options.train_source = [options.train_source, write(tmp_path, "more.en", ["d", "e", "f"])]
+    options.train_target = [options.train_target, write(tmp_path, "more.de", ["D", "E", "F"])]
+    data = parallel_data(options)
+    assert data.weights("train").tolist() == [1.0, 1.0, 0.25, 0.25, 0.25]
+    assert data.weights("validation") is None
+
+
+@pytest.mark.parametrize("mark", [b"line", b"\xef\xbb\xbfline"])
+def test_gzip_in_several_members_is_read_whole(tmp_path, mark):
+    """As `bgzip`, `pigz` and `cat a.gz b.gz` write it."""
+    lines = [f"line {n} é" for n in range(3000)]
+    members = [gzip.compress(f"{line[4:]}\nline".encode()) for line in lines]
+    content = gzip.compress(mark) + b"".join([*members[:-1], gzip.compress(" 2999 é\n".encode())])
+    options = settings(tmp_path, target=[line.upper() for line in lines])
+    options.train_source = write(tmp_path, "train.en.gz", content + gzip.compress(b""))
+    assert strings(parallel_data(options)) == [(line, line.upper()) for line in lines]
+
+
+def test_an_empty_member_of_gzip_is_refused_where_lines_follow(tmp_path):
+    """TensorFlow would end there without a word."""
+    first, empty, last = (gzip.compress(text) for text in (b"a\n", b"", b"c\n"))
+    options = settings(tmp_path, train_source=write(tmp_path, "x.gz", first + empty + last))
+    refused(
+        options, r"x.gz, line 2: TensorFlow cannot read .*`zcat x.gz \| gzip` writes it without"
+    )
+
+
+def test_one_file_with_tabs(tmp_path):
+    both = ["a b\tA B", "\t", "c\t ", '"d\t"D', "e\tE"]
+    options = settings(tmp_path, train_source=None, train_target=None)
+    for name in ("pairs.tsv", "pairs.tsv.gz", "marked.tsv"):
+        end = "\r\n" if name == "marked.tsv" else "\n"
+        text = ("\ufeff" if name == "marked.tsv" else "") + "".join(line + end for line in both)
+        content = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+        options.train = write(tmp_path, name, content)
+        data = parallel_data(options)
+        assert strings(data) == [("a b", "A B"), ('"d', '"D'), ("e", "E")], name
+        assert (data.count("train"), data.empty["train"]) == (3, 2)
+
+
+def test_columns_are_chosen(tmp_path):
+    path = write(tmp_path, "scored.tsv", ["0.5\tA\ta\tx", "0.1\tB\tb", "0\t\tc\t\t"])
+    options = settings(tmp_path, train_source=None, train_target=None, train=path)
+    options.tsv_columns = [3, 2]
+    assert strings(parallel_data(options)) == [("a", "A"), ("b", "B")]
+    options.tsv_columns = [4, 2]
+    refused(options, r"scored.tsv, line 2: must have at least 4 columns .* Received: 3\.")
+    options.tsv_columns = None
+    refused(options, r"scored.tsv, line 1: must have one tab, or `tsv_columns` .*: 4 columns\.")
+
+
+def test_a_line_without_a_tab_is_named(tmp_path):
+    path = write(tmp_path, "pairs.tsv", ["a\tA", "b B"])
+    options = settings(tmp_path, train_source=None, train_target=None, train=path)
+    refused(options, r"pairs.tsv, line 2: must have a tab between a sentence and its translation")
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path):
+    whole = gzip.compress("".join(f"{n}\n" for n in range(9000)).encode())
+    options = settings(tmp_path)
+    options.train_source = write(tmp_path, "short.gz", whole[: len(whole) // 2])
+    refused(options, r"short\.gz, line \d{3,}: the gzip file is damaged or cut off there\.")
+    options.train_source = write(tmp_path, "wrong.gz", b"plain text\n")
+    refused(options, r"wrong\.gz, line 1: not gzip, or damaged \(.*\)\.")
+    swapped = bytearray(whole)
+    swapped[len(whole) // 2] ^= 255
+    options.train_source = write(tmp_path, "swapped.gz", bytes(swapped))
+    refused(options, r"swapped\.gz, line \d+: (not gzip, or damaged|the gzip file is damaged)")

@@ -44,7 +44,7 @@ batch_tokens = 60
 size = 15
 
 [schedule]
-warmup_steps = 5
+warmup_steps = 1
 peak = 0.01
 
 [training]

@@ -9,11 +9,8 @@ def parallel_data(settings):
     """Opens the parallel text that a `[data]` section describes, and checks what can be checked.
 
     Args:
-        settings: The section. `source` says which of its other attributes are read:
-            `"cldr"`: `source_language`, `target_language`, `examples`, `seed` and, where there is
-            one, `data_dir`; `"text"`: `train_source`, `train_target`, `validation_source`,
-            `validation_target` and, where they are not None, `test_source`, `test_target`;
-            `"tfds"`: `name`, `source_language`, `target_language`, `data_dir`.
+        settings: The section: a `CldrData`, `TextData` or `TfdsData` of the schema, or anything
+            with their attributes.
 
     Returns:
         A `ParallelData`.

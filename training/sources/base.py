@@ -35,6 +35,15 @@ class ParallelData(abc.ABC):
     def count(self, split):
         """Returns the number of pairs in a split, or None if it is not known without reading it."""
 
+    def weights(self, split):
+        """Returns how often an epoch holds each pair of a split in the mean.
+
+        Returns:
+            A float64 array in the order of `pairs`, or None if every pair is held once.
+        """
+        self.check_split(split)
+        return None
+
     def check_split(self, split):
         """Raises a `ValueError` unless `split` is one of `splits`."""
         if split not in self.splits:

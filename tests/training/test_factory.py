@@ -1,0 +1,61 @@
+"""The optimizer that the settings describe: what decays under AdamW, and by how much."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.training.factory import make_optimizer
+from keras_transformer.training.schema import OptimizerSettings
+
+RATE, DECAY = 0.5, 0.03
+
+
+def after_updates(model, settings, count, gradient=0.0):
+    """The weights before and after some updates with one gradient for all."""
+    variables = model.trainable_variables
+    before = [np.array(variable.numpy(), copy=True) for variable in variables]
+    optimizer = make_optimizer(settings, RATE, variables)
+    for _ in range(count):
+        gradients = [keras.ops.full(variable.shape, gradient) for variable in variables]
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    return [(v.path, old, v.numpy()) for v, old in zip(variables, before, strict=True)]
+
+
+@pytest.mark.parametrize("tie", ["all", "none"])
+def test_matrices_alone_decay_under_adamw(small_model, tie):
+    """With gradients of zero, three updates multiply them by (1 - rate * decay) ** 3."""
+    model = small_model(tie=tie, attention_bias=True, position="learned")
+    settings = OptimizerSettings(kind="adamw", weight_decay=DECAY)
+    decayed = set()
+    for path, before, after in after_updates(model, settings, 3):
+        if path.endswith("kernel"):
+            np.testing.assert_allclose(after, before * (1 - RATE * DECAY) ** 3, rtol=1e-5)
+            decayed.add(path.split("/")[0])
+        else:
+            np.testing.assert_array_equal(after, before, err_msg=path)
+            decayed.add(path.rsplit("/", 1)[-1])
+    kinds = {"encoder", "decoder", "table", "positions", "bias", "gamma", "beta"}
+    assert decayed == kinds | ({"output"} if tie == "none" else set())
+
+
+def test_an_update_of_adamw_is_that_of_adam_after_the_decay(small_model):
+    first = OptimizerSettings(kind="adamw", weight_decay=DECAY)
+    decayed = after_updates(small_model(), first, 1, gradient=0.2)
+    plain = after_updates(small_model(), OptimizerSettings(), 1, gradient=0.2)
+    for (path, before, with_decay), (_, same, without) in zip(decayed, plain, strict=True):
+        np.testing.assert_array_equal(before, same)
+        share = RATE * DECAY if path.endswith("kernel") else 0.0
+        np.testing.assert_allclose(with_decay, without - share * before, atol=1e-6)
+
+
+def test_every_other_option_reaches_both():
+    options = {"beta_1": 0.8, "beta_2": 0.7, "epsilon": 1e-5, "clip_norm": 2.0, "ema_momentum": 0.9}
+    for settings in (
+        OptimizerSettings(**options),
+        OptimizerSettings(kind="adamw", weight_decay=0.2, **options),
+    ):
+        config = make_optimizer(settings, RATE, []).get_config()
+        got = {key: config[key] for key in ("beta_1", "beta_2", "epsilon", "ema_momentum")}
+        assert {**got, "clip_norm": config["global_clipnorm"]} == options
+        assert config["use_ema"] and config["weight_decay"] == settings.weight_decay
+        assert not config["amsgrad"]

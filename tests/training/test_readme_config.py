@@ -1,0 +1,65 @@
+"""The configuration of the README's "Train your own" is valid as it stands, and trains."""
+
+import io
+import pathlib
+import re
+
+import numpy as np
+import pytest
+import rich.console
+
+from keras_transformer.run import Run
+from keras_transformer.training.data import parallel_data
+from keras_transformer.training.settings import load_settings
+from keras_transformer.training.train import train
+
+README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+WORDS = [
+    "eins",
+    "zwei",
+    "drei",
+    "vier",
+    "sechs",
+    "sieben",
+    "neun",
+    "zehn",
+    "zwanzig",
+    "hundert",
+    "tausend",
+    "million",
+]
+
+
+@pytest.fixture
+def config(tmp_path):
+    """The very block, beside tiny files with the names that it gives."""
+    section = README.read_text(encoding="utf-8").split("## Train your own\n")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    rng = np.random.default_rng(3)
+    for split, count in (("train", 200), ("val", 20)):
+        rows = [rng.choice(WORDS, rng.integers(3, 9)) for _ in range(count)]
+        for language, order in (("en", 1), ("de", -1)):
+            lines = [" ".join(row[::order]) for row in rows]
+            (tmp_path / f"{split}.{language}").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "config.toml"
+    path.write_text(block, encoding="utf-8")
+    return path
+
+
+def test_the_configuration_of_the_readme_is_valid_as_it_stands(config):
+    settings = load_settings(config)
+    assert settings.model.preset == "small" and settings.training.best_by == "bleu"
+    data = parallel_data(settings.data)
+    assert (data.count("train"), data.count("validation")) == (200, 20)
+
+
+@pytest.mark.slow
+def test_the_configuration_of_the_readme_trains(config, tmp_path):
+    short = ["training.updates=3", "schedule.warmup_steps=2", "vocabulary.size=40"]
+    small = ["model.num_layers=1", "training.validate_sentences=3", "training.precision=float32"]
+    settings = load_settings(config, [*short, *small])
+    console = rich.console.Console(file=io.StringIO())
+    metrics = train(settings, tmp_path / "run", console=console)
+    assert metrics["updates"] == metrics["model_update"] == metrics["best_update"] == 3
+    assert set(metrics["validation"]) >= {"loss", "perplexity", "bleu"}
+    assert Run(tmp_path / "run").model.exists()

@@ -1,0 +1,136 @@
+"""The page of settings is the schema: every key, and `docs/settings.md` says the same."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from keras_transformer import TransformerConfig
+from keras_transformer.__main__ import cli
+from keras_transformer.training.schema import DATA_KINDS, ModelSettings, Settings
+from keras_transformer.training.settings_page import as_markdown, as_text, tables
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def by_name():
+    return {table.name: {setting.key: setting for setting in table.settings} for table in tables()}
+
+
+def test_every_key_has_a_type_a_default_and_a_meaning():
+    models = {name: field.annotation for name, field in Settings.model_fields.items()}
+    models = {**models, **DATA_KINDS}
+    del models["data"]
+    assert set(by_name()) == set(models)
+    for name, model in models.items():
+        assert set(by_name()[name]) == set(model.model_fields)
+        for setting in by_name()[name].values():
+            assert setting.kind and setting.default, setting.key
+            assert setting.meaning.endswith("."), setting.key
+            assert len(setting.meaning) > 12, setting.key
+
+
+def test_types_and_defaults_are_those_of_the_schema():
+    page = by_name()
+    assert page["training"]["updates"].kind == "integer above 0"
+    assert page["training"]["updates"].default == "100000"
+    assert page["training"]["seed"].kind == "integer at least 0 and below 2147483648"
+    assert page["training"]["best_by"].kind == '"perplexity" or "bleu"'
+    assert page["training"]["best_by"].default == "none"
+    assert page["optimizer"]["beta_2"].default == "0.98"
+    assert page["vocabulary"]["split_digits"].kind == "true or false"
+    assert page["vocabulary"]["split_digits"].default == "true"
+    assert page["text"]["train"].kind == "file or list of files"
+    assert page["text"]["train_weights"].kind == "list of: number above 0"
+    assert page["text"]["validation"].kind == "path"
+    assert page["cldr"]["source"].default == page["tfds"]["name"].default == "required"
+    assert [setting.key for setting in tables("tfds")[0].settings][0] == "source"
+
+
+def test_the_model_s_settings_are_those_of_the_dataclass():
+    """Types, defaults and meanings are written once, in `TransformerConfig`."""
+    page, base = by_name()["model"], TransformerConfig()
+    assert page["d_model"].kind == "integer"
+    assert page["d_model"].default == f"the preset's, {base.d_model} in base"
+    assert page["norm"].default == 'the preset\'s, "post" in base'
+    assert page["d_k"].default == "the preset's"
+    assert page["activation"].kind == '"relu" or "gelu" or "silu"'
+    assert page["dropout"].meaning == (
+        "Rate on the output of each sublayer and on the sum of embedding and position "
+        "(section 5.4)."
+    )
+    assert page["num_decoder_layers"].meaning.endswith("Left out: as many as in the encoder.")
+    assert "vocab_size" not in page and "pad_id" not in page
+    assert list(ModelSettings.model_fields)[0] == "preset"
+
+
+def test_the_page_in_docs_is_the_schema_s():
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page == as_markdown() + "\n", "run `make docs`"
+
+
+def test_the_page_is_a_table_for_each_section():
+    lines = as_markdown().splitlines()
+    assert lines[0] == "# Settings of a training"
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings[:3] == [
+        "## `[model]`", '## `[data]`, `source = "cldr"`', '## `[data]`, `source = "text"`',
+    ]  # fmt: skip
+    rows = [line for line in lines if line.startswith("| `")]
+    assert len(rows) == sum(len(table.settings) for table in tables())
+    assert all(line.replace("\\|", "").count("|") == 5 for line in rows)
+
+
+@pytest.mark.parametrize(
+    ("section", "headings"),
+    [
+        ("schedule", ["[schedule]"]),
+        ("text", ['[data]  source = "text"']),
+        (
+            "data",
+            ['[data]  source = "cldr"', '[data]  source = "text"', '[data]  source = "tfds"'],
+        ),
+    ],
+)
+def test_the_command_prints_one_section(section, headings):
+    done = CliRunner().invoke(cli, ["settings", section])
+    assert done.exit_code == 0
+    assert [line for line in done.stdout.splitlines() if line.startswith("[")] == headings
+    assert done.stdout == as_text(section) + "\n"
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_the_command_prints_all_of_them_or_the_page():
+    assert CliRunner().invoke(cli, ["settings"]).stdout == as_text() + "\n"
+    assert CliRunner().invoke(cli, ["settings", "--markdown"]).stdout == as_markdown() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["schedul"], "Error: `section` must be one of model, .*; did you mean schedule? Received"),
+        (["x"], "Error: `section` must be one of model, data, vocabulary, .*, tfds. Received: "),
+        (["model", "--markdown"], "Error: --markdown has no effect on one section: it is"),
+    ],
+)
+def test_a_wrong_section_is_one_line(arguments, message):
+    done = CliRunner().invoke(cli, ["settings", *arguments])
+    assert done.exit_code != 0 and done.stdout == ""
+    lines = [x for x in done.stderr.splitlines() if x and not x.startswith(("Usage:", "Try "))]
+    first, _, last = message.partition(".*")
+    assert len(lines) == 1 and lines[0].startswith(first) and last in lines[0]
+
+
+def test_the_command_needs_no_tensorflow(tmp_path):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text("raise SystemExit('TensorFlow loaded')")
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_transformer", "settings", "schedule"],
+        capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )  # fmt: skip
+    assert done.returncode == 0 and "warmup_steps = 4000" in done.stdout, done.stderr
+    assert done.stderr == "" and time.perf_counter() - begin < 60

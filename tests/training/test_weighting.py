@@ -1,0 +1,173 @@
+"""Weighted corpora: expected shares, taking turns, one number of batches, and exact resuming."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_data import arrays, dataset, rows, same, text_pairs
+
+from keras_transformer import Tokenizer
+from keras_transformer.training.data import TokenizedCorpus, sentences
+from keras_transformer.training.sampling import SubwordSampler
+from keras_transformer.training.schema import VocabularySettings
+from keras_transformer.training.stream import endless_batches
+from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.weighting import WeightedEpochs
+
+
+def counts(epochs, number, first=0):
+    """How often each pair is drawn in some epochs, [epochs, pairs]."""
+    drawn = [epochs.numbers(epoch).numpy() for epoch in range(first, first + number)]
+    return np.stack([np.bincount(numbers, minlength=PAIRS) for numbers in drawn])
+
+
+PAIRS = 700
+RNG = np.random.default_rng(5)
+LENGTHS = RNG.integers(2, 30, PAIRS)
+WEIGHTS = RNG.choice([1.0, 0.25, 2.5, 0.1], PAIRS)
+
+
+def test_every_pair_is_drawn_as_often_as_its_weight_says():
+    """Within one draw more or less for each factor of ten, as the golden ratio spreads points."""
+    drawn = counts(WeightedEpochs(WEIGHTS, LENGTHS), 400)
+    np.testing.assert_allclose(drawn.sum(axis=0), 400 * WEIGHTS, atol=4)
+    whole = np.floor(WEIGHTS)
+    assert (drawn >= whole - 1).all() and (drawn <= whole + 2).all()
+
+
+def test_every_epoch_has_the_shares_of_the_weights():
+    drawn = counts(WeightedEpochs(WEIGHTS, LENGTHS), 50)
+    assert (drawn.sum(axis=1) == round(WEIGHTS.sum())).all()
+    for weight in set(WEIGHTS):
+        mine = weight == WEIGHTS
+        lengths = len(set(LENGTHS[mine]))
+        shares = drawn[:, mine].sum(axis=1)
+        assert np.abs(shares - weight * mine.sum()).max() <= lengths  # one for each length
+        assert np.abs(shares.mean() - weight * mine.sum()) < 1
+
+
+def test_a_quarter_of_a_corpus_is_another_one_in_every_epoch():
+    weights = np.where(np.arange(PAIRS) < 300, 1.0, 0.25)
+    drawn = counts(WeightedEpochs(weights, np.full(PAIRS, 9)), 4)
+    assert (drawn[:, :300] == 1).all()
+    assert (drawn[:, 300:].sum(axis=1) == 100).all()
+    # Four equal distances would be exactly one each; the golden ratio comes close at every length.
+    assert (drawn[:, 300:].sum(axis=0) >= 1).mean() > 0.7
+    eight = counts(WeightedEpochs(weights, np.full(PAIRS, 9)), 8)
+    assert (eight[:, 300:].sum(axis=0) >= 1).all()
+
+
+def test_the_plan_of_lengths_holds_in_every_epoch():
+    """Place k never holds a pair that is longer than what its batch was planned for."""
+    epochs = WeightedEpochs(WEIGHTS, LENGTHS)
+    assert (np.diff(epochs.lengths) >= 0).all() and len(epochs.lengths) == epochs.size
+    slack = [epochs.lengths - LENGTHS[epochs.numbers(epoch).numpy()] for epoch in range(60)]
+    assert np.min(slack) >= 0 and np.mean(slack) < 0.1
+
+
+def test_numbers_are_those_of_exact_arithmetic():
+    """Systematic sampling once more, in fractions, one point at a time."""
+    lengths, weights = [3, 1, 2, 2, 1], [1.0, 0.5, 2.0, 0.25, 0.25]
+    order = sorted(range(5), key=lambda pair: (lengths[pair], weights[pair]))
+    epochs = WeightedEpochs(np.array(weights), np.array(lengths))
+    for epoch in range(7):
+        offset = (Fraction(1, 2) + epoch * Fraction(0.6180339887498949)) % 1
+        expected = []
+        for place in range(4):  # the sum of the weights
+            left = place + offset
+            for pair in order:
+                left -= Fraction(weights[pair])
+                if left < 0:
+                    expected.append(pair)
+                    break
+        assert epochs.numbers(epoch).numpy().tolist() == expected
+        assert epochs.numbers(tf.constant(epoch)).numpy().tolist() == expected
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    pairs = sentences(dataset(text_pairs()))
+    return Tokenizer(learn_vocabulary(pairs, VocabularySettings(size=60)))
+
+
+def corpus(tokenizer, weights):
+    return TokenizedCorpus.from_pairs(dataset(text_pairs()), tokenizer, 40, weights)
+
+
+def mixed():
+    """Half of the pairs count a quarter; the pairs that are left out have weights of their own."""
+    weights = np.ones(len(text_pairs()))
+    weights[200:] = 0.25
+    return weights
+
+
+def test_batches_hold_the_drawn_pairs(tokenizer):
+    weighted = corpus(tokenizer, mixed())
+    plain = list(rows(corpus(tokenizer, None).batches(10**6)))  # sorted by length, stable
+    for epoch in range(3):
+        batches = weighted.batches(200, shuffle=True, seed=1, epoch=epoch)
+        assert len(arrays(batches)) == weighted.steps(200)
+        seen = list(rows(batches))
+        assert len(seen) == round(mixed()[:200].sum() - 8 + 0.25 * 208) == 244
+        assert set(seen) <= set(plain)
+        for source, _, _ in arrays(batches):
+            assert source.size <= 200
+    assert 0 < weighted.padding(200) < 0.5
+
+
+def test_weights_of_one_change_no_batch_but_the_order(tokenizer):
+    weighted, plain = corpus(tokenizer, np.ones(len(text_pairs()))), corpus(tokenizer, None)
+    options = {"shuffle": True, "seed": 3, "epoch": 2}
+    assert sorted(rows(weighted.batches(200, **options))) == sorted(
+        rows(plain.batches(200, **options))
+    )
+    assert weighted.steps(200) == plain.steps(200)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sampled):
+    weighted = corpus(tokenizer, mixed())
+    sampler = None
+    if sampled:
+        sampler = SubwordSampler(weighted, dataset(text_pairs()), tokenizer, 40, 0.2, seed=4)
+    steps = (sampler or weighted).steps(200)
+    total = 2 * steps + 5
+
+    def batches(skip):
+        stream = endless_batches(weighted, 200, seed=4, skip=skip, sampler=sampler)
+        return arrays(stream.take(total - skip))
+
+    whole = batches(0)
+    for skip in (1, steps, steps + 3):
+        assert same(batches(skip), whole[skip:])
+
+
+def test_sampled_pieces_are_those_of_the_drawn_pairs(tokenizer):
+    weighted = corpus(tokenizer, mixed())
+    sampler = SubwordSampler(weighted, dataset(text_pairs()), tokenizer, 40, 0.3, seed=4)
+    texts = list(zip(*sampler._strings, strict=True))
+    expected = sorted(texts[number] for number in weighted.drawn(0).numpy())
+
+    def text(ids):
+        return tokenizer.decode(ids).numpy()
+
+    drawn = [
+        (source.decode(), target.decode())
+        for inputs, labels in sampler.batches(10**6, 0)
+        for source, target in zip(text(inputs["source"]), text(labels), strict=True)
+    ]
+    assert sorted(drawn) == expected
+
+
+def test_the_fingerprint_knows_the_weights(tokenizer):
+    other = mixed()
+    other[150:200] = 0.25
+    prints = [corpus(tokenizer, weights).fingerprint for weights in (None, mixed(), other)]
+    assert len(set(prints)) == 3
+    assert corpus(tokenizer, mixed()).fingerprint == prints[1]
+
+
+def test_weights_must_be_as_many_as_pairs(tokenizer):
+    with pytest.raises(ValueError, match="`weights` must hold .* Received: 3 for 408"):
+        corpus(tokenizer, np.ones(3))
