@@ -5,9 +5,10 @@ import math
 import keras
 from keras import ops
 
-from keras_transformer.composite import CompositeLayer
+from keras_transformer.attending import AttendingLayer
+from keras_transformer.checks import check_count, check_flag, check_rate
 from keras_transformer.dropout import Dropout
-from keras_transformer.masks import causal_mask
+from keras_transformer.masks import causal_mask, join_masks
 
 # Added nowhere, put in place of a forbidden score: far below any real one, and finite.
 FORBIDDEN = -1e9
@@ -95,7 +96,7 @@ def _softmax(scores):
     return ops.ones_like(scores) if scores.shape[-1] == 1 else ops.softmax(scores, axis=-1)
 
 
-class MultiHeadAttention(CompositeLayer):
+class MultiHeadAttention(AttendingLayer):
     """What self-attention and cross-attention share: four projections around Eq. 1.
 
     `MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O` with
@@ -108,8 +109,11 @@ class MultiHeadAttention(CompositeLayer):
 
     def __init__(self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, **kwargs):
         super().__init__(**kwargs)
-        if num_heads < 1:
-            raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
+        check_count("num_heads", num_heads)
+        check_count("d_k", d_k, optional=True)
+        check_count("d_v", d_v, optional=True)
+        check_rate("dropout", dropout)
+        check_flag("use_bias", use_bias)
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_v
@@ -118,6 +122,7 @@ class MultiHeadAttention(CompositeLayer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
+        self.check_shapes(x=query_shape, memory=memory_shape)
         d_model = query_shape[-1]
         if d_model % self.num_heads and (self.d_k is None or self.d_v is None):
             raise ValueError(
@@ -213,10 +218,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        allowed: Boolean `[B, T, T]`, or 1 in place of B or of the first T; `True` where the
-            query (second axis) may attend to the key (third). `None` allows everything.
+        allowed: Boolean `[B, T]`, `True` where a key is real; or `[B, T, T]`, or 1 in place of B
+            or of the first T, `True` where the query (second axis) may attend to the key (third).
+            `None` allows everything.
         return_weights: Whether to return the attention weights as well.
         training: Whether dropout is active.
+        mask: Boolean `[B, T]`, `True` where a key is real, joined with `allowed`. `None`: the mask
+            that Keras attached to `x`, if it did.
 
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and the weights `[B, H, T, T]`.
@@ -237,15 +245,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, causal=False, **kwargs
     ):
         super().__init__(num_heads, d_k, d_v, dropout, use_bias, **kwargs)
+        check_flag("causal", causal)
         self.causal = causal
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build_projections(x_shape, x_shape)
 
-    def call(self, x, allowed=None, return_weights=False, training=None):  # noqa: D102
-        if self.causal:
-            past = causal_mask(ops.shape(x)[1])  # [1, T, T]
-            allowed = past if allowed is None else ops.logical_and(past, allowed)
+    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
+        past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
+        allowed = join_masks(past, allowed, mask)  # [B, T, T]
         key, value = self.project_memory(x)  # [B, H, T, K] twice
         output, weights = self.attend(self.project_query(x), key, value, allowed, training)
         return (output, weights) if return_weights else output
@@ -319,9 +327,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     Call arguments:
         x: The side that asks, `[B, T, D]`, floating.
         memory: The side that answers, `[B, S, D]`, floating; the last axis may have another size.
-        allowed: Boolean `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
+        allowed: Boolean `[B, S]`, `True` where a key is real; or `[B, T, S]`, or 1 in place of B
+            or T, `True` where a query may attend to a key. `None` allows everything.
         return_weights: Whether to return the attention weights as well.
         training: Whether dropout is active.
+        mask: Boolean `[B, T]`, which the output carries on. `None`: the mask that Keras attached
+            to `x`, if it did.
+        memory_mask: Boolean `[B, S]`, `True` where a key is real, joined with `allowed`. `None`:
+            the mask that Keras attached to `memory`, if it did.
 
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and the weights `[B, H, T, S]`.
@@ -332,10 +345,22 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     Reference: Vaswani et al. (2017), section 3.2.3, first item.
     """
 
+    keys_of = {"allowed": "memory", "mask": "x", "memory_mask": "memory"}
+
     def build(self, x_shape, memory_shape, allowed_shape=None):  # noqa: D102
         self._build_projections(x_shape, memory_shape)
 
-    def call(self, x, memory, allowed=None, return_weights=False, training=None):  # noqa: D102
+    def call(  # noqa: D102
+        self,
+        x,
+        memory,
+        allowed=None,
+        return_weights=False,
+        training=None,
+        mask=None,
+        memory_mask=None,
+    ):
+        allowed = join_masks(allowed, memory_mask)  # [B, T, S]
         key, value = self.project_memory(memory)  # [B, H, S, K] twice
         output, weights = self.attend(self.project_query(x), key, value, allowed, training)
         return (output, weights) if return_weights else output

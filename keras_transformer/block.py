@@ -1,13 +1,20 @@
 """What encoder and decoder blocks share: their arguments and the residual connection (Fig. 1)."""
 
-from keras_transformer.composite import CompositeLayer
+from keras_transformer.attending import AttendingLayer
+from keras_transformer.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_rate,
+)
 from keras_transformer.config import NORMS
 from keras_transformer.dropout import Dropout
-from keras_transformer.feed_forward import FeedForward
+from keras_transformer.feed_forward import FeedForward, check_activation
 from keras_transformer.layer_norm import LayerNormalization
 
 
-class Block(CompositeLayer):
+class Block(AttendingLayer):
     """The arguments of a block, and `residual`, which joins a sublayer to its input.
 
     Args:
@@ -41,8 +48,6 @@ class Block(CompositeLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if norm not in NORMS:
-            raise ValueError(f"`norm` must be one of {', '.join(NORMS)}. Received: norm={norm!r}.")
         self.arguments = {
             "num_heads": num_heads,
             "d_ff": d_ff,
@@ -56,6 +61,7 @@ class Block(CompositeLayer):
             "layer_norm_epsilon": layer_norm_epsilon,
             "attention_bias": attention_bias,
         }
+        _check_arguments(self.arguments)
         self.norm_position = norm
 
     def residual(self, x, sublayer, norm, training=None):
@@ -103,7 +109,7 @@ class Block(CompositeLayer):
         return {**super().get_config(), **self.arguments}
 
 
-class Stack(CompositeLayer):
+class Stack(AttendingLayer):
     """`num_layers` blocks one after the other; pre-norm stacks normalise once more at the end.
 
     Args:
@@ -118,8 +124,7 @@ class Stack(CompositeLayer):
             key: arguments.pop(key) for key in ("name", "dtype", "trainable") if key in arguments
         }
         super().__init__(**own)
-        if num_layers < 1:
-            raise ValueError(f"`num_layers` must be at least 1. Received: num_layers={num_layers}.")
+        check_count("num_layers", num_layers)
         self.num_layers = num_layers
         self.blocks = [
             self.block_class(
@@ -132,6 +137,7 @@ class Stack(CompositeLayer):
             self.norm = self.blocks[0]._make_norm("norm")
 
     def _build_blocks(self, x_shape, *others):
+        self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *others), strict=False)))
         for block in self.blocks:
             block.build(x_shape, *others)
         if self.norm is not None:
@@ -147,3 +153,17 @@ class Stack(CompositeLayer):
             "num_layers": self.num_layers,
             **self.blocks[0].arguments,
         }
+
+
+def _check_arguments(arguments):
+    """Refuses what no sublayer could be made of: a block makes them only when it is built."""
+    check_count("num_heads", arguments["num_heads"])
+    check_count("d_ff", arguments["d_ff"])
+    for name in ("d_k", "d_v"):
+        check_count(name, arguments[name], optional=True)
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        check_rate(name, arguments[name])
+    check_activation(arguments["activation"])
+    check_choice("norm", arguments["norm"], NORMS)
+    check_positive("layer_norm_epsilon", arguments["layer_norm_epsilon"])
+    check_flag("attention_bias", arguments["attention_bias"])

@@ -2,6 +2,15 @@
 
 import dataclasses
 
+from keras_transformer.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_rate,
+    is_integer,
+)
+
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned", "none")
 TIES = ("all", "target", "none")
@@ -77,13 +86,9 @@ class TransformerConfig:
 
     def _check_sizes(self):
         for name in ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_length"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}.")
+            check_count(name, getattr(self, name))
         for name in ("target_vocab_size", "num_decoder_layers", "d_k", "d_v"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, or None. Received: {name}={value}.")
+            check_count(name, getattr(self, name), optional=True)
         if self.d_model % self.num_heads and (self.d_k is None or self.d_v is None):
             raise ValueError(
                 "`d_model` must be divisible by `num_heads`, so that every head has the same "
@@ -96,19 +101,18 @@ class TransformerConfig:
                 f"and cosine. Received: d_model={self.d_model}."
             )
         for name in ("dropout", "attention_dropout", "activation_dropout"):
-            value = getattr(self, name)
-            if not 0 <= value < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 0 and below 1. Received: {name}={value}."
-                )
+            check_rate(name, getattr(self, name))
+        check_positive("layer_norm_epsilon", self.layer_norm_epsilon)
 
     def _check_choices(self):
         for name, choices in (("norm", NORMS), ("position", POSITIONS), ("tie", TIES)):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"`{name}` must be one of {', '.join(choices)}. "
-                    f"Received: {name}={getattr(self, name)!r}."
-                )
+            check_choice(name, getattr(self, name), choices)
+        if not isinstance(self.activation, str):
+            raise TypeError(
+                "`activation` must be the name of an activation of Keras. "
+                f"Received: activation={self.activation!r}."
+            )
+        check_flag("attention_bias", self.attention_bias)
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 "`tie='all'` needs one vocabulary for source and target. "
@@ -119,7 +123,8 @@ class TransformerConfig:
     def _check_tokens(self):
         ids = (self.pad_id, self.bos_id, self.eos_id)
         smallest = min(self.vocab_size, self.output_size)
-        if any(not 0 <= token < smallest for token in ids) or self.pad_id == self.eos_id:
+        exist = all(is_integer(token) and 0 <= token < smallest for token in ids)
+        if not exist or self.pad_id == self.eos_id:
             raise ValueError(
                 "`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary, and padding must "
                 f"differ from the end of a sentence. Received: pad_id={self.pad_id}, "

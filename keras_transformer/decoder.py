@@ -28,11 +28,17 @@ class DecoderBlock(Block):
     Call arguments:
         x: Target side, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, T, T]` or 1 in place of B or of the first T: which target positions
-            may be attended to. Later ones never are. Padding behind a target needs no mask.
-        memory_allowed: Boolean `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
+        allowed: Boolean `[B, T]`, or `[B, T, T]` with 1 in place of B or of the first T: which
+            target positions may be attended to. Later ones never are. Padding after a target needs
+            no mask.
+        memory_allowed: Boolean `[B, S]`, `True` where a position of the memory is real; or
+            `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
         return_weights: Whether to return the attention weights as well.
         training: Whether dropout is active.
+        mask: Boolean `[B, T]`, joined with `allowed`. `None`: the mask that Keras attached to `x`,
+            if it did.
+        memory_mask: Boolean `[B, S]`, joined with `memory_allowed`. `None`: the mask that Keras
+            attached to `memory`, if it did.
 
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and
@@ -42,6 +48,7 @@ class DecoderBlock(Block):
     """
 
     def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
+        self.check_shapes(x=x_shape, memory=memory_shape)
         self.self_attention = MultiHeadSelfAttention(
             causal=True, **self._attention_arguments("self_attention")
         )
@@ -67,18 +74,25 @@ class DecoderBlock(Block):
         memory_allowed=None,
         return_weights=False,
         training=None,
+        mask=None,
+        memory_mask=None,
     ):
         weights = {}
 
         def attend(x):
             x, weights["self_attention"] = self.self_attention(
-                x, allowed, return_weights=True, training=training
+                x, allowed, return_weights=True, training=training, mask=mask
             )
             return x
 
         def attend_to_memory(x):
             x, weights["cross_attention"] = self.cross_attention(
-                x, memory, memory_allowed, return_weights=True, training=training
+                x,
+                memory,
+                memory_allowed,
+                return_weights=True,
+                training=training,
+                memory_mask=memory_mask,
             )
             return x
 
@@ -142,10 +156,12 @@ class Decoder(Stack):
     Call arguments:
         x: Embedded target, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, T, T]`, or 1 in place of B or of the first T.
-        memory_allowed: Boolean `[B, T, S]`, or 1 in place of B or T.
+        allowed: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
+        memory_allowed: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
         return_weights: Whether to return the attention weights as well.
         training: Whether dropout is active.
+        mask: Boolean `[B, T]`; see `DecoderBlock`.
+        memory_mask: Boolean `[B, S]`; see `DecoderBlock`.
 
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and a dictionary from
@@ -167,11 +183,20 @@ class Decoder(Stack):
         memory_allowed=None,
         return_weights=False,
         training=None,
+        mask=None,
+        memory_mask=None,
     ):
         weights = {}
         for block in self.blocks:
             x, of_block = block(
-                x, memory, allowed, memory_allowed, return_weights=True, training=training
+                x,
+                memory,
+                allowed,
+                memory_allowed,
+                return_weights=True,
+                training=training,
+                mask=mask,
+                memory_mask=memory_mask,
             )
             weights.update({f"{block.name}/{name}": each for name, each in of_block.items()})
         x = self._end(x)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.checks import check_rate
+
 STEPS = 2**16  # of the uniform number that decides about an element
 
 
@@ -28,6 +30,11 @@ class Dropout(keras.layers.Dropout):
 
     Reference: Srivastava et al. (2014); Vaswani et al. (2017), section 5.4.
     """
+
+    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+        if rate != 1:  # as in Keras; nothing would be left
+            check_rate("rate", rate)
+        super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
 
     def call(self, inputs, training=False):  # noqa: D102
         threshold = round(self.rate * STEPS)

@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.call_checks import check_ids, check_positions
+from keras_transformer.checks import check_choice, check_count, check_rate, is_integer
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.config import POSITIONS
 from keras_transformer.dropout import Dropout
@@ -52,6 +54,8 @@ class PositionalEmbedding(CompositeLayer):
         max_length: Positions of the learned table, and of the sinusoidal one where the length of
             the input is not known when the graph is built.
         dropout: Rate on the sum of embedding and position (section 5.4).
+        pad_id: Id of padding, for which the output gets a mask as from
+            `keras.layers.Embedding(mask_zero=True)`. `None`: it gets none.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -71,14 +75,26 @@ class PositionalEmbedding(CompositeLayer):
     """
 
     def __init__(
-        self, vocab_size, d_model, position="sinusoidal", max_length=512, dropout=0.0, **kwargs
+        self,
+        vocab_size,
+        d_model,
+        position="sinusoidal",
+        max_length=512,
+        dropout=0.0,
+        pad_id=None,
+        **kwargs,
     ):
         super().__init__(**kwargs)
-        if position not in POSITIONS:
-            raise ValueError(
-                f"`position` must be one of {', '.join(POSITIONS)}. "
-                f"Received: position={position!r}."
-            )
+        self.autocast = False  # ids that arrive as floats would be rounded
+        for name, value in (
+            ("vocab_size", vocab_size),
+            ("d_model", d_model),
+            ("max_length", max_length),
+        ):
+            check_count(name, value)
+        check_choice("position", position, POSITIONS)
+        check_rate("dropout", dropout)
+        _check_pad_id(pad_id, vocab_size)
         if position == "sinusoidal" and d_model % 2:
             raise ValueError(
                 "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
@@ -89,18 +105,30 @@ class PositionalEmbedding(CompositeLayer):
         self.position = position
         self.max_length = max_length
         self.dropout_rate = dropout
+        self.pad_id = pad_id
+        self.widths = {"inputs": d_model}  # of hidden states
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape=None):  # noqa: D102
         # Variance 1 / d_model: after the scaling embeddings have variance 1, and so have logits.
         normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         self.table = self.add_weight(
-            shape=(self.vocab_size, self.d_model), initializer=normal, name="table"
+            shape=(self.vocab_size, self.d_model),
+            initializer=normal,
+            autocast=False,  # rows are cast, not the table
+            name="table",
         )
         if self.position == "learned":
             self.positions = self.add_weight(
                 shape=(self.max_length, self.d_model), initializer=normal, name="positions"
             )
+
+    def checked_arguments(self, given):  # noqa: D102
+        if given.get("reverse"):
+            check_positions(given.get("inputs"), "inputs", self, ndim=3)
+        else:
+            check_ids(given.get("inputs"), "inputs", self)
+        return {}
 
     def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
         if reverse:
@@ -116,12 +144,17 @@ class PositionalEmbedding(CompositeLayer):
         # of the table is a [B, V, D] tensor first: 40 % of a training step of a small model.
         batch, length = ops.shape(x)[:2]
         flat = ops.reshape(x, (-1, self.d_model))  # [B * T, D]
-        logits = ops.matmul(flat, ops.transpose(self.table))  # [B * T, V]
+        table = ops.cast(self.table, self.compute_dtype)
+        logits = ops.matmul(ops.cast(flat, table.dtype), ops.transpose(table))  # [B * T, V]
         return ops.reshape(logits, (batch, length, self.vocab_size))  # [B, T, V]
 
     def look_up(self, tokens):
         """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""
-        return ops.take(self.table, tokens, axis=0)
+        # TensorFlow's gradient of a look-up is a list of rows, in which a token that occurs twice
+        # has two; Keras's optimizers square them one by one. That of a reshape is a whole table.
+        table = ops.reshape(ops.convert_to_tensor(self.table), (self.vocab_size, self.d_model))
+        rows = ops.take(table, ops.cast(tokens, "int32"), axis=0)
+        return ops.cast(rows, self.compute_dtype)
 
     def _positions(self, start, tokens):
         known = tokens.shape[1] + start if isinstance(start, int) and tokens.shape[1] else None
@@ -141,6 +174,12 @@ class PositionalEmbedding(CompositeLayer):
         last = self.vocab_size if reverse else self.d_model
         return keras.KerasTensor((*inputs.shape[:2], last), dtype=self.compute_dtype)
 
+    def compute_mask(self, inputs, previous_mask=None):  # noqa: D102
+        if self.pad_id is None or len(inputs.shape) == 3:  # hidden states
+            return previous_mask
+        real = ops.not_equal(inputs, self.pad_id)  # [B, T]
+        return real if previous_mask is None else ops.logical_and(real, previous_mask)
+
     def get_config(self):  # noqa: D102
         return {
             **super().get_config(),
@@ -149,4 +188,14 @@ class PositionalEmbedding(CompositeLayer):
             "position": self.position,
             "max_length": self.max_length,
             "dropout": self.dropout_rate,
+            "pad_id": self.pad_id,
         }
+
+
+def _check_pad_id(pad_id, vocab_size):
+    """Refuses what is neither `None` nor an id of the vocabulary."""
+    if pad_id is not None and not (is_integer(pad_id) and 0 <= pad_id < vocab_size):
+        raise ValueError(
+            "`pad_id` must be an id of the vocabulary, or None. "
+            f"Received: pad_id={pad_id!r}, vocab_size={vocab_size}."
+        )

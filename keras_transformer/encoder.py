@@ -26,10 +26,13 @@ class EncoderBlock(Block):
 
     Call arguments:
         x: `[B, S, D]`, floating.
-        allowed: Boolean `[B, S, S]`, or 1 in place of B or of the first S; `True` where a
-            position may attend to another. `None` allows everything.
+        allowed: Boolean `[B, S]`, `True` where a position is real; or `[B, S, S]`, or 1 in place
+            of B or of the first S, `True` where a position may attend to another. `None` allows
+            everything.
         return_weights: Whether to return the attention weights as well.
         training: Whether dropout is active.
+        mask: Boolean `[B, S]`, `True` where a position is real, joined with `allowed`. `None`: the
+            mask that Keras attached to `x`, if it did.
 
     Returns:
         `[B, S, D]`; with `return_weights` a pair of that and `{"self_attention": [B, H, S, S]}`.
@@ -44,6 +47,7 @@ class EncoderBlock(Block):
     """
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
+        self.check_shapes(x=x_shape)
         self.self_attention = MultiHeadSelfAttention(**self._attention_arguments("self_attention"))
         self.self_attention_norm = self._make_norm("self_attention_norm")
         self.feed_forward = self._make_feed_forward()
@@ -54,12 +58,12 @@ class EncoderBlock(Block):
         for sublayer in (self.feed_forward, self.feed_forward_norm):
             sublayer.build(x_shape)
 
-    def call(self, x, allowed=None, return_weights=False, training=None):  # noqa: D102
+    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
         weights = {}
 
         def attend(x):
             x, weights["self_attention"] = self.self_attention(
-                x, allowed, return_weights=True, training=training
+                x, allowed, return_weights=True, training=training, mask=mask
             )
             return x
 
@@ -83,9 +87,10 @@ class Encoder(Stack):
 
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
-        allowed: Boolean `[B, S, S]`, or 1 in place of B or of the first S.
+        allowed: Boolean `[B, S]` or `[B, S, S]`; see `EncoderBlock`.
         return_weights: Whether to return the attention weights as well.
         training: Whether dropout is active.
+        mask: Boolean `[B, S]`; see `EncoderBlock`.
 
     Returns:
         The memory `[B, S, D]`; with `return_weights` a pair of that and a dictionary from
@@ -99,10 +104,10 @@ class Encoder(Stack):
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build_blocks(x_shape)
 
-    def call(self, x, allowed=None, return_weights=False, training=None):  # noqa: D102
+    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
         weights = {}
         for block in self.blocks:
-            x, of_block = block(x, allowed, return_weights=True, training=training)
+            x, of_block = block(x, allowed, return_weights=True, training=training, mask=mask)
             weights.update({f"{block.name}/{name}": each for name, each in of_block.items()})
         x = self._end(x)
         return (x, weights) if return_weights else x

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.call_checks import check_positions
+from keras_transformer.checks import check_count, check_rate
 from keras_transformer.composite import CompositeLayer
 from keras_transformer.dropout import Dropout
 
@@ -34,14 +36,20 @@ class FeedForward(CompositeLayer):
 
     def __init__(self, d_ff, activation="relu", dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        if d_ff < 1:
-            raise ValueError(f"`d_ff` must be at least 1. Received: d_ff={d_ff}.")
+        check_count("d_ff", d_ff)
+        check_activation(activation)
+        check_rate("dropout", dropout)
         self.d_ff = d_ff
         self.activation = keras.activations.get(activation)
         self.dropout_rate = dropout
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
+    def checked_arguments(self, given):  # noqa: D102
+        check_positions(given.get("x"), "x", self)
+        return {}
+
     def build(self, x_shape):  # noqa: D102
+        self.widths = {"x": x_shape[-1]}
         policy = self.dtype_policy
         self.inner = keras.layers.Dense(self.d_ff, self.activation, dtype=policy, name="inner")
         self.outer = keras.layers.Dense(x_shape[-1], dtype=policy, name="outer")
@@ -61,3 +69,14 @@ class FeedForward(CompositeLayer):
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout_rate,
         }
+
+
+def check_activation(activation):
+    """Refuses what Keras does not know as an activation."""
+    try:
+        keras.activations.get(activation)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`activation` must be an activation of Keras, such as 'relu', 'gelu' or 'silu'. "
+            f"Received: activation={activation!r}."
+        ) from error

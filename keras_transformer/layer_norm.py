@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.checks import check_positive
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LayerNormalization(keras.layers.LayerNormalization):
@@ -13,9 +15,10 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
         (g - mean of g - n * mean of (g * n)) / sqrt(variance + epsilon)
 
-    Written out it needs a third of the passes over `x` that automatic differentiation makes. Means
-    are products with a constant column, which CPUs and TPUs do faster than reductions. Without
-    training it is Keras' layer.
+    Written out it needs a third of the passes over `x` that automatic differentiation makes. On a
+    CPU means are products with a constant column, which are faster than reductions; GPUs and TPUs
+    round the factors of a product to fewer bits than float32 has. Without training it is Keras's
+    layer.
 
     Args:
         epsilon: Added to the variance.
@@ -31,35 +34,73 @@ class LayerNormalization(keras.layers.LayerNormalization):
     Reference: Ba et al. (2016); Vaswani et al. (2017), section 3.1.
     """
 
+    def __init__(self, epsilon=1e-3, **kwargs):
+        check_positive("epsilon", epsilon)
+        super().__init__(epsilon=epsilon, **kwargs)
+
     def call(self, inputs, training=None):  # noqa: D102
-        if not training:
+        last = self.axis in ([-1], [len(inputs.shape) - 1])
+        if not (training and last and self.scale and self.center):
             return super().call(inputs)
         flat = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, D]
         gamma, beta = (ops.reshape(each, (1, -1)) for each in (self.gamma, self.beta))  # [1, D]
-        return ops.reshape(_normalize(self.epsilon)(flat, gamma, beta), ops.shape(inputs))
+        means = PRODUCTS if products_are_exact() else REDUCTIONS
+        normalize = _normalize(self.epsilon, *means)
+        return ops.reshape(normalize(flat, gamma, beta), ops.shape(inputs))
 
 
-def _normalize(epsilon):
+def products_are_exact():
+    """Whether products of float32 matrices are computed in float32, as nowhere but on CPUs.
+
+    NVIDIA's GPUs keep 10 bits of the factors (TF32), TPUs 7 (bfloat16).
+    """
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf  # on another backend this module needs none
+
+    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
+
+
+def _mean_by_product(x, factors=None):
+    """Means of `x * factors` over the last axis: of `[N, D]` and `[1, D]`, `[N, 1]`."""
+    column = ops.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)  # [D, 1]
+    return ops.matmul(x, column if factors is None else column * ops.transpose(factors))
+
+
+def _sum_by_product(x):
+    """Sums over the first axis: of `[N, D]`, `[1, D]`."""
+    return ops.matmul(ops.ones((1, ops.shape(x)[0]), x.dtype), x)
+
+
+def _mean(x, factors=None):
+    return ops.mean(x if factors is None else x * factors, axis=-1, keepdims=True)
+
+
+def _sum(x):
+    return ops.sum(x, axis=0, keepdims=True)
+
+
+PRODUCTS = (_mean_by_product, _sum_by_product)
+REDUCTIONS = (_mean, _sum)
+
+
+def _normalize(epsilon, mean, total):
     @ops.custom_gradient
     def normalize(x, gamma, beta):
         dtype = keras.backend.result_type(x.dtype, "float32")
         x32, scale, offset = (ops.cast(each, dtype) for each in (x, gamma, beta))
-        column = ops.full((x.shape[-1], 1), 1 / x.shape[-1], dtype)  # [D, 1]: makes means
-        centred = x32 - ops.matmul(x32, column)  # [N, D]
-        inverse = ops.rsqrt(ops.matmul(centred * centred, column) + epsilon)  # [N, 1]
+        centred = x32 - mean(x32)  # [N, D]
+        inverse = ops.rsqrt(mean(centred * centred) + epsilon)  # [N, 1]
         n = centred * inverse  # [N, D]
 
         def gradient(upstream):
             upstream = ops.cast(upstream, dtype)  # [N, D]
             weighted = upstream * n  # [N, D]
-            row = ops.ones((1, ops.shape(upstream)[0]), dtype)  # [1, N]: makes sums
-            by_gamma, by_beta = ops.matmul(row, weighted), ops.matmul(row, upstream)  # [1, D]
-            scaled = column * ops.transpose(scale)  # [D, 1]: makes means of products with gamma
-            own, along = ops.matmul(upstream, scaled), ops.matmul(weighted, scaled)  # [N, 1]
+            own, along = mean(upstream, scale), mean(weighted, scale)  # [N, 1]
             by_x = inverse * (upstream * scale - own - n * along)  # [N, D]
             return tuple(
                 ops.cast(each, like.dtype)
-                for each, like in ((by_x, x), (by_gamma, gamma), (by_beta, beta))
+                for each, like in ((by_x, x), (total(weighted), gamma), (total(upstream), beta))
             )
 
         return ops.cast(n * scale + offset, x.dtype), gradient

@@ -1,8 +1,11 @@
-"""Masks: explicit boolean tensors in which `True` means "may attend" (section 3.2.3).
+"""Masks: boolean tensors in which `True` means "may attend" (section 3.2.3).
 
-Keras's implicit masks (`_keras_mask`) are not used: attention layers that share an encoder's output
-lose it on the way, without an error.
+Keras's own masks, which it attaches to tensors, are joined with those that are given. The
+`Transformer` uses the latter alone.
 """
+
+import contextlib
+import threading
 
 import keras
 from keras import ops
@@ -35,6 +38,58 @@ def causal_mask(length):
     positions = ops.arange(length, dtype="int32")  # [T]
     queries, keys = ops.expand_dims(positions, axis=1), ops.expand_dims(positions, axis=0)
     return ops.expand_dims(ops.greater_equal(queries, keys), axis=0)  # [1, T, T]
+
+
+def join_masks(*masks):
+    """Returns where all masks are true.
+
+    Args:
+        *masks: Boolean `[B, S]`, which keys are real, or `[B, T, S]`, which keys a query may attend
+            to, or `None`.
+
+    Returns:
+        Boolean tensor `[B, T, S]`, with 1 in place of B or T if all masks have it there; `None` if
+        there are no masks.
+    """
+    joined = None
+    for mask in masks:
+        if mask is not None:
+            mask = ops.expand_dims(mask, axis=1) if len(mask.shape) == 2 else mask  # [B, T, S]
+            joined = mask if joined is None else ops.logical_and(joined, mask)
+    return joined
+
+
+# `keras.layers.MultiHeadAttention` takes the mask off the tensors of its caller. One that a layer
+# of ours has seen on a tensor, or has put there, has this second name, under which it stays.
+_KEPT = "_keras_transformer_mask"
+
+
+def attached_mask(tensor):
+    """Returns the mask that Keras attached to a tensor, boolean `[B, S]`, or `None`."""
+    mask = getattr(tensor, "_keras_mask", None)
+    if mask is None:
+        return getattr(tensor, _KEPT, None)
+    with contextlib.suppress(AttributeError):  # arrays of other backends have no attributes
+        setattr(tensor, _KEPT, mask)
+    return mask
+
+
+_scope = threading.local()
+
+
+@contextlib.contextmanager
+def fitting_masks():
+    """Within it graphs have no checks of a mask's shape: the masks are known to fit."""
+    outer, _scope.fits = masks_fit(), True
+    try:
+        yield
+    finally:
+        _scope.fits = outer
+
+
+def masks_fit():
+    """Whether this is within `fitting_masks`."""
+    return getattr(_scope, "fits", False)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

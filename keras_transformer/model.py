@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from keras_transformer.call_checks import check_ids, check_same_batch
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoder import Decoder
 from keras_transformer.embedding import PositionalEmbedding
 from keras_transformer.encoder import Encoder
-from keras_transformer.masks import PaddingMask
+from keras_transformer.masks import PaddingMask, fitting_masks
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -41,6 +42,11 @@ class Transformer(keras.Model):
     def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
         if isinstance(config, str):
             config = TransformerConfig.preset(config)
+        if not isinstance(config, TransformerConfig):
+            raise TypeError(
+                "`config` must be a TransformerConfig or the name of a preset. "
+                f"Received: config={config!r}."
+            )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         layers = _make_layers(config, policy)
         inputs = {
@@ -57,6 +63,19 @@ class Transformer(keras.Model):
         self.output_layer = layers["output"]
         self.logits = layers["logits"]
 
+    def __call__(self, inputs, *args, **kwargs):
+        """Refuses ids of a wrong rank or dtype in one line, and calls the model."""
+        if isinstance(inputs, dict):
+            for side, tokens in inputs.items():
+                check_ids(tokens, side, self)
+            check_same_batch(inputs, self)
+        return super().__call__(inputs, *args, **kwargs)
+
+    @fitting_masks()  # they are made of the same tokens
+    def call(self, inputs, training=None, mask=None):  # noqa: D102
+        return super().call(inputs, training=training, mask=mask)
+
+    @fitting_masks()
     def hidden_states(self, inputs, training=None):
         """Returns what the output weights turn into logits, `[B, T, D]`.
 
@@ -74,6 +93,7 @@ class Transformer(keras.Model):
             return ops.convert_to_tensor(self.output_layer.table)
         return ops.transpose(self.output_layer.kernel)
 
+    @fitting_masks()
     def encode(self, source):
         """Runs the encoder without dropout.
 
@@ -141,6 +161,7 @@ class Transformer(keras.Model):
             return logits, cache
         return logits, cache, tuple(ops.squeeze(each, axis=2) for each in weights)
 
+    @fitting_masks()
     def attention_weights(self, inputs):
         """Returns the attention weights of every layer and head, without dropout.
 

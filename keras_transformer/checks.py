@@ -1,0 +1,52 @@
+"""Checks of arguments: one line that names the argument, the rule and what was received."""
+
+import numbers
+
+
+def is_integer(value):
+    """Whether a value is an integer, of Python or NumPy, and not `True` or `False`."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_count(name, value, optional=False):
+    """Refuses what is not an integer of at least 1, or `None` where that is a choice."""
+    if optional and value is None:
+        return
+    choice = ", or None" if optional else ""
+    if not is_integer(value):
+        raise TypeError(f"`{name}` must be an integer{choice}. Received: {name}={value!r}.")
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1{choice}. Received: {name}={value}.")
+
+
+def check_rate(name, value):
+    """Refuses what is not a rate of dropout, from 0 to below 1."""
+    _check_number(name, value)
+    if not 0 <= value < 1:
+        raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={value}.")
+
+
+def check_positive(name, value):
+    """Refuses what is not a number above 0."""
+    _check_number(name, value)
+    if not 0 < value < float("inf"):
+        raise ValueError(f"`{name}` must be above 0 and finite. Received: {name}={value}.")
+
+
+def check_choice(name, value, choices):
+    """Refuses what is not one of `choices`."""
+    if value not in choices:
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(choices)}. Received: {name}={value!r}."
+        )
+
+
+def check_flag(name, value):
+    """Refuses what is neither `True` nor `False`."""
+    if not isinstance(value, bool):
+        raise TypeError(f"`{name}` must be True or False. Received: {name}={value!r}.")
+
+
+def _check_number(name, value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}.")

@@ -1,0 +1,234 @@
+"""Explicit masks: `[B, S]` and `[B, T, S]` are taken, everything else is refused by name."""
+
+import functools
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import KV, D, F, H, K, S, T, normal, randomise, small_config
+
+from keras_transformer import (
+    Decoder,
+    DecoderBlock,
+    Encoder,
+    EncoderBlock,
+    MultiHeadCrossAttention,
+    MultiHeadSelfAttention,
+    PaddingMask,
+    Transformer,
+    padding_mask,
+)
+
+B = H  # a mask [B, S] could be taken for one of each head
+SAME = {"rtol": 0, "atol": 1e-5}
+BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
+LAYERS = {
+    "self": lambda: MultiHeadSelfAttention(H, d_k=K, d_v=KV),
+    "causal": lambda: MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=True),
+    "cross": lambda: MultiHeadCrossAttention(H, d_k=K, d_v=KV),
+    "encoder_block": lambda: EncoderBlock(**BLOCK),
+    "encoder": lambda: Encoder(2, **BLOCK),
+    "decoder_block": lambda: DecoderBlock(**BLOCK),
+    "decoder": lambda: Decoder(2, **BLOCK),
+}
+# Layer, name of the mask, length of its keys.
+MASKS = [
+    ("self", "allowed", T),
+    ("causal", "allowed", T),
+    ("cross", "allowed", S),
+    ("encoder_block", "allowed", T),
+    ("encoder", "allowed", T),
+    ("decoder_block", "allowed", T),
+    ("decoder", "allowed", T),
+    ("decoder_block", "memory_allowed", S),
+    ("decoder", "memory_allowed", S),
+]
+each_mask = pytest.mark.parametrize("layer, name, length", MASKS)
+
+
+@functools.cache
+def make(layer):
+    """The layer, built and with weights that differ, and what it is called with but masks."""
+    inputs = [normal(B, T, D)]
+    if layer in ("cross", "decoder_block", "decoder"):
+        inputs.append(normal(B, S, D, seed=1))
+    made = LAYERS[layer]()
+    made(*inputs)
+    return randomise(made), inputs
+
+
+def real_keys(length):
+    """Boolean `[B, length]`: another number of keys is real in each sentence."""
+    return np.arange(length) < np.array([[length], [length - 4], [2]])
+
+
+@each_mask
+def test_two_axes_are_sentences_and_keys(layer, name, length):
+    made, inputs = make(layer)
+    real = real_keys(length)
+    out = made(*inputs, **{name: real})
+    np.testing.assert_array_equal(out, made(*inputs, **{name: real[:, None]}))
+    wide = np.broadcast_to(real[:, None], (B, T, length))
+    np.testing.assert_allclose(out, made(*inputs, **{name: wide}), **SAME)
+    assert np.abs(out - made(*inputs)).max() > 0.01
+    for row in range(B):  # a sentence without its padding
+        alone = [value[row : row + 1] for value in inputs]
+        keys = 1 if len(inputs) > 1 and name != "allowed" or layer == "cross" else 0
+        if keys == 0 and layer != "self" and len(inputs) == 2:
+            continue  # its queries go with its keys
+        count = real[row].sum()
+        alone[keys] = alone[keys][:, :count]
+        expected = made(*alone)
+        np.testing.assert_allclose(out[row : row + 1, : expected.shape[1]], expected, **SAME)
+
+
+def wrong(length):
+    """Masks that do not fit, by what is wrong with them."""
+    return {
+        "one axis": np.ones(length, bool),
+        "four axes": np.ones((B, 1, 1, length), bool),
+        "another batch": np.ones((2, length), bool),
+        "a batch of heads": np.ones((B * H, T, length), bool),
+        "other keys": np.ones((B, length - 1), bool),
+        "one key": np.ones((B, 1), bool),
+        "one key for each query": np.ones((B, T, 1), bool),
+        "other queries": np.ones((B, T - 1, length), bool),
+        "additive": np.where(real_keys(length), 0.0, -1e9).astype("float32"),
+        "integers": real_keys(length).astype("int32"),
+    }
+
+
+@pytest.mark.parametrize("kind", wrong(T))
+@each_mask
+def test_what_does_not_fit_is_refused_by_name(layer, name, length, kind):
+    made, inputs = make(layer)
+    mask = wrong(length)[kind]
+    message = (
+        rf"^`{name}` must be boolean, \[B, S\], \[B, 1, S\] or \[B, T, S\] \(.*\), with "
+        rf"B, T, S = \[{B}, {T}, {length}\]\. Received by '{made.name}': dtype={mask.dtype}, "
+        rf"shape={re.escape(str(mask.shape))}\.$"
+    )
+    with pytest.raises((TypeError, ValueError), match=message):
+        made(*inputs, **{name: mask})
+
+
+@pytest.mark.parametrize("shape", [(B,), (B, 1, T), (B, T + 1), (2, T)])
+def test_a_mask_of_keras_has_two_axes(shape):
+    made, inputs = make("encoder_block")
+    with pytest.raises(ValueError, match=r"^`mask` must be boolean, \[B, S\] \(1 in"):
+        made(*inputs, mask=np.ones(shape, bool))
+
+
+def at_run_time(layer, name, jit_compile=False):
+    """A graph of the layer in which of all shapes only the width is known."""
+    made, inputs = make(layer)
+
+    @tf.function(jit_compile=jit_compile, autograph=False)
+    def call(inputs, mask):
+        return made(*inputs, **{name: mask})
+
+    specification = [tf.TensorSpec([None, None, D])] * len(inputs)
+
+    def concrete(mask):
+        spec = tf.TensorSpec([None] * np.ndim(mask), tf.bool)
+        return call.get_concrete_function(specification, spec)
+
+    return made, inputs, concrete
+
+
+def fitting(length):
+    real = real_keys(length)
+    return {
+        "one axis of queries": real[:, None],
+        "all queries": np.repeat(real[:, None], T, axis=1),
+        "two axes": real,
+        "one batch": real[1:2, None],
+    }
+
+
+@each_mask
+def test_masks_are_checked_when_the_graph_runs(layer, name, length):
+    made, inputs, concrete = at_run_time(layer, name)
+    for kind, mask in fitting(length).items():
+        found = concrete(mask)(inputs, mask)
+        expected = made(*inputs, **{name: mask})
+        np.testing.assert_allclose(found, expected, **SAME, err_msg=kind)
+    for kind in ("another batch", "other keys", "one key", "one key for each query"):
+        mask = wrong(length)[kind]
+        shape = " ".join(map(str, mask.shape))
+        message = (
+            rf"`{name}` must be boolean, .* B, T, S = \] \[{B} {T} {length}\] \[Received by "
+            rf".{{1,3}}{made.name}.{{1,3}}: dtype=bool, shape=\] \[{shape}\]"
+        )
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            concrete(mask)(inputs, mask)
+
+
+@pytest.mark.parametrize("kind", ["one key", "one key for each query", "other keys"])
+def test_xla_refuses_them_as_well(kind):
+    """It leaves assertions out."""
+    made, inputs, concrete = at_run_time("encoder_block", "allowed", jit_compile=True)
+    mask = fitting(T)["two axes"]
+    np.testing.assert_allclose(concrete(mask)(inputs, mask), made(*inputs, allowed=mask), **SAME)
+    mask = wrong(T)[kind]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        concrete(mask)(inputs, mask)
+
+
+def test_a_mask_of_unknown_rank_is_refused():
+    made, inputs = make("encoder_block")
+    mask = tf.TensorSpec(None, tf.bool)
+    with pytest.raises(ValueError, match="`allowed` must be boolean, .* shape=None"):
+        tf.function(lambda mask: made(*inputs, allowed=mask)).get_concrete_function(mask)
+
+
+def test_in_a_functional_model_of_any_length():
+    x = keras.Input((None, D))
+    mask = keras.Input((None,), dtype="bool")
+    model = keras.Model([x, mask], EncoderBlock(**BLOCK)(x, mask))
+    values, real = normal(B, T, D), real_keys(T)
+    np.testing.assert_array_equal(model([values, real]), model.layers[-1](values, real))
+    for call in (model, lambda inputs: model.predict(inputs, verbose=0)):
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="`allowed` must be"):
+            call([values, real[:, :1]])
+    with pytest.raises(ValueError, match=r"`allowed` must be .* B, T, S = \[None, 7, 7\]"):
+        EncoderBlock(**BLOCK)(keras.Input((7, D)), keras.Input((1,), dtype="bool"))
+
+
+def operations(function):
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    return [node.op for node in nodes]
+
+
+def test_the_transformer_checks_nothing_when_it_runs():
+    """Its masks come from the tokens that they mask: training and exports need no assertions."""
+    model = Transformer(small_config())
+    tokens = tf.TensorSpec([None, None], tf.int32)
+    inputs = {"source": tokens, "target": tokens}
+    for function, arguments in (
+        (model, inputs),
+        (model.hidden_states, inputs),
+        (model.attention_weights, inputs),
+        (model.encode, tokens),
+    ):
+        graph = tf.function(function).get_concrete_function(arguments)
+        assert "Assert" not in operations(graph), function
+    tokens = tf.TensorSpec([None, None], tf.int32)
+    by_hand = tf.function(
+        lambda tokens: model.encoder(model.source_embedding(tokens), padding_mask(tokens)[:, 0])
+    ).get_concrete_function(tokens)
+    assert operations(by_hand).count("Assert") == 1, "once, not in every block"
+
+
+def test_litert_converts_a_layer_that_checks_when_it_runs():
+    x, tokens = keras.Input((None, D)), keras.Input((None,), dtype="int32")
+    model = keras.Model([x, tokens], EncoderBlock(**BLOCK)(x, PaddingMask()(tokens)[:, 0]))
+    function = tf.function(lambda x, tokens: model([x, tokens])).get_concrete_function(
+        tf.TensorSpec([1, None, D]), tf.TensorSpec([1, None], tf.int32)
+    )
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function], tf.Module())
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    assert converter.convert()
