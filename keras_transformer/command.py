@@ -5,6 +5,7 @@ TensorFlow is imported by the commands that need it, so that `--help` answers at
 
 import contextlib
 import importlib
+import math
 import os
 import pathlib
 import signal
@@ -19,6 +20,17 @@ FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 
+
+class FiniteRange(click.FloatRange):
+    """A `click.FloatRange` without infinity and without what is no number."""
+
+    def convert(self, value, param, ctx):  # noqa: D102
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
 BEAM = click.option(
     "--beam",
     type=click.IntRange(1),
@@ -27,7 +39,7 @@ BEAM = click.option(
 )
 LENGTH_PENALTY = click.option(
     "--length-penalty",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="A",
     help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
 )
@@ -143,12 +155,12 @@ def check_output(path, *suffixes):
     """
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
-        why = " HDF5 holds weights, and none of our programs." if path.suffix == ".h5" else ""
+        why = " HDF5 holds weights alone." if path.suffix == ".h5" else ""
         raise click.UsageError(
             f"{path} must end in {known}: programs recognise the file by it.{why}"
         )
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; a file is to be written.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file: it is not replaced.")
     check_folder(path.parent)
 
 

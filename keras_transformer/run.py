@@ -32,14 +32,20 @@ class Run:
         Raises:
             ValueError: If the run has no model, or it cannot be read.
         """
-        import keras_transformer.model  # noqa: F401  (registers the layers)
+        import keras_transformer.model
 
         self._require(self.model)
         try:
-            return keras.saving.load_model(self.model, compile=False)
-        except Exception as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ValueError(f"{self.model} cannot be read as a Keras model: {reason}") from error
+            model = keras.saving.load_model(self.model, compile=False)
+        except (PermissionError, MemoryError):
+            raise
+        except Exception as error:  # zip, JSON, HDF5 and Keras raise nearly anything
+            raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
+        if not isinstance(model, keras_transformer.model.Transformer):
+            raise ValueError(
+                f"{self.model} must hold a Transformer. Received: a {type(model).__name__}."
+            )
+        return model
 
     def load_tokenizer(self):
         """Returns the run's `Tokenizer`.
@@ -50,20 +56,68 @@ class Run:
         from keras_transformer.tokenizer import Tokenizer
 
         self._require(self.tokenizer)
-        return Tokenizer.load(self.tokenizer)
+        try:
+            return Tokenizer.load(self.tokenizer)
+        except ValueError as error:
+            raise ValueError(f"{error} Put back a copy: the run's exports carry one.") from error
+
+    def require_finished(self):
+        """Refuses a folder in which a file of a finished run is missing.
+
+        Raises:
+            ValueError: With the file, and what to do.
+        """
+        for file in (self.config, self.tokenizer, self.model):
+            self._require(file)
+
+    def read_metrics(self):
+        """Returns the content of `metrics.json`, empty where there is none yet.
+
+        Raises:
+            ValueError: If it cannot be read.
+        """
+        if not self.metrics.exists():
+            return {}
+        try:
+            return dict(json.loads(self.metrics.read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{self.metrics} is damaged ({error}): remove it; what made its figures makes them "
+                "again."
+            ) from error
 
     def update_metrics(self, **figures):
         """Adds figures to `metrics.json`, or replaces those of the same name.
 
         The file is replaced whole: whoever reads it never sees half of it.
         """
-        known = json.loads(self.metrics.read_text("utf-8")) if self.metrics.exists() else {}
-        text = json.dumps({**known, **figures}, indent=2, ensure_ascii=False)
+        self.write_metrics({**self.read_metrics(), **figures})
+
+    def write_metrics(self, figures):
+        """Replaces all figures of `metrics.json`."""
+        text = json.dumps(figures, indent=2, ensure_ascii=False)
         write_text(self.metrics, text + "\n")
 
     def _require(self, file):
-        if not file.is_file():
-            raise ValueError(
-                f"{self.path} is not a finished run: {file.name} is missing. "
-                "Make one with `keras-transformer train CONFIG.toml --output RUN`."
+        if file.is_file():
+            return
+        remedy = "Make one with `keras-transformer train CONFIG.toml --output RUN`."
+        if not self.path.exists():
+            remedy = f"There is no such folder. {remedy}"
+        elif self.config.is_file() and any(self.checkpoints.glob("update-*.npz")):
+            remedy = (
+                "Its training has not ended: `keras-transformer train "
+                f"{self.config} --output {self.path}` continues it, and `keras-transformer average "
+                f"{self.path} --last 1` makes a run of its newest checkpoint."
             )
+        raise ValueError(f"{self.path} is not a finished run: {file.name} is missing. {remedy}")
+
+    def _restore(self):
+        """What to do about a damaged model."""
+        if any(self.checkpoints.glob("*.npz")):
+            return (
+                "remove it and run `keras-transformer train "
+                f"{self.config} --output {self.path}`, which writes it again from the newest "
+                "checkpoint."
+            )
+        return "put back a copy of it, or train again."

@@ -12,6 +12,7 @@ from keras_transformer.command import (
     FOLDER,
     LENGTH_PENALTY,
     Command,
+    FiniteRange,
     check_output,
     refuse,
     standard,
@@ -66,7 +67,7 @@ from keras_transformer.open_model import BEAM_ONLY, BEAMS, SAMPLE_ONLY, Asked, o
 @click.option("--sample", is_flag=True, help="Draw translations at random.")
 @click.option(
     "--temperature",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     default=1.0,
     help="With --sample: below 1 nearer to the most probable tokens; 0 is greedy.  [default: 1]",
 )
@@ -79,7 +80,7 @@ from keras_transformer.open_model import BEAM_ONLY, BEAMS, SAMPLE_ONLY, Asked, o
 )
 @click.option(
     "--top-p",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=1.0,
     metavar="P",
     help="With --sample: draw from the most probable tokens that have together the probability P.  "

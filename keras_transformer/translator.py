@@ -66,9 +66,19 @@ class Translator(tf.Module):
 
     @classmethod
     def from_run(cls, path, max_length=None):
-        """Returns the translator that training left in the folder `path`."""
+        """Returns the translator that training left in the folder `path`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
         run = Run(path)
-        return cls(run.load_model(), run.load_tokenizer(), max_length)
+        model, tokenizer = run.load_model(), run.load_tokenizer()
+        if tokenizer.vocab_size != model.config.vocab_size:
+            raise ValueError(
+                f"{run.tokenizer} is another run's: it has {tokenizer.vocab_size} pieces, and "
+                f"{run.model} was trained with {model.config.vocab_size}. Put back its own."
+            )
+        return cls(model, tokenizer, max_length)
 
     @property
     def model(self):
