@@ -6,8 +6,9 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tokenizer import Tokenizer
-from keras_transformer.translation import encode, to_translations
+from keras_transformer.translation import encode, to_n_best, to_translations
 
 from .loaded import reason
 from .packed import VOCABULARY
@@ -64,9 +65,8 @@ class CTranslate2Translator:
             Dictionary of `translation`, `score` and `truncated` as `Translator.translate` gives
             them, and `ended`, boolean `[B]`: whether the end came before the limit.
         """
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
-        tokens, scores = self.decode(ids.to_list())
+        ids, truncated, empty = self._encode(sentences)
+        tokens, scores = self.decode(ids)
         return {
             "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),
             "score": tf.where(empty, 0.0, scores),
@@ -77,6 +77,33 @@ class CTranslate2Translator:
     def translate_batch(self, sentences):
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
         return to_translations(self.translate(sentences))
+
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+
+        Raises:
+            ValueError: If the beam has fewer than `n` hypotheses.
+        """
+        if not 1 <= n <= self._search["beam_size"]:
+            raise ValueError(
+                "`n` must be between 1 and the size of the beam. "
+                f"Received: n={n}, beam_size={self._search['beam_size']}."
+            )
+        ids, truncated, empty = self._encode(sentences)
+        tokens, scores = self._decode(ids, n)
+        texts = self.tokenizer.decode(tokens.reshape(-1, self.max_length))
+        nothing = tf.expand_dims(empty, 1)
+        outputs = {
+            "translation": tf.where(nothing, "", tf.reshape(texts, [-1, n])),
+            "score": tf.where(nothing, 0.0, scores),
+            "truncated": truncated,
+        }
+        return to_n_best(outputs, n)
+
+    def _encode(self, sentences):
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
+        return ids.to_list(), truncated, empty
 
     def decode(self, sources):
         """Runs the model on token ids.
@@ -89,20 +116,28 @@ class CTranslate2Translator:
             (without `eos_id` where the limit came first), and scores `[B]`, float32. A source of
             `eos_id` alone gives padding alone: CTranslate2 does not translate nothing.
         """
+        tokens, scores = self._decode(sources, 1)
+        return tokens[:, 0], scores[:, 0]
+
+    def _decode(self, sources, n):
+        """Token ids `[B, n, max_length]` and scores `[B, n]` of the best `n` hypotheses."""
         # CTranslate2 adds the end of a source by itself.
         batch = [[self._pieces[token] for token in source[:-1]] for source in sources]
         results = self._model.translate_batch(
             batch,
+            num_hypotheses=n,
             return_end_token=True,  # and counts it when it divides by the length
             return_scores=True,
             max_input_length=0,
             **self._search,
         )
-        found = [[self._ids[piece] for piece in result.hypotheses[0]] for result in results]
-        tokens = np.full((len(sources), self.max_length), self.tokenizer.pad_id, np.int32)
-        for row, ids in zip(tokens, found, strict=True):
-            row[: len(ids)] = ids
-        return tokens, np.array([result.scores[0] for result in results], np.float32)
+        tokens = np.full((len(sources), n, self.max_length), self.tokenizer.pad_id, np.int32)
+        scores = np.full((len(sources), n), NONE, np.float32)
+        for rows, row_scores, result in zip(tokens, scores, results, strict=True):
+            row_scores[: len(result.scores)] = result.scores
+            for row, pieces in zip(rows, result.hypotheses, strict=False):  # there may be fewer
+                row[: len(pieces)] = [self._ids[piece] for piece in pieces]
+        return tokens, scores
 
 
 def load_ctranslate2():

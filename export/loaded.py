@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_transformer.tokenizer  # noqa: F401  (a SavedModel needs its operations, too)
-from keras_transformer.translation import encode, to_translations
+from keras_transformer.translation import encode, to_n_best, to_translations
 
 from .packed import SIGNATURES, unpack
 from .plan import plan
@@ -48,6 +48,22 @@ class SavedModelTranslator:
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         return to_translations(self._translate(sentences=batch))
+
+    @property
+    def n_best(self):
+        """Translations that its signature `n_best` gives, 0 without one."""
+        signature = self._model.signatures.get("n_best")
+        return 0 if signature is None else signature.structured_outputs["translation"].shape[1]
+
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+
+        Raises:
+            ValueError: If the signature `n_best` gives fewer than `n`.
+        """
+        _check_n_best(n, self.n_best)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        return to_n_best(self._model.signatures["n_best"](sentences=batch), n)
 
 
 def _load(path):
@@ -165,6 +181,25 @@ class LiteRTTranslator(LiteRTFile):
             }
         )
 
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+
+        Raises:
+            ValueError: If the file's searches return fewer than `n`.
+        """
+        _check_n_best(n, self.signatures[0].n_best)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
+        tokens, scores = self.decode(ids.to_list())  # [B, M, L], [B, M]
+        texts = self.tokenizer.decode(tokens.reshape(-1, self.max_length))
+        nothing = tf.expand_dims(empty, 1)
+        outputs = {
+            "translation": tf.where(nothing, "", tf.reshape(texts, scores.shape)),
+            "score": tf.where(nothing, 0.0, scores),
+            "truncated": truncated,
+        }
+        return to_n_best(outputs, n)
+
     def decode(self, sources, signature=None):
         """Runs the model on token ids.
 
@@ -252,6 +287,14 @@ def _with_beam(signatures, beam_size, path):
             f"--beam {beam_size}."
         )
     return chosen
+
+
+def _check_n_best(n, most):
+    if not 1 <= n <= most:
+        raise ValueError(
+            "`n` must be between 1 and the number of translations that the export gives, of which "
+            f"there are {most}: `export` has --n-best for more. Received: n={n}."
+        )
 
 
 def load_interpreter(name="Interpreter"):

@@ -1,4 +1,4 @@
-"""The command line: with `export_commands.py` the one place that knows training and export."""
+"""The command line. It and the modules of single commands alone know training and export."""
 
 import json
 import os
@@ -14,9 +14,15 @@ from keras_transformer.command import (
     FOLDER,
     LENGTH_PENALTY,
     Commands,
+    check_output,
+    refuse,
     search_options,
+    standard,
+    start,
+    warn,
 )
 from keras_transformer.export_commands import export
+from keras_transformer.translate_command import translate
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,37 +124,15 @@ def evaluate(run, source, reference, split, tokenize, lowercase, beam, length_pe
 
     if bool(source) != bool(reference):
         raise click.UsageError("--source and --reference go together.")
+    if source:
+        refuse(["split"], "has no effect with --source.")
+    standard("stdout")  # open? before the work is done
     options = {**search_options(beam, length_penalty), "tokenize": tokenize, "lowercase": lowercase}
     if source:
         results = evaluate_files(run, source, reference, **options)
     else:
         results = evaluate_split(run, split, **options)
     click.echo(json.dumps(results, indent=2, ensure_ascii=False))
-
-
-@cli.command()
-@click.argument("model", type=FOLDER)
-@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
-@BEAM
-@LENGTH_PENALTY
-def translate(model, batch_size, beam, length_penalty):
-    """Translate stdin to stdout: one line out per line in, in order.
-
-    MODEL is a run, a SavedModel, a .tflite file or a folder for CTranslate2.
-    """
-    from keras_transformer.streaming import translate_stream
-
-    translator = _open_model(model, **search_options(beam, length_penalty))
-    source = sys.stdin.buffer
-    window = 1 if source.isatty() else 2048
-    translate_stream(
-        translator,
-        source,
-        sys.stdout.buffer,
-        _warn,
-        batch_size=batch_size,
-        window=window,
-    )
 
 
 @cli.command()
@@ -168,7 +152,7 @@ def score(run, source, target, batch_size):
 
     count_parallel(source, target)  # before the model is loaded
     score_files(
-        Translator.from_run(run), source, target, sys.stdout.buffer, _warn, batch_size=batch_size
+        Translator.from_run(run), source, target, standard("stdout"), warn, batch_size=batch_size
     )
 
 
@@ -181,45 +165,18 @@ def picture(run, sentence, output):
     from keras_transformer.training.picture import draw_attention
     from keras_transformer.translator import Translator
 
+    check_output(output, ".png")
     draw_attention(Translator.from_run(run), sentence, output)
     click.echo(output)
 
 
+cli.add_command(translate)
 cli.add_command(export)
-
-
-def _warn(line):
-    click.echo(f"Warning: {line}", err=True)
-
-
-def _open_model(path, **search):
-    """The run or export at `path`, as something with `translate_batch`."""
-    from keras_transformer.beam_translator import BeamTranslator
-    from keras_transformer.export.ctranslate2_loaded import MODEL, CTranslate2Translator
-    from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
-    from keras_transformer.translator import Translator
-
-    if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.")
-    if path.is_file():
-        return LiteRTTranslator(path, **search)
-    if any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb")):
-        if search:
-            raise click.UsageError(f"--beam has no effect on {path}: its search is part of it.")
-        return SavedModelTranslator(path)
-    if (path / MODEL).is_file():
-        if search.get("length_penalty"):
-            raise click.UsageError(
-                f"--length-penalty has no effect on {path}: CTranslate2 has no penalty like the "
-                "paper's. With --beam alone it ranks by the mean of a token's log-probability."
-            )
-        return CTranslate2Translator(path, **search and {**search, "length_penalty": 1})
-    translator = Translator.from_run(path)
-    return BeamTranslator(translator, **search) if search else translator
 
 
 def main():
     """Runs the command line."""
+    start()
     cli(prog_name="keras-transformer")
 
 

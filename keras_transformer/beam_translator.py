@@ -6,9 +6,11 @@ import tensorflow as tf
 
 from keras_transformer.decoding import beam_decode
 from keras_transformer.decoding.beam import check_beam
-from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.decoding.lengths import check_lengths
-from keras_transformer.translation import COLUMNS, Translation
+from keras_transformer.decoding.memory import beam_memory, check_memory
+from keras_transformer.translation import to_n_best
+
+SMALL = 2**29  # bytes of a beam that are not compared with what is free
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +29,8 @@ class BeamTranslator:
             than the translator's `max_length`. `None`: only that limit.
 
     Raises:
-        ValueError: If a number is out of range or `normalization` is unknown.
+        ValueError: If a number is out of range or `normalization` is unknown; and when it
+            translates, if so many hypotheses cannot fit into memory.
     """
 
     translator: tf.Module
@@ -40,6 +43,12 @@ class BeamTranslator:
     def __post_init__(self):
         check_beam(self.beam_size, 1, self.length_penalty, self.normalization)
         check_lengths(self.translator.max_length, self.min_length)
+        vocab_size = self.translator.model.config.output_size
+        if self.beam_size > vocab_size:
+            raise ValueError(
+                f"`beam_size` must be at most the vocabulary's number of pieces, {vocab_size}. "
+                f"Received: beam_size={self.beam_size}."
+            )
         if self.extra_length is not None and self.extra_length < 0:
             raise ValueError(
                 "`extra_length` must be at least 0, or None. "
@@ -56,16 +65,20 @@ class BeamTranslator:
         search = self.translator.search(self.beam_size, n, self.normalization)
         extra = self.translator.max_length if self.extra_length is None else self.extra_length
         batch = tf.constant(sentences, tf.string, [len(sentences)])
+        self._check_memory(batch)
         outputs = search(batch, self.length_penalty, self.min_length, extra)
-        results = []
-        for row in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
-            found = {}
-            for text, score in zip(*row[:2], strict=True):
-                if exists(score):  # else there are fewer
-                    text = text.decode("utf-8", "replace")
-                    found.setdefault(text, Translation(text, float(score), bool(row[2])))
-            results.append(list(found.values()))
-        return results
+        return to_n_best(outputs, n)
+
+    def memory(self, batch_size):
+        """Returns about how many bytes `batch_size` sentences take at most."""
+        config = self.translator.model.config
+        return beam_memory(config, batch_size, self.beam_size, self.translator.max_length)
+
+    def _check_memory(self, batch):
+        if self.memory(batch.shape[0]) < SMALL:  # the usual case, at no cost
+            return
+        config, tokens = self.translator.model.config, self.translator.encode(batch)[0]  # [B, S]
+        check_memory(config, batch.shape[0], self.beam_size, tokens.shape[1])
 
 
 def trace_search(translator, beam_size, n_best, normalization):

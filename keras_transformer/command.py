@@ -3,17 +3,33 @@
 TensorFlow is imported by the commands that need it, so that `--help` answers at once.
 """
 
+import contextlib
 import importlib
+import math
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 
 import click
+from click.core import ParameterSource
+from click.exceptions import NoArgsIsHelpError
 
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
+
+
+class FiniteRange(click.FloatRange):
+    """A `click.FloatRange` without infinity and without what is no number."""
+
+    def convert(self, value, param, ctx):  # noqa: D102
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
 
 BEAM = click.option(
     "--beam",
@@ -23,10 +39,16 @@ BEAM = click.option(
 )
 LENGTH_PENALTY = click.option(
     "--length-penalty",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="A",
     help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
 )
+
+
+class Mistake(click.ClickException):
+    """A wrong command line, said in one line."""
+
+    exit_code = 2
 
 
 class Command(click.Command):
@@ -38,20 +60,158 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """Turns errors about the user's input into one line; `--traceback` shows where they rose."""
+    """Turns every error that is not a bug into one line; `--traceback` shows where it rose.
+
+    Ctrl-C ends with the status 130 and SIGTERM with 143, as shells expect it, without a word.
+    """
 
     command_class = Command
 
+    def make_context(self, *arguments, **options):  # noqa: D102
+        with _one_line():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, context):  # noqa: D102
         try:
-            return super().invoke(context)
+            with _one_line():
+                return super().invoke(context)
+        except KeyboardInterrupt as error:
+            number = error.args[0] if error.args else signal.SIGINT
+            context.exit(128 + number)
         except BrokenPipeError:  # translate ... | head
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             context.exit(1)
-        except (ValueError, TypeError, OSError) as error:
-            if context.params.get("traceback"):
+        except Exception as error:
+            if context.params.get("traceback") or not _is_expected(error):
                 raise
-            raise click.ClickException(" ".join(str(error).split())) from error
+            raise click.ClickException(_line(error)) from error
+
+
+@contextlib.contextmanager
+def _one_line():
+    """Makes a `Mistake` of what click would explain in several lines."""
+    try:
+        yield
+    except NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        text = " ".join(error.format_message().split())
+        if type(error) is not click.UsageError and error.ctx is not None:  # one of click's own
+            text += f" See `{error.ctx.command_path} --help`."
+        raise Mistake(text) from error
+
+
+def _is_expected(error):
+    tf = sys.modules.get("tensorflow")
+    return isinstance(error, (ValueError, TypeError, OSError, MemoryError)) or (
+        tf is not None and isinstance(error, tf.errors.OpError)
+    )
+
+
+def _line(error):
+    """An error in one line."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
+        text = f"there is not enough memory. {error}"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: " if error.filename is not None else ""
+        text += f"{error.strerror}."
+    else:
+        text = getattr(error, "message", None) or str(error)
+    return " ".join(text.split())
+
+
+def given(*names):
+    """Returns which parameters of the command the command line names: the first, or `None`."""
+    context = click.get_current_context()
+    sources = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+    return next((name for name in names if context.get_parameter_source(name) in sources), None)
+
+
+def refuse(names, reason):
+    """Refuses options that would have no effect.
+
+    Args:
+        names: Names of parameters of the command.
+        reason: What follows the name of the first that the command line has.
+
+    Raises:
+        click.UsageError: If the command line has one of them.
+    """
+    name = given(*names)
+    if name is not None:
+        raise click.UsageError(f"--{name.replace('_', '-')} {reason}")
+
+
+def check_output(path, *suffixes):
+    """Refuses the path of a file that cannot be written, before any work is done for it.
+
+    Args:
+        path: The path.
+        *suffixes: Those that programs recognise the file by; without any, all are.
+
+    Raises:
+        click.UsageError: If the suffix is another one.
+        ValueError: If the file or its folder cannot be written.
+    """
+    if suffixes and path.suffix.lower() not in suffixes:
+        known = " or ".join(suffixes)
+        why = " HDF5 holds weights alone." if path.suffix == ".h5" else ""
+        raise click.UsageError(
+            f"{path} must end in {known}: programs recognise the file by it.{why}"
+        )
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file: it is not replaced.")
+    check_folder(path.parent)
+
+
+def check_folder(path):
+    """Refuses a folder in which nothing can be written; it need not exist yet.
+
+    Raises:
+        ValueError: If it is a file, or one above it is, or it cannot be written.
+    """
+    path = pathlib.Path(path)
+    while not os.path.lexists(path) and path != path.parent:
+        path = path.parent
+    if not path.is_dir():
+        raise ValueError(f"{path} is not a folder: nothing can be written in it.")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ValueError(f"{path} cannot be written: permission denied.")
+
+
+def warn(line):
+    """Prints a warning on stderr."""
+    click.echo(f"Warning: {line}", err=True)
+
+
+def standard(name):
+    """Returns the binary stream of `stdin` or `stdout`.
+
+    Raises:
+        ValueError: If whoever started the command closed it.
+    """
+    stream = getattr(sys, name)
+    if stream is None:
+        remedy = {
+            "stdin": "Give it lines, `< in.txt`, or name a file with --input",
+            "stdout": "Send it somewhere, `> out.txt`, or name a file with --output",
+        }
+        raise ValueError(f"{name} is closed. {remedy[name]}.")
+    return stream.buffer
+
+
+def start():
+    """Prepares the process: closed streams do no harm, SIGTERM ends like Ctrl-C."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # or the next file to be opened would be taken for it
+            os.open(os.devnull, os.O_RDWR)
+    signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number, frame):
+    raise KeyboardInterrupt(number)
 
 
 def search_options(beam, length_penalty):
@@ -70,14 +230,14 @@ def _start_tensorflow():
     os.environ["KERAS_BACKEND"] = "tensorflow"
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # what matters of its errors is raised as well
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as remarks:
         os.dup2(remarks.fileno(), 2)
         try:
             importlib.import_module("keras_transformer.model")  # registers the layers
             importlib.import_module("tensorflow").config.list_physical_devices()
-        except BaseException:
+        except Exception:
             remarks.seek(0)
             os.write(stderr, remarks.read())
             raise

@@ -12,6 +12,10 @@ from keras_transformer.command import (
     FOLDER,
     LENGTH_PENALTY,
     Command,
+    FiniteRange,
+    check_folder,
+    check_output,
+    refuse,
     search_options,
 )
 from keras_transformer.export_progress import shown_progress
@@ -29,6 +33,7 @@ def export():
     """Write a run in a form that needs none of this package."""
 
 
+FALLBACK = ", which has no test split"
 SENTENCES = click.option(
     "--sentences",
     type=EXISTING_FILE,
@@ -84,7 +89,7 @@ def _quantize(*choices):
 
 MIN_AGREEMENT = click.option(
     "--min-agreement",
-    type=click.FloatRange(0, 100),
+    type=FiniteRange(0, 100),
     metavar="PERCENT",
     help="Tokens of a quantised model that must be those of the run.  [default: 98 for float16, "
     "90 for int8 and int8_static]",
@@ -152,10 +157,11 @@ def saved_model(
     shapes = {name: value for name, value in shapes.items() if value is not None}
     if shapes and not jit:
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
+    check_folder(directory)
     check_place_of_versions(directory)
     with shown_progress() as progress:
         progress("loading the run")
-        sentences = _sentences(run, sentences)
+        sentences, _, source = _pairs(run, sentences)
         translator = Translator.from_run(run, max_length)
         if search:
             translator = BeamTranslator(translator, **search)
@@ -170,7 +176,7 @@ def saved_model(
             **shapes,
         )
     _record(run, saved_model_agreement=100 * report["agreement"])
-    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    _print_report(report, source)
 
 
 @export.command()
@@ -186,7 +192,7 @@ def saved_model(
 @MIN_AGREEMENT
 @click.option(
     "--max-loss",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     default=1.0,
     show_default=True,
     metavar="POINTS",
@@ -254,17 +260,22 @@ def litert(
         raise click.UsageError("--references needs --sentences.")
     if calibration and quantize != "int8_static":
         raise click.UsageError("--calibration needs --quantize int8_static.")
+    if quantize == "none":
+        refuse(["min_agreement", "max_loss", "references"], "needs --quantize.")
+    if sentences and not references:
+        refuse(["max_loss"], "needs --references beside --sentences.")
+    check_output(file, ".tflite")
     check_place_of_file(file)
-    sentences, references = _pairs(run, sentences, references)
-    options = {"beam_size": beam, "n_best": n_best or 1, "license": license}
+    sentences, references, source = _pairs(run, sentences, references)
+    options = {"beam_size": beam, "n_best": 1 if n_best is None else n_best, "license": license}
     options.update(references=references, max_loss=max_loss, tokenizer=tokenizer)
     options["alignment"] = (-1, None) if alignment else None
     options.update(lengths=lengths, batch_sizes=batch_sizes or (1,), max_length=max_length)
     options.update(_languages(run))
     if quantize == "int8_static":
-        options["calibration"], _ = _pairs(run, calibration, split="train")
+        options["calibration"], *_ = _pairs(run, calibration, splits=("train",))
     _export_quantized(
-        "litert", export_litert, run, file, sentences, quantize, min_agreement, **options
+        "litert", export_litert, run, file, sentences, source, quantize, min_agreement, **options
     )
 
 
@@ -279,15 +290,28 @@ def ctranslate2(run, directory, quantize, min_agreement, sentences):
     from keras_transformer.export.ctranslate2 import FILES, export_ctranslate2
     from keras_transformer.export.staging import check_place_of_folder
 
+    if quantize == "none":
+        refuse(["min_agreement"], "needs --quantize.")
+    check_folder(directory)
     check_place_of_folder(directory, FILES)
-    sentences = _sentences(run, sentences)
+    sentences, _, source = _pairs(run, sentences)
     _export_quantized(
-        "ctranslate2", export_ctranslate2, run, directory, sentences, quantize, min_agreement
-    )
+        "ctranslate2", export_ctranslate2, run, directory, sentences, source, quantize,
+        min_agreement,
+    )  # fmt: skip
 
 
 def _export_quantized(
-    name, export, run, path, sentences, quantize, min_agreement, max_length=None, **options
+    name,
+    export,
+    run,
+    path,
+    sentences,
+    source,
+    quantize,
+    min_agreement,
+    max_length=None,
+    **options,
 ):
     """Exports in a form that can be quantised, and keeps its figures in the run."""
     from keras_transformer.translator import Translator
@@ -303,7 +327,7 @@ def _export_quantized(
         name = f"{name}_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     _record(run, **figures)
-    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    _print_report(report, source)
 
 
 def _record(run, **figures):
@@ -327,23 +351,40 @@ def _languages(run):
     return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
 
 
-def _sentences(run, file):
-    return _pairs(run, file)[0]
+def _print_report(report, source):
+    if FALLBACK in source:
+        click.echo(f"Checked with {source}.", err=True)
+    report = {**report, "checked_with": source}
+    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
 
 
-def _pairs(run, file, references=None, split="test", count=200):
-    """Real sentences to check or calibrate an export with, and their translations or `None`.
+def _pairs(run, file, references=None, splits=("test", "validation"), count=200):
+    """Real sentences to check or calibrate an export with.
 
-    Those of the files, or else of a split of the run's data.
+    Args:
+        run: Folder of the run.
+        file: File of sentences, or `None`: of the first of `splits` that the run's data has.
+        references: File of their translations, or `None`.
+        splits: Splits of the run's data.
+        count: Most sentences of a split.
+
+    Returns:
+        The sentences; their translations or `None`; and where they are from.
     """
     if references is not None:
-        return read_parallel(file, references)
+        return *read_parallel(file, references), str(file)
     if file is not None:
-        return read_lines(file), None
+        return read_lines(file), None, str(file)
     from keras_transformer.run import Run
     from keras_transformer.training.data import parallel_data
     from keras_transformer.training.evaluate import read_pairs
     from keras_transformer.training.settings import load_settings
 
+    Run(run).require_finished()
     data = parallel_data(load_settings(Run(run).config).data)
-    return read_pairs(data, split, count)
+    split = next((split for split in splits if split in data.splits), splits[0])
+    pairs = read_pairs(data, split, count)
+    source = f"{len(pairs[0])} sentences of the {split} split of the run's data"
+    if split != splits[0]:
+        source += FALLBACK
+    return *pairs, source

@@ -52,10 +52,18 @@ def trace_alignment(translator, layer, head):
     """A function of sentences, for one layer and head of the decoder."""
 
     def align(sentences):
-        source, _, _ = translator.encode(sentences)  # [B, S]
+        source, truncated, empty = translator.encode(sentences)  # [B, S], [B], [B]
         found = greedy_decode(
             translator.model, source, translator.max_length, alignment=(layer, head)
         )
-        return {"source": source, "target": found["tokens"], "weights": found["alignment"]}
+        texts = translator.tokenizer.decode(found["tokens"])
+        return {
+            "source": source,
+            "target": found["tokens"],
+            "weights": found["alignment"],
+            "translation": tf.where(empty, "", texts),
+            "score": tf.where(empty, 0.0, found["scores"]),
+            "truncated": truncated,
+        }
 
     return tf.function(align, input_signature=[STRINGS], autograph=False)

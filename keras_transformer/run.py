@@ -32,14 +32,20 @@ class Run:
         Raises:
             ValueError: If the run has no model, or it cannot be read.
         """
-        import keras_transformer.model  # noqa: F401  (registers the layers)
+        import keras_transformer.model
 
         self._require(self.model)
         try:
-            return keras.saving.load_model(self.model, compile=False)
-        except Exception as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ValueError(f"{self.model} cannot be read as a Keras model: {reason}") from error
+            model = keras.saving.load_model(self.model, compile=False)
+        except (PermissionError, MemoryError):
+            raise
+        except Exception as error:  # zip, JSON, HDF5 and Keras raise nearly anything
+            raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
+        if not isinstance(model, keras_transformer.model.Transformer):
+            raise ValueError(
+                f"{self.model} must hold a Transformer. Received: a {type(model).__name__}."
+            )
+        return model
 
     def load_tokenizer(self):
         """Returns the run's `Tokenizer`.
@@ -50,7 +56,10 @@ class Run:
         from keras_transformer.tokenizer import Tokenizer
 
         self._require(self.tokenizer)
-        return Tokenizer.load(self.tokenizer)
+        try:
+            return Tokenizer.load(self.tokenizer)
+        except ValueError as error:
+            raise ValueError(f"{error} Put back a copy: the run's exports carry one.") from error
 
     def require_finished(self):
         """Refuses a folder in which a file of a finished run is missing.
@@ -102,3 +111,13 @@ class Run:
                 f"{self.path} --last 1` makes a run of its newest checkpoint."
             )
         raise ValueError(f"{self.path} is not a finished run: {file.name} is missing. {remedy}")
+
+    def _restore(self):
+        """What to do about a damaged model."""
+        if any(self.checkpoints.glob("*.npz")):
+            return (
+                "remove it and run `keras-transformer train "
+                f"{self.config} --output {self.path}`, which writes it again from the newest "
+                "checkpoint."
+            )
+        return "put back a copy of it, or train again."

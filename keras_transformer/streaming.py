@@ -2,28 +2,33 @@
 
 import itertools
 
+from keras_transformer.line_searches import Best, Format
 from keras_transformer.lines import binary_lines, count_parallel, decode_line
-from keras_transformer.translation import translate_sorted
+
+PLAIN = Format()
 
 
-def translate_stream(translator, source, target, warn, *, batch_size=64, window=2048):
+def translate_stream(search, source, target, warn, *, batch_size=64, window=2048, form=PLAIN):
     """Translates a stream of lines into another; line n of one becomes line n of the other.
 
     An empty line stays empty. A line that is not UTF-8 is reported and becomes an empty line. A
     line longer than the model's limit is cut, translated and reported.
 
     Args:
-        translator: Anything with `translate_batch`.
+        search: One of `line_searches`, or anything with `translate_batch`.
         source: Binary stream that is read line by line.
         target: Binary stream that is written to and flushed after each window.
         warn: Called with one line of text for each line that is not translated whole.
         batch_size: Sentences decoded at a time.
         window: Lines read before the first is written; they are sorted by length. 1 answers each
             line at once.
+        form: The `Format` of the output.
 
     Returns:
         Number of lines.
     """
+    if hasattr(search, "translate_batch"):
+        search = Best(search)
     count = 0
     while lines := list(itertools.islice(source, window)):
         numbered = list(enumerate((_text(line) for line in lines), start=count + 1))
@@ -34,18 +39,22 @@ def translate_stream(translator, source, target, warn, *, batch_size=64, window=
                     f"line {number}: not UTF-8 (byte 0x{byte:02x} at position {text.start + 1}); "
                     "left empty"
                 )
-        todo = [(number, text) for number, text in numbered if _has_words(text)]
-        results = translate_sorted(translator, [text for _, text in todo], batch_size)
-        translated = {}
-        for (number, _), result in zip(todo, results, strict=True):
-            if result.truncated:
+        todo = dict((number, text) for number, text in numbered if _has_words(text))
+        results = search(list(todo), list(todo.values()), batch_size) if todo else []
+        results = dict(zip(todo, results, strict=True))
+        for number, found in results.items():
+            if _is_cut(found):
                 warn(f"line {number}: longer than the model's limit; its end was cut off")
-            translated[number] = " ".join(result.text.splitlines())
         for number, _ in numbered:
-            target.write(translated.get(number, "").encode() + b"\n")
+            for line in form.lines(number, results.get(number)):
+                target.write(line.encode() + b"\n")
         target.flush()
         count += len(lines)
     return count
+
+
+def _is_cut(results):
+    return any(getattr(result, "translation", result).truncated for result in results)
 
 
 def score_files(translator, source, target, output, warn, *, batch_size=64, window=2048):

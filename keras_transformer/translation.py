@@ -5,7 +5,10 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding.hypotheses import exists
+
 COLUMNS = ("translation", "score", "truncated")
+SPACE, END = "\u2581", "</s>"  # as SentencePiece writes them
 BYTES_PER_TOKEN = 64  # SentencePiece's pieces have 16 characters at most, UTF-8's 4 bytes
 
 
@@ -48,11 +51,33 @@ class Alignment:
         source: The pieces of the source, S strings, the end of the sentence included.
         target: Those of the translation, T strings.
         weights: Array `[T, S]`, float32, whose rows sum to 1.
+        translation: The `Translation`.
     """
 
     source: list
     target: list
     weights: np.ndarray
+    translation: Translation
+
+    def words(self):
+        """Returns which word of the source each word of the translation attended to most.
+
+        Words are what white space separates; a word's pieces are added up, and the end of a
+        sentence is none. A translation of another script than the vocabulary's has words as well:
+        those of its pieces.
+
+        Returns:
+            Pairs of integers from 0, word of the source and word of the translation, in the order
+            of the translation. None if either is empty.
+        """
+        source, target = _words(self.source), _words(self.target)
+        weights = np.zeros((target.max(initial=-1) + 1, source.max(initial=-1) + 1))  # [T', S']
+        if not weights.size:
+            return []
+        inside = np.ix_(target >= 0, source >= 0)
+        rows, columns = np.meshgrid(target[target >= 0], source[source >= 0], indexing="ij")
+        np.add.at(weights, (rows, columns), self.weights[inside])
+        return [(int(word), number) for number, word in enumerate(weights.argmax(axis=1))]
 
 
 def encode(tokenizer, sentences, max_length):
@@ -86,6 +111,25 @@ def to_translations(outputs):
     ]
 
 
+def to_n_best(outputs, n):
+    """Returns for each sentence a list of at most `n` `Translation`s, no text twice.
+
+    Args:
+        outputs: Dictionary of `translation` and `score`, `[B, M]`, the best first, and `truncated`,
+            `[B]`; tensors.
+        n: Translations of each.
+    """
+    results = []
+    for texts, scores, truncated in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
+        distinct = {}
+        for text, score in zip(texts, scores, strict=True):
+            if exists(score):  # otherwise there are fewer
+                text = text.decode("utf-8", "replace")
+                distinct.setdefault(text, Translation(text, float(score), bool(truncated)))
+        results.append(list(distinct.values())[:n])
+    return results
+
+
 def translate_sorted(translator, sentences, batch_size=64):
     """Translates with short sentences together, so that little is spent on padding.
 
@@ -110,3 +154,18 @@ def map_sorted(function, sentences, batch_size, key=len):
         for number, result in zip(numbers, function(batch), strict=True):
             results[number] = result
     return results
+
+
+def _words(pieces):
+    """The number of the word that each piece belongs to, -1 for none, as an array."""
+    numbers, number, begins = [], -1, True
+    for piece in pieces:
+        if piece == END:
+            numbers.append(-1)
+            continue
+        begins = begins or piece.startswith(SPACE)
+        is_word = bool(piece.strip(SPACE))
+        if is_word and begins:
+            number, begins = number + 1, False
+        numbers.append(number if is_word else -1)
+    return np.array(numbers, int)

@@ -66,9 +66,19 @@ class Translator(tf.Module):
 
     @classmethod
     def from_run(cls, path, max_length=None):
-        """Returns the translator that training left in the folder `path`."""
+        """Returns the translator that training left in the folder `path`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
         run = Run(path)
-        return cls(run.load_model(), run.load_tokenizer(), max_length)
+        model, tokenizer = run.load_model(), run.load_tokenizer()
+        if tokenizer.vocab_size != model.config.vocab_size:
+            raise ValueError(
+                f"{run.tokenizer} is another run's: it has {tokenizer.vocab_size} pieces, and "
+                f"{run.model} was trained with {model.config.vocab_size}. Put back its own."
+            )
+        return cls(model, tokenizer, max_length)
 
     @property
     def model(self):
@@ -140,7 +150,16 @@ class Translator(tf.Module):
         n_best = functools.partial(search.n_best_batch, n=n)
         return map_sorted(n_best, _check_sentences(sentences), batch_size)
 
-    def sample(self, sentences, temperature=1.0, top_k=0, top_p=1.0, seed=0, batch_size=64):
+    def sample(
+        self,
+        sentences,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
+        seed=0,
+        batch_size=64,
+        numbers=None,
+    ):
         """Returns for each of a list of strings a translation drawn at random; see `sample_decode`.
 
         A sentence's sample depends on the seed and on its place in the list: the same sentence,
@@ -148,17 +167,28 @@ class Translator(tf.Module):
 
         Args:
             sentences: List of strings, of any length.
-            temperature: At least 0.
+            temperature: At least 0. 0 is greedy search.
             top_k: Tokens to draw from. 0: all.
             top_p: Probability of the tokens to draw from. 1: all.
             seed: Integer of 32 bits.
             batch_size: Sentences decoded at a time; it changes nothing else.
+            numbers: Integers of 32 bits, one for each sentence, in place of its place in the list.
 
         Returns:
             List of `Translation`.
+
+        Raises:
+            ValueError: If a number is out of range, or `numbers` are not as many.
         """
         check_sampling(temperature, top_k, top_p)
-        numbered = list(enumerate(_check_sentences(sentences)))
+        sentences = _check_sentences(sentences)
+        numbers = range(len(sentences)) if numbers is None else list(numbers)
+        if len(numbers) != len(sentences):
+            raise ValueError(
+                "`numbers` must be as many as `sentences`. "
+                f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
+            )
+        numbered = list(zip(numbers, sentences, strict=True))
 
         def sample(batch):
             numbers, texts = zip(*batch, strict=True)
@@ -221,19 +251,18 @@ class Translator(tf.Module):
 
         def align(batch):
             outputs = self._aligner(layer, head)(tf.constant(batch))
-            rows = zip(
-                *(outputs[name].numpy() for name in ("source", "target", "weights")), strict=True
-            )
+            columns = (outputs[name].numpy() for name in ("source", "target", "weights"))
+            rows = zip(*columns, to_translations(outputs), strict=True)
             return [self._alignment(*row) for row in rows]
 
         return map_sorted(align, _check_sentences(sentences), batch_size)
 
-    def _alignment(self, source, target, weights):
+    def _alignment(self, source, target, weights, translation):
         source, target = (
             side[: np.count_nonzero(side != self.model.config.pad_id)] for side in (source, target)
         )
         pieces = [self.tokenizer.pieces(each) for each in (source, target)]
-        return Alignment(*pieces, weights[: len(target), : len(source)])
+        return Alignment(*pieces, weights[: len(target), : len(source)], translation)
 
 
 def _check_sentences(sentences, name="sentences"):

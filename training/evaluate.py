@@ -84,8 +84,11 @@ def evaluate_split(
     from .data import parallel_data
 
     folder = Run(run)
+    folder.require_finished()
+    data = parallel_data(load_settings(folder.config).data)
+    data.check_split(split)
     translator, search = _open(run, beam_size, length_penalty)
-    sources, references = read_pairs(parallel_data(load_settings(folder.config).data), split)
+    sources, references = read_pairs(data, split)
     results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
     results["search"] = search
     if split == "test":

@@ -9,8 +9,9 @@ from keras_transformer.decoding.lengths import check_lengths
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.stages import STAGES
 from keras_transformer.decoding.threefry import uniforms
+from keras_transformer.decoding.top_k import top_k as top_k_of
 
-# Instead of any temperature below: all but the largest probability are 0 there already.
+# Instead of any temperature below but 0: all but the largest probability are 0 there already.
 COLDEST = 1e-6
 
 
@@ -43,7 +44,8 @@ def sample_decode(
     Args:
         model: A `Transformer`.
         source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
-        temperature: At least 0, number or tensor, scalar or `[B]`. 0 is greedy search. `None`: 1.
+        temperature: At least 0, number or tensor, scalar or `[B]`. 0 is greedy search: of equally
+            probable tokens the first, whatever the seed. `None`: 1.
         top_k: Tokens to keep, integer or tensor, scalar or `[B]`. `None` or 0: all.
         top_p: Probability to keep, number or tensor, scalar or `[B]`. The most probable token is
             kept in any case. `None` or 1: all.
@@ -106,7 +108,8 @@ def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
     kept = logits > NEVER / 2  # [B, V]
     if temperature is not None:
         warmth = tf.maximum(_column(temperature, tf.float32), COLDEST)
-        best = tf.reduce_max(logits, axis=1, keepdims=True)
+        best, most_probable = top_k_of(logits, 1)  # [B, 1]
+        most_probable = tf.squeeze(most_probable, 1)
         logits = tf.where(kept, (logits - best) / warmth, NEVER)
     if top_k is not None or top_p is not None:
         kept = tf.logical_and(kept, _most_probable(logits, top_k, top_p))
@@ -117,7 +120,11 @@ def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
     size = logits.shape[1]
     places = tf.range(size)
     order = tf.where(kept, tf.where(reached, 2 * size - places, places), -1)
-    return tf.argmax(order, axis=1, output_type=tf.int32)
+    drawn = tf.argmax(order, axis=1, output_type=tf.int32)
+    if temperature is None:
+        return drawn
+    frozen = _column(temperature, tf.float32)[:, 0] <= 0  # [B or 1]
+    return tf.where(frozen, most_probable, drawn)
 
 
 def _most_probable(logits, top_k, top_p):

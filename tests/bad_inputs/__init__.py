@@ -1,0 +1,137 @@
+"""Bad inputs as tables: a command, what is wrong with its files, and the one line it must print.
+
+The names in capitals are made once for all cases and copied for each that mentions them: RUN, a run
+of two updates with two checkpoints; SAVED, FILE.tflite and CT2, its exports; CONFIG.toml, with
+which it was trained; DATA, its corpus, of training and validation only; IN.txt and OUT.txt, three
+sentences and translations; LONG.txt, four sentences; BYTES.txt, whose second line is not UTF-8.
+"""
+
+import dataclasses
+import re
+import shutil
+import typing
+import zipfile
+
+MATERIAL = re.compile(r"RUN|SAVED|FILE\.tflite|CT2|CONFIG\.toml|DATA|\w+\.txt")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A command line that must fail.
+
+    Args:
+        command: Its words.
+        status: The exit status: 2 for a wrong command line, 1 for anything else.
+        match: A regular expression that the line must match.
+        changes: What is done to the files before.
+        stdin: Bytes.
+    """
+
+    command: str
+    status: int
+    match: str
+    changes: tuple = ()
+    stdin: bytes = b"in 3 days\n"
+
+    @property
+    def id(self):
+        changed = "; ".join(map(str, self.changes))
+        return f"{self.command}  [{changed}]" if changed else self.command
+
+    def materials(self):
+        """The names in capitals that the case mentions."""
+        return set(MATERIAL.findall(self.id))
+
+
+def usage(command, match, *changes, **options):
+    return Case(command, 2, match, changes, **options)
+
+
+def fails(command, match, *changes, **options):
+    return Case(command, 1, match, changes, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Something that is done to a path in the folder of the case."""
+
+    what: str
+    path: str
+    do: typing.Callable = dataclasses.field(compare=False)
+
+    def __str__(self):
+        return f"{self.what} {self.path}"
+
+    def __call__(self, folder):
+        self.do(folder / self.path)
+
+
+def cut(path):
+    """The first half of a file."""
+    return Change("cut", path, lambda file: file.write_bytes(halves(file)[0]))
+
+
+def halves(file):
+    content = file.read_bytes()
+    return content[: len(content) // 2], content[len(content) // 2 :]
+
+
+def emptied(path):
+    return Change("empty", path, lambda file: file.write_bytes(b""))
+
+
+def spoiled(path, content=b"this is something else\n", what=None):
+    """Other bytes in place of a file, or a new file; `what` is what they are called."""
+
+    def write(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+    return Change(what or f"{content!r} in", path, write)
+
+
+def scrambled(path):
+    """A file of the same size with other bytes in its middle."""
+
+    def scramble(file):
+        first, second = halves(file)
+        count = min(200, len(first) // 2, len(second) // 2)
+        file.write_bytes(first[:-count] + bytes(2 * count) + second[count:])
+
+    return Change("scrambled", path, scramble)
+
+
+def removed(path):
+    def remove(place):
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+    return Change("no", path, remove)
+
+
+def folder(path):
+    return Change("folder", path, lambda place: place.mkdir(parents=True))
+
+
+def replaced(path, old, new):
+    """A text file in which something stands in place of something else."""
+
+    def replace(file):
+        text = file.read_text("utf-8")
+        assert text.count(old), f"{file} has no {old!r}"
+        file.write_text(text.replace(old, new), "utf-8")
+
+    return Change(f"{old!r} as {new!r} in", path, replace)
+
+
+def without_member(path, member):
+    """A ZIP archive of which one file is missing."""
+
+    def rewrite(file):
+        with zipfile.ZipFile(file) as archive:
+            contents = {name: archive.read(name) for name in archive.namelist()}
+        del contents[member]
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in contents.items():
+                archive.writestr(name, content)
+
+    return Change(f"no {member} in", path, rewrite)

@@ -1,0 +1,86 @@
+"""Wrong data: corpora, sentences, references."""
+
+from . import emptied, fails, removed, spoiled, usage
+
+TRAIN = "train CONFIG.toml --output NEW"
+
+CORPORA = [
+    fails(TRAIN, "train.en: cannot be read: No such file", removed("DATA/train.en")),
+    fails(TRAIN, "train.de: cannot be read: No such file", removed("DATA/train.de")),
+    fails(TRAIN, "val.en: cannot be read", removed("DATA/val.en")),
+    fails(TRAIN, "at least one pair of lines", emptied("DATA/train.en"), emptied("DATA/train.de")),
+    fails(
+        TRAIN,
+        "at least one pair of lines",
+        spoiled("DATA/val.en", b"\n \n"),
+        spoiled("DATA/val.de", b"\n \n"),
+    ),
+    fails(TRAIN, "same number of lines.*Received", spoiled("DATA/train.de", b"one\n")),
+    fails(TRAIN, "same number of lines", emptied("DATA/val.de")),
+    fails(TRAIN, "train.en, line 2: must be UTF-8", spoiled("DATA/train.en", b"a\n\xff\n")),
+    fails(TRAIN, "val.de, line 1: must be UTF-8.*0xfe", spoiled("DATA/val.de", b"\xfe")),
+    fails(f"{TRAIN} --set data.train_source=DATA", "DATA: cannot be read: Is a directory"),
+    fails(f"{TRAIN} --set vocabulary.size=9999", "vocabulary.*9999|9999.*vocabulary"),
+    fails(
+        "train x.toml --output NEW",
+        "no_such_dataset",
+        spoiled(
+            "x.toml",
+            b'[data]\nsource = "tfds"\nname = "no_such_dataset"\n'
+            b'source_language = "en"\ntarget_language = "de"\n',
+        ),
+    ),
+    fails(
+        "train x.toml --output NEW",
+        "xx",
+        spoiled("x.toml", b'[data]\nsource = "cldr"\ntarget_language = "xx"\n'),
+    ),
+]
+
+SENTENCES = [
+    fails(
+        "evaluate RUN --source IN.txt --reference LONG.txt",
+        "IN.txt has 3 lines, LONG.txt has 4: line n of one must translate",
+    ),
+    fails("evaluate RUN --source BYTES.txt --reference IN.txt", "BYTES.txt, line 2: not UTF-8"),
+    fails(
+        "evaluate RUN --source a.txt --reference b.txt",
+        "must hold at least one",
+        spoiled("a.txt", b""),
+        spoiled("b.txt", b""),
+    ),
+    usage("evaluate RUN --source nowhere --reference IN.txt", "'nowhere' does not exist"),
+    fails("evaluate RUN", "`split` must be one of train, validation.*Received: split='test'"),
+    fails("evaluate RUN --split tset", "`split` must be one of train, validation.*'tset'"),
+    fails("score RUN --source IN.txt --target LONG.txt", "IN.txt has 3 lines, LONG.txt has 4"),
+    fails("score RUN --source IN.txt --target BYTES.txt", "BYTES.txt, line 2: not UTF-8"),
+    usage("score RUN --source nowhere --target IN.txt", "'nowhere' does not exist"),
+    fails("export litert RUN x.tflite --sentences BYTES.txt", "BYTES.txt, line 2: not UTF-8"),
+    fails(
+        "export litert RUN x.tflite --sentences a.txt",
+        "at least one sentence that is not empty",
+        spoiled("a.txt", b"\n\n"),
+    ),
+    fails(
+        "export saved-model RUN NEW --sentences a.txt",
+        "at least one sentence that is not empty",
+        spoiled("a.txt", b""),
+    ),
+    fails(
+        "export ctranslate2 RUN NEW --sentences a.txt",
+        "at least one sentence that is not empty",
+        spoiled("a.txt", b" \n"),
+    ),
+    fails(
+        "export litert RUN x.tflite --quantize int8 --sentences IN.txt --references LONG.txt",
+        "IN.txt has 3 lines, LONG.txt has 4",
+    ),
+    fails(
+        "export litert RUN x.tflite --quantize int8_static --calibration a.txt",
+        "`calibration` must hold real sentences",
+        spoiled("a.txt", b"\n"),
+    ),
+    fails("export litert RUN x.tflite --tokenizer", "must be.*unigram|unigram"),
+]
+
+CASES = [*CORPORA, *SENTENCES]
