@@ -3,9 +3,11 @@
     python benchmarks/decoding.py --size both --cores 1 --json figures.json
 
 All peers decode the same sentences of 24 tokens with the same random weights to outputs of the same
-length; `decoding_task.py` says how, and `decoding_peers/` how each does it. Before anything is
-timed, the tokens that a peer finds in float32 must be those of the first peer; of the others it is
-told how many are. Each has a process of its own, and the repeats go round, in turns of who begins.
+length, half of the longest that the model is made for; `decoding_task.py` shows how, and
+`decoding_peers/` how each does it. Ours and CTranslate2 run the files that `keras-transformer
+export` writes; the commands are printed. Before anything is timed, the tokens that a peer finds in
+float32 must be those of the first peer; for the others the report has the share that is. Each has a
+process of its own, and the repeats go round, in turns of who begins.
 
 Two limits are measured in the same turns: matrix products of the size 2048, and reading as much
 memory as the weights that every step of the decoder needs. No call in float32 can take less time
@@ -19,17 +21,22 @@ import pathlib
 import tempfile
 
 import click
+import numpy as np
 import rich.console
 import rich.table
 from command import Peer, describe_machine, interleave, look_for, names, versions
-from decoding_task import MODELS, SOURCE_LENGTH, Case
+from decoding_files import commands, run_command
+from decoding_peers.parallel import ways
+from decoding_task import MODELS, Case
 from figures import BenchmarkError, spread
 from workers import Worker
 
 OURS = "pip install -e ."
 PEERS = {
-    "ours": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": False}),
-    "ours-xla": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": True}),
+    "ours": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": False},
+                 (("saved-model", "none"),)),
+    "ours-xla": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": True},
+                     (("saved-model", "jit"),)),
     "ours-litert": Peer(
         "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
         {"quantize": "none"}, (("litert", "none"),),
@@ -109,16 +116,13 @@ def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed,
                 "cores": cores, "repeats": repeats, "seconds": seconds, "seed": seed,
                 "versions": versions(PACKAGES),
             },
-            "skipped": skipped, "decoding": [], "limits": [],
+            "skipped": skipped, "commands": [], "decoding": [], "limits": [],
         }  # fmt: skip
+        cases = [Case(SEARCHES[search], batch, 0) for search in searches for batch in batches]
         for name in ("tiny", "base") if size == "both" else (size,):
-            longest = max(*lengths, SOURCE_LENGTH)
-            model = dataclasses.replace(MODELS[name], max_length=longest, seed=seed)
             for length in lengths:
-                for search in searches:
-                    for batch in batches:
-                        case = Case(SEARCHES[search], batch, length)
-                        compare(report, model, case, installed, cores, repeats, seconds)
+                model = dataclasses.replace(MODELS[name], length=length, seed=seed)
+                measure(report, model, cases, installed, cores, repeats, seconds)
     except BenchmarkError as error:
         raise click.ClickException(str(error)) from error
     if output:
@@ -126,20 +130,47 @@ def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed,
     show(report)
 
 
-def compare(report, model, case, peers, cores, repeats, seconds):
+def measure(report, model, cases, peers, cores, repeats, seconds):
+    """Writes the files of a model, and measures all cases with them."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        with Worker("the run", "decoding_files", _order(model, folder, cores), cores):
+            pass
+        kinds = dict.fromkeys(kind for peer in peers for kind in PEERS[peer].files)
+        for command in commands(model, folder, kinds, *_shapes(cases, cores)):
+            line = " ".join(command).replace(str(folder), "FOLDER")
+            print(f"keras-transformer {line}", flush=True)
+            report["commands"].append(line)
+            run_command(command)
+        for case in cases:
+            case = dataclasses.replace(case, length=model.length)
+            compare(report, model, case, folder, peers, cores, repeats, seconds)
+
+
+def _order(model, folder, cores):
+    return {"model": dataclasses.asdict(model), "folder": str(folder), "cores": cores}
+
+
+def _shapes(cases, cores):
+    """The sizes of all beams, and how many sentences peers decode at a time, in parts or not."""
+    sizes = {
+        len(part)
+        for case in cases
+        for parts, _ in ways(cores, case.batch_size)
+        for part in np.array_split(range(case.batch_size), parts)
+    }
+    return sorted({case.beam_size for case in cases}), sorted(sizes)
+
+
+def compare(report, model, case, folder, peers, cores, repeats, seconds):
     """Measures all peers in one case, and adds the figures to the report."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        order = {
-            "model": dataclasses.asdict(model), "case": dataclasses.asdict(case),
-            "folder": folder, "cores": cores,
-        }  # fmt: skip
+    order = {**_order(model, folder, cores), "case": dataclasses.asdict(case)}
+    with contextlib.ExitStack() as stack:
 
         def start(name, module, **more):
             print(f"{_title(model, case)}: starting {name}", flush=True)
             return Worker(name, module, {**order, **more}, cores)
 
-        files = [each for peer in peers for each in PEERS[peer].files]
-        start("the files", "decoding_files", files=files).close()
         workers = {
             "products": stack.enter_context(start("products", "limit", precision="float32")),
             "memory": stack.enter_context(start("memory", "memory", bytes=model.step_bytes)),
@@ -148,6 +179,7 @@ def compare(report, model, case, peers, cores, repeats, seconds):
         for name in peers:
             peer = PEERS[name]
             workers[name] = stack.enter_context(start(name, peer.module, **peer.options))
+        check_lengths({name: workers[name].facts["tokens"] for name in peers}, case.length)
         agreement = compare_tokens({name: workers[name].facts["tokens"] for name in peers})
         calls = {"products": PRODUCTS, "memory": READS}
         for name in peers:
@@ -160,6 +192,17 @@ def compare(report, model, case, peers, cores, repeats, seconds):
     add_peers(report, model, case, {name: times[name] for name in peers}, agreement, threads)
 
 
+def check_lengths(tokens, length):
+    """Raises a `BenchmarkError` unless all outputs end at `length` tokens, the end included."""
+    for peer, rows in tokens.items():
+        for row in rows:
+            if len(row) != length - 1:
+                raise BenchmarkError(
+                    f"{peer} has found {len(row)} tokens and the end, not {length} in all. Fix the "
+                    "peer before you time it; or try another --seed."
+                )
+
+
 def compare_tokens(tokens):
     """Returns the share of tokens of each peer that are those of the first one.
 
@@ -167,21 +210,18 @@ def compare_tokens(tokens):
         tokens: Dictionary from a peer to rows of token ids.
 
     Raises:
-        BenchmarkError: If an output has another length, or a peer that computes in float32 has
-            found another token.
+        BenchmarkError: If a peer that computes in float32 has found another token.
     """
     first, *others = tokens
     shares = {first: 1.0}
     for other in others:
         pairs = list(zip(tokens[first], tokens[other], strict=True))
-        if any(len(mine) != len(theirs) for mine, theirs in pairs):
-            raise BenchmarkError(f"{other} and {first} do not decode to the same length.")
         same = [a == b for mine, theirs in pairs for a, b in zip(mine, theirs, strict=True)]
         shares[other] = sum(same) / len(same)
         if other not in INEXACT and first not in INEXACT and shares[other] < 1:
             raise BenchmarkError(
                 f"{shares[other]:.1%} of the tokens of {other} are those of {first}, and all "
-                "should be. Mend the peer before you time it; or try another --seed, if two "
+                "should be. Fix the peer before you time it; or try another --seed, if two "
                 "tokens may be equally good."
             )
     return shares

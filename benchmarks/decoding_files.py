@@ -1,19 +1,18 @@
-"""The model in the forms that peers read from files; made in a process of its own.
+"""The files that users get: a run, and what `keras-transformer export` makes of it.
 
-So that no peer shares its process with a framework that it does not need.
+Made in processes of their own, so that no peer shares its process with a framework that it does not
+need. Every peer of ours, and CTranslate2, reads a file that a command has written.
 """
 
-import contextlib
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
-import tensorflow as tf
-from decoding_peers.parallel import ways
-from decoding_task import UNK_ID, WEIGHTS, Case, Model, build
+from decoding_task import SOURCE_LENGTH, WEIGHTS, Case, Model, build, vocabulary, words
+from figures import BenchmarkError
 
-from keras_transformer import beam_decode, greedy_decode
-from keras_transformer.export.conversion import convert
-from keras_transformer.export.packed import Signature
+SENTENCES = 4  # that an export is checked with: the weights are random
 
 
 class Files:
@@ -24,55 +23,72 @@ class Files:
 
 
 def make(order):
-    """Writes the weights, and what the peers ask for."""
-    model, case = Model(**order["model"]), Case(**order["case"])
-    folder = pathlib.Path(order["folder"])
+    """Writes the weights and a run; returns what has no file as facts."""
+    from keras_transformer.run import Run
+
+    model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
     transformer = build(model)
     np.savez(folder / WEIGHTS, **{each.path: each.numpy() for each in transformer.weights})
-    for kind, quantize in order["files"]:
-        if kind == "litert":
-            content = _litert(transformer, case, quantize, order["cores"])
-            (folder / f"{quantize}.tflite").write_bytes(content)
-        else:
-            _write_ctranslate2(transformer, model, folder / f"ctranslate2_{quantize}", quantize)
+    run = Run(folder / "run")
+    run.path.mkdir()
+    transformer.save(run.model)
+    run.tokenizer.write_bytes(vocabulary(model))
+    run.update_metrics(parameters=transformer.count_params())
+    rows = Case(1, SENTENCES, model.length).sources(model)
+    lines = "".join(f"{words(row)}\n" for row in rows)
+    (folder / "sentences.txt").write_text(lines, "utf-8")
     return Files({"parameters": transformer.count_params()})
 
 
-def decode(transformer, case, source):
-    """Returns the best hypotheses `[B, length]` and their scores `[B]`."""
-    if case.beam_size == 1:
-        return greedy_decode(transformer, source, case.length)
-    tokens, scores = beam_decode(transformer, source, case.beam_size, max_length=case.length)
-    return tokens[:, 0], scores[:, 0]
+def commands(model, folder, kinds, searches, batch_sizes):
+    """Returns the commands that write files of some kinds: lists of arguments.
+
+    Args:
+        model: A `Model`.
+        folder: Where `make` has written its run.
+        kinds: Pairs of a kind of export, `saved-model`, `litert` or `ctranslate2`, and of how it
+            computes: `none`, `int8` or, for a SavedModel, `jit`.
+        searches: Increasing sizes of the beams; 1 is greedy search.
+        batch_sizes: Increasing numbers of sentences at a time.
+    """
+    beams = [str(size) for size in searches if size > 1]
+    sizes = ",".join(str(size) for size in batch_sizes)
+    shapes = ["--batch-sizes", sizes, "--lengths", f"{SOURCE_LENGTH},{model.max_length}"]
+    beam = ["--beam", beams[0], "--n-best", "1"] if beams else []
+    chosen = []
+    for kind, how in kinds:
+        options = ["--sentences", str(folder / "sentences.txt")]
+        if kind != "ctranslate2":
+            options += beam
+        if how == "jit" or kind == "litert":
+            options += shapes
+        if how == "jit":
+            options += ["--jit"]
+        elif how != "none":
+            options += ["--quantize", how, *LENIENT[kind]]
+        target = path_of(folder, kind, how)
+        chosen.append(["export", kind, str(folder / "run"), str(target), *options])
+    return chosen
 
 
-def saved(transformer, function, folder, more=()):
-    """Writes a SavedModel with the signature `decode`; it may use `more` variables."""
-    module = tf.Module()
-    module.weights = [*(variable.value for variable in transformer.variables), *more]
-    with contextlib.suppress(FileExistsError):
-        pathlib.Path(folder).mkdir()
-    tf.saved_model.save(module, str(folder), signatures={"decode": function})
+# Of random weights there is no quality to lose; the report says how many tokens agree.
+LENIENT = {"litert": ["--min-agreement", "0"], "ctranslate2": ["--min-agreement", "0"]}
 
 
-def _litert(transformer, case, quantize, cores):
-    """The bytes of a .tflite file, as the product makes it, for all batches that it is used for."""
-    beam = None if case.beam_size == 1 else case.beam_size
-    batches = {
-        len(part)
-        for parts, _ in ways(cores, case.batch_size)
-        for part in np.array_split(range(case.batch_size), parts)
-    }
-    lengths = case.source_length, case.length
-    signatures = [Signature(f"decode_{size}", size, *lengths, beam) for size in sorted(batches)]
-    return convert(transformer, signatures, quantize)
+def path_of(folder, kind, how):
+    """Returns where the file of a kind is."""
+    name = f"{kind}_{how}" + (".tflite" if kind == "litert" else "")
+    return pathlib.Path(folder, name)
 
 
-def _write_ctranslate2(transformer, model, folder, quantize):
-    from keras_transformer.export.ctranslate2_spec import make_spec
+def run_command(arguments):
+    """Runs a command of this package.
 
-    pieces = [str(token) for token in range(model.vocab_size)]
-    spec = make_spec(transformer, pieces, UNK_ID, model.max_length)
-    spec.optimize(None if quantize == "none" else quantize)
-    folder.mkdir()
-    spec.save(str(folder))
+    Raises:
+        BenchmarkError: If it fails, with its last line.
+    """
+    command = [sys.executable, "-m", "keras_transformer", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise BenchmarkError(f"keras-transformer {' '.join(arguments)}: {lines[-1:]}")

@@ -1,6 +1,7 @@
 """What every peer has to decode: one model of random weights, one batch, always the same length."""
 
 import dataclasses
+import functools
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SOURCE_LENGTH = 24  # tokens, the end included
@@ -16,7 +17,7 @@ class Model:
         size: Name of the size.
         vocab_size, d_model, num_layers, num_heads, d_ff: As in the paper; `num_layers` blocks in
             the encoder and as many in the decoder.
-        max_length: Longest source and longest output that are measured.
+        length: Tokens of every output, the end included.
         seed: Of weights and sentences.
     """
 
@@ -26,8 +27,16 @@ class Model:
     num_layers: int
     num_heads: int
     d_ff: int
-    max_length: int = 32
+    length: int = 32
     seed: int = 1
+
+    @property
+    def max_length(self):
+        """Longest source and longest output that the model is made for.
+
+        Twice as long as the outputs: whoever ships a model does not know how long they will be.
+        """
+        return 2 * max(self.length, SOURCE_LENGTH)
 
     @property
     def step_bytes(self):
@@ -47,7 +56,7 @@ class Case:
     Args:
         beam_size: Hypotheses that run at a time; 1 is greedy search.
         batch_size: Sentences at a time.
-        length: Tokens of every output.
+        length: Tokens of every output, the end included.
         source_length: Tokens of every source, the end included.
     """
 
@@ -91,41 +100,83 @@ class Case:
         return sources
 
 
-def build(model):
-    """Returns a `Transformer` of random weights that never ends a sentence.
+def words(tokens):
+    """Returns the text for token ids, the end left out: every word is the number of a token."""
+    return " ".join(str(token) for token in tokens if token != EOS_ID)
 
-    So that nobody has to be told not to: the last normalisation gives every hidden state a 1 in the
-    first place, and there the table has -20 for the special tokens and 0 for all others. The other
-    places change their sign at random, or every token would be followed by itself; and kernels are
-    smaller than at the start of a training, by factors that make outputs depend on the source as
-    much as on the tokens before: outputs of one token again and again would show no mistake.
+
+@functools.cache
+def vocabulary(model):
+    """Returns a SentencePiece model of `vocab_size` pieces, each of them a word of digits."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto()
+    kinds = proto.SentencePiece
+    special = {
+        PAD_ID: ("<pad>", kinds.CONTROL), UNK_ID: ("<unk>", kinds.UNKNOWN),
+        BOS_ID: ("<s>", kinds.CONTROL), EOS_ID: ("</s>", kinds.CONTROL),
+    }  # fmt: skip
+    for token in range(model.vocab_size):
+        piece, kind = special.get(token, (f"\u2581{token}", kinds.NORMAL))
+        proto.pieces.add(piece=piece, score=0.0, type=kind)
+    trainer = proto.trainer_spec
+    trainer.model_type, trainer.vocab_size = trainer.UNIGRAM, model.vocab_size
+    trainer.pad_id, trainer.unk_id, trainer.bos_id, trainer.eos_id = PAD_ID, UNK_ID, BOS_ID, EOS_ID
+    return proto.SerializeToString()
+
+
+def build(model):
+    """Returns a `Transformer` of random weights that ends every sentence at the same length.
+
+    So that nobody has to be told when to: the last normalisation gives every hidden state a 1 in
+    the first place, and there the table has -20 for the special tokens and 0 for all others. The
+    last place of a hidden state is large at the last position alone, which the table of positions
+    makes so, and there the table has a number for the end of a sentence alone: it is out of the
+    question before that position and certain at it. The other places change their sign at random,
+    or every token would be followed by itself; and kernels are smaller than at the start of a
+    training, by factors that make outputs depend on the source as much as on the tokens before:
+    outputs of one token again and again would show no mistake.
     """
     import keras
     import numpy as np
 
-    from keras_transformer import Transformer, TransformerConfig
+    from keras_transformer import Transformer, TransformerConfig, sinusoids
 
     keras.utils.set_random_seed(model.seed)
     transformer = Transformer(
         TransformerConfig(
             vocab_size=model.vocab_size, num_layers=model.num_layers, d_model=model.d_model,
             d_ff=model.d_ff, num_heads=model.num_heads, dropout=0.0, max_length=model.max_length,
-            pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID,
+            position="learned", pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID,
         )
     )  # fmt: skip
     for weight in transformer.weights:
         if weight.path.endswith("kernel"):
             weight.assign(weight * (0.7 if "cross_attention" in weight.path else 0.3))
+    positions = np.array(sinusoids(model.max_length, model.d_model))
+    positions[:, -1] = 0
+    positions[model.length - 1, -1] = 100  # of features that are about 1
+    transformer.target_embedding.positions.assign(positions)
     norm = transformer.decoder.blocks[-1].feed_forward_norm
     signs = np.random.default_rng(model.seed).choice([-1.0, 1.0], model.d_model)
-    signs[0] = 0
+    signs[0], signs[-1] = 0, 1
     norm.gamma.assign(signs)
     norm.beta.assign(np.eye(1, model.d_model)[0])
     table = transformer.target_embedding.table.numpy()
-    table[:, 0] = 0
-    table[[PAD_ID, BOS_ID, EOS_ID], 0] = -20
+    table[:, [0, -1]] = 0
+    table[[PAD_ID, UNK_ID, BOS_ID, EOS_ID], 0] = -20
+    table[EOS_ID, -1] = 40 / model.d_model**0.5  # times at most the root of d_model
     transformer.target_embedding.table.assign(table)
     return transformer
+
+
+def without_end(rows):
+    """Returns rows of token ids up to the first end of each, which must be there.
+
+    Raises:
+        ValueError: If a row does not end.
+    """
+    return [list(row[: list(row).index(EOS_ID)]) for row in rows]
 
 
 MODELS = {

@@ -3,6 +3,8 @@
 import statistics
 import time
 
+NOISE = 1e-4  # of a loss: rounding is below 1e-6, dropout in a small model above 1e-3
+
 
 class BenchmarkError(Exception):
     """A benchmark that cannot be trusted or cannot run; the message is one line."""
@@ -32,7 +34,7 @@ def check_parameters(parameters, tolerance=0.01):
             raise BenchmarkError(
                 f"{other} has {parameters[other]:,} parameters and {first} "
                 f"{parameters[first]:,}: they differ by more than {tolerance:.0%}, so they are "
-                "not the same model. Mend the peer before you compare it."
+                "not the same model. Fix the peer before you compare it."
             )
 
 
@@ -45,8 +47,33 @@ def check_learning(peer, losses):
     if not losses[-1] < losses[0]:
         listed = ", ".join(f"{loss:.3f}" for loss in losses)
         raise BenchmarkError(
-            f"{peer} does not learn: its loss on one repeated batch goes {listed}. Mend the peer, "
+            f"{peer} does not learn: its loss on one repeated batch goes {listed}. Fix the peer, "
             "or lower its learning rate, before you measure it."
+        )
+
+
+def check_dropout(peer, rate, losses):
+    """Looks at the losses of a few steps on one batch at a learning rate of 0.
+
+    Args:
+        peer: Its name.
+        rate: Of the dropout that it was told.
+        losses: Those of its steps.
+
+    Raises:
+        BenchmarkError: If they differ at rate 0, or do not differ above it.
+    """
+    listed = ", ".join(f"{loss:.6f}" for loss in losses)
+    varies = max(losses) - min(losses) > NOISE * abs(losses[0])
+    if rate and not varies:
+        raise BenchmarkError(
+            f"{peer} trains without dropout: at a rate of {rate:g} its loss on one batch is the "
+            f"same in every step, {listed}. Fix the peer before you compare it."
+        )
+    if varies and not rate:
+        raise BenchmarkError(
+            f"{peer} is random without dropout: at a rate of 0 its loss on one batch goes "
+            f"{listed}. Fix the peer before you compare it."
         )
 
 

@@ -1,6 +1,7 @@
 """What every peer of a benchmark has to train: one model, one batch, and what a step costs."""
 
 import dataclasses
+import functools
 
 PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
 
@@ -42,11 +43,18 @@ class Task:
 
     @property
     def places(self):
-        """Places for target tokens in a batch, padding included: every peer computes them all."""
+        """Places for target tokens in a batch, padding included.
+
+        Every peer computes all of them up to the logits; ours leaves out the logits of padding.
+        """
         return self.rows * self.length
 
-    @property
-    def training_flops(self):
+    @functools.cached_property
+    def real_share(self):
+        """Share of the places for target tokens that hold one, the rest being padding."""
+        return float((self.batch()[2] != PAD_ID).mean())
+
+    def training_flops(self, logits_share=1.0):
         """Floating-point operations in the matrix products of one training step, per target token.
 
         Forward, counting a multiplication and an addition as two, per token:
@@ -57,18 +65,23 @@ class Task:
             decoder block    4 D^2 + 2 T D   self-attention
                            + 4 D^2 + 2 S D   cross-attention
                            + 2 D F           feed-forward
-            logits           D V
+            logits           D V             where they are computed
 
         multiplications each, with S = T = `length`, so that there is a source token for every
         target token. The backward pass has two products, for the weights and for the inputs, where
         the forward pass has one: three times the forward cost in all. Look-ups, softmax, layer
         normalisation and the optimizer are not counted.
+
+        Args:
+            logits_share: Share of the places whose logits are computed: 1, or `real_share` for
+                whoever leaves out those of padding, which no loss needs.
         """
         d_model, length = self.d_model, self.length
         attention = 4 * d_model**2 + 2 * length * d_model
         feed_forward = 2 * d_model * self.d_ff
         block_pair = 3 * attention + 2 * feed_forward
-        forward = self.num_layers * block_pair + d_model * self.vocab_size
+        logits = logits_share * d_model * self.vocab_size
+        forward = self.num_layers * block_pair + logits
         return 3 * 2 * forward
 
     def batch(self):

@@ -91,7 +91,7 @@ def test_operations_are_those_of_the_graph():
 
     operations = step.get_concrete_function().graph.get_operations()
     counted = sum(2 * multiplications(operation) for operation in operations)
-    assert task.training_flops == counted / task.places
+    assert task.training_flops() == counted / task.places
 
 
 def multiplications(operation):
@@ -111,8 +111,10 @@ def test_base_costs_what_the_formula_says():
     from task import SIZES
 
     base = SIZES["base"]
-    assert base.training_flops == 366_084_096
-    assert round(6 * 512 * 32_000 / base.training_flops, 2) == 0.27
+    assert base.training_flops() == 366_084_096
+    assert round(6 * 512 * 32_000 / base.training_flops(), 2) == 0.27
+    assert base.training_flops() - base.training_flops(0.75) == 6 * 512 * 32_000 / 4
+    assert base.real_share == (base.batch()[2] != 0).sum() / base.places
 
 
 def test_the_batch_is_what_every_peer_expects():
@@ -180,6 +182,37 @@ def test_a_peer_that_does_not_learn_is_not_measured(losses):
     check_learning("theirs", [3.0, 3.1, 2.9])
     with pytest.raises(BenchmarkError, match=r"theirs does not learn: .* goes \d\.000, "):
         check_learning("theirs", losses)
+
+
+def test_a_peer_without_dropout_is_not_measured():
+    from figures import BenchmarkError, check_dropout
+
+    same, other = [7.0, 7.000001, 7.0], [7.0, 7.01, 6.98]
+    check_dropout("theirs", 0.0, same)
+    check_dropout("theirs", 0.1, other)
+    with pytest.raises(BenchmarkError, match=r"theirs trains without dropout: at a rate of 0\.1 "):
+        check_dropout("theirs", 0.1, same)
+    with pytest.raises(BenchmarkError, match=r"theirs is random without dropout: .* 7\.010000, "):
+        check_dropout("theirs", 0.0, other)
+
+
+PEER_PACKAGES = {"ours": "keras", "tutorial": "keras", "kerashub": "keras_hub", "torch": "torch"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", PEER_PACKAGES)
+def test_every_peer_learns_and_drops_out(peer):
+    """In a process of its own, as the benchmark has it: Keras and torch do not share one well."""
+    from figures import check_learning
+    from task import SIZES
+    from workers import Worker, task_order
+
+    from training import PEERS, prove_dropout
+
+    pytest.importorskip(PEER_PACKAGES[peer])
+    prove_dropout(peer, 0.1, "float32", 1)
+    with Worker(peer, PEERS[peer].module, task_order(SIZES["smoke"], "float32", 1), 1) as worker:
+        check_learning(peer, [worker.run(1)["loss"] for _ in range(4)])
 
 
 def test_a_missing_peer_says_how_to_install_it(tmp_path):

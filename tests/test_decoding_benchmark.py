@@ -26,7 +26,9 @@ def test_our_own_peer_is_measured(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads(output.read_text())
-    assert set(report) == {"machine", "settings", "skipped", "decoding", "limits"}
+    assert set(report) == {"machine", "settings", "skipped", "commands", "decoding", "limits"}
+    (command,) = report["commands"]
+    assert command.startswith("export saved-model FOLDER/run FOLDER/saved-model_none --sentences ")
     (row,) = report["decoding"]
     assert {name: row[name] for name in ("size", "search", "batch", "length", "peer")} == {
         "size": "smoke", "search": "greedy", "batch": 3, "length": 5, "peer": "ours",
@@ -64,20 +66,29 @@ def test_every_form_of_ours_finds_the_same(search, cores, tmp_path):
     assert len(best) == 1 and best < {"ctranslate2", "ctranslate2-int8"}
 
 
-def test_the_model_never_ends_and_does_not_repeat_itself():
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
+    import dataclasses
+
     import tensorflow as tf
-    from decoding_task import MODELS, Case, build
+    from decoding_task import MODELS, Case, build, vocabulary, without_end, words
 
-    from keras_transformer import greedy_decode
+    from keras_transformer import Tokenizer, beam_decode
 
-    model, case = MODELS["smoke"], Case(beam_size=1, batch_size=5, length=11)
+    model = dataclasses.replace(MODELS["smoke"], length=11, seed=2)
+    case = Case(beam_size=beam_size, batch_size=5, length=11)
     transformer = build(model)
     sources = case.sources(model)
     assert sources.shape == (5, 24) and (sources[:, -1] == 3).all() and (sources[:, :-1] > 3).all()
-    tokens = tf.function(lambda: greedy_decode(transformer, sources, case.length))()[0].numpy()
-    assert (tokens > 0).all() and not np.isin(tokens, [2, 3]).any()
-    assert len({tuple(row) for row in tokens}) == 5
-    assert np.mean([len(set(row)) for row in tokens]) > 3
+    decode = tf.function(lambda: beam_decode(transformer, sources, beam_size, n_best=beam_size))
+    tokens = decode()[0].numpy().reshape(-1, model.max_length)
+    rows = without_end(tokens)
+    assert {len(row) for row in rows} == {10} and np.min(rows) > 3
+    assert len({tuple(row) for row in rows[::beam_size]}) == 5  # the best of each sentence
+    assert len({tuple(row) for row in rows[:beam_size]}) == beam_size
+    assert np.mean([len(set(row)) for row in rows]) > 3
+    tokenizer = Tokenizer(vocabulary(model))
+    assert tokenizer.encode([words(row) for row in sources]).to_list() == sources.tolist()
 
 
 def test_a_step_reads_the_weights_that_it_says():
@@ -115,7 +126,7 @@ def test_operations_are_those_of_the_products():
 
 
 def test_tokens_must_agree_in_float32():
-    from decoding import compare_tokens
+    from decoding import check_lengths, compare_tokens
     from figures import BenchmarkError
 
     ours, near = [[5, 6], [7, 8]], [[5, 6], [7, 9]]
@@ -123,8 +134,9 @@ def test_tokens_must_agree_in_float32():
     assert agreement == {"ours": 1.0, "ctranslate2": 1.0, "ctranslate2-int8": 0.75}
     with pytest.raises(BenchmarkError, match=r"75\.0% of the tokens of marian are those of ours"):
         compare_tokens({"ours": ours, "marian": near})
-    with pytest.raises(BenchmarkError, match="marian and ours do not decode to the same length"):
-        compare_tokens({"ours": ours, "marian": [[5, 6], [7]]})
+    check_lengths({"ours": ours, "marian": near}, 3)
+    with pytest.raises(BenchmarkError, match="marian has found 1 tokens and the end, not 3 in all"):
+        check_lengths({"ours": ours, "marian": [[5, 6], [7]]}, 3)
 
 
 def test_ratios_are_to_the_best_that_is_not_ours():

@@ -1,17 +1,21 @@
-"""CTranslate2, from the export of this package. Tokens are called by their ids."""
+"""CTranslate2, from the folder that `keras-transformer export ctranslate2` writes.
 
-import pathlib
+A token's piece is its number.
+"""
 
 import ctranslate2
-from decoding_task import Case, Model
+from decoding_files import path_of
+from decoding_task import EOS_ID, Case, Model
 
 from decoding_peers.parallel import Parts, fastest, ways
+
+SPACE = "\u2581"
 
 
 def make(order):
     """Loads the folder, with the threads that are the best for this case."""
     model, case = Model(**order["model"]), Case(**order["case"])
-    folder = pathlib.Path(order["folder"], f"ctranslate2_{order['quantize']}")
+    folder = path_of(order["folder"], "ctranslate2", order["quantize"])
     return fastest(
         [_candidate(folder, model, case, *way) for way in ways(order["cores"], case.batch_size)]
     )
@@ -20,10 +24,11 @@ def make(order):
 def _candidate(folder, model, case, parts, threads):
     """CTranslate2 has threads of its own for parts of a batch."""
     translator = ctranslate2.Translator(str(folder), inter_threads=parts, intra_threads=threads)
-    batch = [[str(token) for token in row[:-1]] for row in case.sources(model)]  # it adds the end
+    # It adds the end.
+    batch = [[f"{SPACE}{token}" for token in row if token != EOS_ID] for row in case.sources(model)]
     options = {
         "beam_size": case.beam_size,
-        "max_decoding_length": case.length,
+        "max_decoding_length": model.max_length,
         "min_decoding_length": 0,
         "max_batch_size": -(-case.batch_size // parts),
     }
@@ -32,6 +37,8 @@ def _candidate(folder, model, case, parts, threads):
         return translator.translate_batch(batch, **options)
 
     def rows(results):
-        return [[int(token) for token in result.hypotheses[0]] for result in results]
+        return [
+            [int(piece.removeprefix(SPACE)) for piece in each.hypotheses[0]] for each in results
+        ]
 
     return Parts([decode], rows, parts, threads)

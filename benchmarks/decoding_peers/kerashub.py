@@ -9,7 +9,7 @@ import pathlib
 import keras_hub
 import numpy as np
 import tensorflow as tf
-from decoding_task import BOS_ID, WEIGHTS, Case, Model
+from decoding_task import BOS_ID, EOS_ID, WEIGHTS, Case, Model, without_end
 from keras import ops
 
 # Theirs to ours, of every block.
@@ -31,7 +31,7 @@ def make(order):
     sampler = keras_hub.samplers.GreedySampler()
     if case.beam_size > 1:
         sampler = keras_hub.samplers.BeamSampler(num_beams=case.beam_size)
-    return KerasHub(layers, sampler, case, case.sources(task), order["jit_compile"])
+    return KerasHub(layers, sampler, case, task, order["jit_compile"])
 
 
 class Layers:
@@ -42,8 +42,11 @@ class Layers:
         self._embedding = keras_hub.layers.ReversibleEmbedding(task.vocab_size, task.d_model)
         self._embedding.build()
         self._embedding.embeddings.assign(weights["embedding/table"])
-        self._positions = keras_hub.layers.SinePositionEncoding()
         shape = (None, None, task.d_model)
+        positions = weights["embedding/positions"]
+        self._positions = keras_hub.layers.PositionEmbedding(len(positions))
+        self._positions.build(shape)
+        self._positions.weights[0].assign(positions)
         hub = keras_hub.layers
         self._encoder = [
             _filled(hub.TransformerEncoder, (shape,), task, weights, f"encoder/block_{number}")
@@ -97,13 +100,15 @@ class Layers:
 class KerasHub:
     """A compiled search and one batch."""
 
-    def __init__(self, layers, sampler, case, sources, jit_compile):
+    def __init__(self, layers, sampler, case, task, jit_compile):
+        sources = case.sources(task)
+
         def search(source):
             memory = layers.encode(source)
-            length = case.length + 1
+            length = task.max_length + 1
             cache, cross = layers.caches(memory, length)
             start = ops.full((case.batch_size, 1), BOS_ID, "int32")
-            prompt = ops.pad(start, ((0, 0), (0, case.length)))
+            prompt = ops.pad(start, ((0, 0), (0, task.max_length)))
 
             def next_token(prompt, cache, index):
                 beams = prompt.shape[0] // case.batch_size
@@ -117,14 +122,15 @@ class KerasHub:
                 )
                 return logits, None, cache
 
-            return sampler(next_token, prompt, cache=cache, index=1)[:, 1:]
+            found = sampler(next_token, prompt, cache=cache, index=1, stop_token_ids=(EOS_ID,))
+            return found[:, 1:]
 
         spec = tf.TensorSpec(sources.shape, tf.int32)
         self._search = tf.function(
             search, input_signature=[spec], jit_compile=jit_compile, autograph=False
         )
         self._sources = tf.constant(sources)
-        self.facts = {"tokens": self._search(self._sources).numpy().tolist()}
+        self.facts = {"tokens": without_end(self._search(self._sources).numpy().tolist())}
 
     def run(self, steps):
         """Decodes the batch `steps` times."""

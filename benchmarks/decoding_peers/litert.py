@@ -1,10 +1,9 @@
-"""keras_transformer: a .tflite file of fixed shape, run by LiteRT alone."""
-
-import pathlib
+"""keras_transformer: what `keras-transformer export litert` writes, run by LiteRT alone."""
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
-from decoding_task import Case, Model
+from decoding_files import path_of
+from decoding_task import Case, Model, without_end
 
 from decoding_peers.parallel import Parts, fastest, ways
 
@@ -12,7 +11,7 @@ from decoding_peers.parallel import Parts, fastest, ways
 def make(order):
     """Loads the file, with the threads that are the best for this case."""
     model, case = Model(**order["model"]), Case(**order["case"])
-    path = pathlib.Path(order["folder"], f"{order['quantize']}.tflite")
+    path = path_of(order["folder"], "litert", order["quantize"])
     return fastest(
         [_candidate(path, model, case, *way) for way in ways(order["cores"], case.batch_size)]
     )
@@ -21,17 +20,18 @@ def make(order):
 def _candidate(path, model, case, parts, threads):
     """An interpreter for each part."""
     decoders = [
-        _decoder(Interpreter(str(path), num_threads=threads), case, part)
+        _decoder(Interpreter(str(path), num_threads=threads), model, case, part)
         for part in np.array_split(case.sources(model), parts)
     ]
     return Parts(decoders, _rows, parts, threads)
 
 
-def _decoder(interpreter, case, sources):
-    runner = interpreter.get_signature_runner(f"decode_{len(sources)}")
+def _decoder(interpreter, model, case, sources):
+    search = "greedy" if case.beam_size == 1 else f"beam{case.beam_size}"
+    runner = interpreter.get_signature_runner(f"{search}_{len(sources)}x{case.source_length}")
     inputs = {"source": sources}
     if case.beam_size > 1:
-        inputs["max_length"] = np.full(len(sources), case.length, np.int32)
+        inputs["max_length"] = np.full(len(sources), model.max_length, np.int32)
         inputs["length_penalty"] = np.array([0.6], np.float32)
 
     def decode():
@@ -42,4 +42,4 @@ def _decoder(interpreter, case, sources):
 
 
 def _rows(tokens):
-    return tokens.reshape(len(tokens), -1).tolist()  # [B, L] or [B, 1, L]
+    return without_end(tokens.reshape(len(tokens), -1).tolist())  # [B, L] or [B, 1, L]

@@ -1,4 +1,4 @@
-"""Hugging Face's `MarianMTModel.generate`, with our weights and positions in it.
+"""Hugging Face's `MarianMTModel.generate`, with our weights and table of positions in it.
 
 Its attentions have biases, which are zero here.
 """
@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 import torch
-from decoding_task import BOS_ID, EOS_ID, PAD_ID, WEIGHTS, Case, Model
+from decoding_task import BOS_ID, EOS_ID, PAD_ID, WEIGHTS, Case, Model, without_end
 from torch import nn
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 from transformers.utils import logging
@@ -39,24 +39,24 @@ def make(order):
     model = _build(task)
     _fill(model, np.load(pathlib.Path(order["folder"], WEIGHTS)))
     model = model.to(getattr(torch, order["precision"])).eval()
-    return Marian(model, case, case.sources(task))
+    return Marian(model, case, case.sources(task), task.max_length)
 
 
 class Marian:
     """A model and one batch."""
 
-    def __init__(self, model, case, sources):
+    def __init__(self, model, case, sources, max_length):
         self._model = model
         self._sources = torch.from_numpy(sources).long()
         self._options = GenerationConfig(
             num_beams=case.beam_size,
-            max_new_tokens=case.length,
+            max_new_tokens=max_length,
             do_sample=False,
             pad_token_id=PAD_ID,
             eos_token_id=EOS_ID,
             decoder_start_token_id=BOS_ID,
         )
-        self.facts = {"tokens": self._tokens()[:, 1:].tolist()}  # without the start
+        self.facts = {"tokens": without_end(self._tokens()[:, 1:].tolist())}  # nor the start
 
     @torch.inference_mode()
     def _tokens(self):
@@ -93,8 +93,8 @@ def _fill(model, weights):
             module.eps = 1e-6  # ours
     model.model.shared.weight.copy_(torch.from_numpy(weights["embedding/table"]))
     for name, stack in (("encoder", model.model.encoder), ("decoder", model.model.decoder)):
-        positions = stack.embed_positions.weight
-        positions.copy_(_sinusoids(*positions.shape))
+        positions = torch.from_numpy(weights["embedding/positions"])
+        stack.embed_positions.weight[: len(positions)].copy_(positions)
         for number, layer in enumerate(stack.layers):
             for ours, theirs in NAMES.items():
                 _fill_module(layer, theirs, weights, f"{name}/block_{number}/{ours}")
@@ -111,11 +111,3 @@ def _fill_module(layer, name, weights, ours):
     module = layer.get_submodule(name)
     module.weight.copy_(torch.from_numpy(values))
     module.bias.copy_(torch.from_numpy(bias))
-
-
-def _sinusoids(length, d_model):
-    """Sine and cosine interleaved; theirs are a half each."""
-    position = torch.arange(length, dtype=torch.float64)[:, None]  # [T, 1]
-    rate = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # [D / 2]
-    angles = position * rate
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # [T, D]

@@ -9,6 +9,8 @@ Its classes and names, rebuilt, with these differences:
 - Dropout on the output of every sublayer, where the tutorial has it after the feed-forward network
   alone, so that all peers do the same work.
 - Attention scores are not kept for a picture.
+- The model's `call` has the argument `training`. Without it, as in the tutorial, Keras never
+  switches dropout on: `fit` trains without any.
 """
 
 import keras
@@ -134,7 +136,7 @@ class Transformer(keras.Model):
         tokens = np.ones((1, task.length), "int32")
         self({"source": tokens, "target": tokens})  # makes the weights
 
-    def call(self, inputs):
+    def call(self, inputs, training=None):  # Keras hands `training` on to every layer below
         context, x = inputs["source"], inputs["target"]
         allowed = ops.expand_dims(context != PAD_ID, axis=1)  # [B, 1, S]
         context = self.pos_embedding(context)  # [B, S, D]
