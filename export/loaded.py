@@ -133,6 +133,10 @@ class LiteRTFile:
             self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
+        inside = self._interpreter.get_signature_list()
+        for each in self.signatures:
+            if each.name not in inside:
+                raise ValueError(f"{path} is damaged: its model has no {each.name}.")
         self.max_length = self.facts["max_length"]
         self.length_penalty = length_penalty
         self.extra_length = self.max_length if extra_length is None else extra_length
@@ -245,7 +249,8 @@ class LiteRTTranslator(LiteRTFile):
 
 def check_strings(sentences):
     """Raises `TypeError` unless `sentences` is a list of strings."""
-    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+    listed = isinstance(sentences, (list, tuple))
+    if not listed or not all(isinstance(each, str) for each in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
 
 

@@ -13,7 +13,6 @@ FORMAT = 2
 VOCABULARY, FACTS = "tokenizer.model", "facts.json"
 SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the facts
 CHECKSUM = "crc32"  # of the model, in the facts
-NEEDED = ("tokens", "vocab_size", "max_length", "quantize")
 # What damage makes `zipfile`, `json` and `Signature` raise.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
@@ -45,6 +44,9 @@ class Signature:
     alignment: tuple | None = None
 
     def __post_init__(self):
+        sizes = self.batch_size, self.source_length, self.target_length, self.n_best
+        if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.beam_size or 1)):
+            raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
         if self.alignment is not None:  # JSON knows lists only
             object.__setattr__(self, "alignment", tuple(self.alignment))
 
@@ -95,8 +97,9 @@ def unpack(path):
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
         )
     with _reading(path, FACTS):
-        for name in NEEDED:
-            facts[name]
+        for name, kind in (("max_length", int), ("quantize", str)):
+            if not isinstance(facts[name], kind):
+                raise TypeError(name)
         for kind in {SIGNATURES, *({STRINGS} & set(facts))}:
             facts[kind] = [Signature(**fields) for fields in facts[kind]]
     with _reading(path, VOCABULARY):

@@ -1,3 +1,4 @@
+import json
 import shutil
 import sys
 import zipfile
@@ -146,30 +147,141 @@ def test_what_is_no_tflite_file_is_named(tmp_path):
             LiteRTTranslator(path)
 
 
-def test_a_damaged_file_is_named(file, tmp_path):
-    content = file.read_bytes()
-    path = tmp_path / "x.tflite"
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="x.tflite was not written by"):
-        LiteRTTranslator(path)
+def write(path, model, **members):
+    """A .tflite file of a model and members of its archive, by the first part of their names."""
+    path.write_bytes(model)
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, content in members.items():
+            archive.writestr({"tokenizer": "tokenizer.model", "facts": "facts.json"}[name], content)
+    return path
+
+
+@pytest.fixture(scope="module")
+def parts(file):
+    """The model, the vocabulary and the facts of a file."""
     with zipfile.ZipFile(file) as archive:
         start = min(item.header_offset for item in archive.infolist())
-    path.write_bytes(b"\0" * 1000 + content[1000:start] + content[start:])
+        vocabulary, facts = archive.read("tokenizer.model"), json.loads(archive.read("facts.json"))
+    return file.read_bytes()[:start], vocabulary, facts
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_a_file_that_was_cut_is_named(file, tmp_path, share):
+    content = file.read_bytes()
+    path = tmp_path / "x.tflite"
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(ValueError, match="x.tflite was not written by .*, or is damaged"):
+        LiteRTTranslator(path)
+
+
+def test_a_file_without_one_of_its_members_is_named(parts, tmp_path):
+    model, vocabulary, facts = parts
+    for members in ({"tokenizer": vocabulary}, {"facts": json.dumps(facts)}, {}):
+        path = write(tmp_path / "x.tflite", model, **members)
+        with pytest.raises(ValueError, match="x.tflite was not written by .*, or is damaged"):
+            LiteRTTranslator(path)
+
+
+def without(facts, name):
+    return {key: value for key, value in facts.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda facts: b"{",
+        lambda facts: b"\xff\xfe",
+        lambda facts: b"[1, 2]",
+        lambda facts: b"7",
+        lambda facts: without(facts, "format"),
+        lambda facts: without(facts, "signatures"),
+        lambda facts: without(facts, "max_length"),
+        lambda facts: {**facts, "signatures": 7},
+        lambda facts: {**facts, "signatures": [{"name": "greedy_1x16"}]},
+        lambda facts: {**facts, "signatures": [{**facts["signatures"][0], "batch_size": "1"}]},
+        lambda facts: {**facts, "signatures": [{**facts["signatures"][0], "more": 1}]},
+        lambda facts: {**facts, "max_length": "long"},
+    ],
+)
+def test_facts_that_are_garbage_are_named(parts, tmp_path, damage):
+    model, vocabulary, facts = parts
+    facts = damage(facts)
+    facts = facts if isinstance(facts, bytes) else json.dumps(facts)
+    path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, facts=facts)
+    message = "x.tflite is damaged: its facts.json cannot be read. Export it again."
+    with pytest.raises(ValueError, match=message):
+        LiteRTTranslator(path)
+
+
+def test_a_vocabulary_that_is_garbage_is_named(parts, tmp_path):
+    model, _, facts = parts
+    path = write(tmp_path / "x.tflite", model, tokenizer=b"my thesis", facts=json.dumps(facts))
+    with pytest.raises(ValueError, match="x.tflite is damaged: its tokenizer.model cannot be read"):
+        LiteRTTranslator(path)
+
+
+def test_a_model_that_changed_is_named(file, parts, tmp_path):
+    """One bit of a weight would give other translations, one of the graph might end the process."""
+    model, vocabulary, facts = parts
+    changed = bytearray(file.read_bytes())
+    changed[len(model) // 2] ^= 1
+    path = tmp_path / "x.tflite"
+    path.write_bytes(changed)
+    with pytest.raises(ValueError, match="x.tflite is damaged: its model is not the one that was"):
+        LiteRTTranslator(path)
+    model = b"\0" * 1000 + model[1000:]
+    facts = json.dumps(without(facts, "crc32"))
+    write(path, model, tokenizer=vocabulary, facts=facts)
     with pytest.raises(ValueError, match="x.tflite cannot be read by LiteRT"):
         LiteRTTranslator(path)
 
 
-def test_a_file_from_the_future_is_named(file, tmp_path):
-    content = file.read_bytes()
-    with zipfile.ZipFile(file) as archive:
-        facts = archive.read("facts.json")
-    path = tmp_path / "x.tflite"
-    path.write_bytes(content[: content.index(b"PK\x03\x04")])
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("tokenizer.model", b"")
-        archive.writestr("facts.json", facts.replace(b'"format": 2', b'"format": 3'))
-    with pytest.raises(ValueError, match="x.tflite has format 3; this package reads format 2"):
+def test_a_signature_that_the_model_does_not_have_is_named(parts, tmp_path):
+    model, vocabulary, facts = parts
+    facts = {**facts, "signatures": [{**facts["signatures"][0], "name": "greedy_1x17"}]}
+    path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, facts=json.dumps(facts))
+    with pytest.raises(ValueError, match="x.tflite is damaged: its model has no greedy_1x17"):
         LiteRTTranslator(path)
+
+
+@pytest.mark.parametrize("version", [1, 3, None])
+def test_a_file_of_another_format_is_named(parts, tmp_path, version):
+    model, _, facts = parts
+    facts = json.dumps({**facts, "format": version, "signatures": "of another kind"})
+    path = write(tmp_path / "x.tflite", model, tokenizer=b"", facts=facts)
+    message = f"x.tflite has format {version}; this package reads format 2. Export it again."
+    with pytest.raises(ValueError, match=message):
+        LiteRTTranslator(path)
+
+
+def test_a_folder_is_named(tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    with pytest.raises(ValueError, match="x.tflite is a folder, not a .tflite file"):
+        (tmp_path / "x.tflite").mkdir()
+        LiteRTTranslator(tmp_path / "x.tflite")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"num_threads": 0}, "`num_threads` must be an integer of at least 1.* Received: .*=0."),
+        ({"num_threads": 1.5}, "`num_threads` must be an integer of at least 1.* Received: .*1.5."),
+        ({"extra_length": -1}, "`extra_length` must be an integer of at least 0.* Received: .*=-1"),
+        ({"extra_length": "5"}, "`extra_length` must be an integer of at least 0.* .*='5'."),
+        ({"length_penalty": -1}, "`length_penalty` must be at least 0. Received: .*=-1."),
+        ({"length_penalty": "a"}, "`length_penalty` must be at least 0. Received: .*='a'."),
+        ({"length_penalty": float("nan")}, "`length_penalty` must be at least 0. Received: .*nan."),
+    ],
+)
+def test_wrong_numbers_are_refused(file, options, message):
+    with pytest.raises(ValueError, match=message):
+        LiteRTTranslator(file, **options)
+
+
+@pytest.mark.parametrize("wrong", ["in 3 weeks", [1], [None], ["in 3", b"weeks"], 7, None])
+def test_sentences_that_are_none_are_refused(file, wrong):
+    with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: "):
+        LiteRTTranslator(file).translate_batch(wrong)
 
 
 def test_without_litert_the_message_says_what_to_install(file, monkeypatch):

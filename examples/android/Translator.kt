@@ -1,0 +1,68 @@
+package translate
+
+import java.io.Closeable
+import java.io.File
+import java.io.FileInputStream
+import java.nio.channels.FileChannel
+import org.json.JSONObject
+import org.tensorflow.lite.Interpreter
+
+/** A translation, and the sum of the log-probabilities of its tokens. */
+class Translation(val text: String, val score: Float)
+
+/**
+ * A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
+ * time. Call it from one thread, and not from that of the user interface.
+ */
+class Translator(file: File) : Closeable {
+    private class Signature(val name: String, val sourceLength: Int, val targetLength: Int)
+
+    private val interpreter: Interpreter
+    private val vocabulary: SentencePiece
+    private val signatures: List<Signature>
+    private val pad: Int
+    private val eos: Int
+
+    init {
+        val bytes = FileInputStream(file).channel.use {
+            it.map(FileChannel.MapMode.READ_ONLY, 0, it.size())
+        }
+        val members = readArchive(bytes)
+        val facts = JSONObject(members.getValue("facts.json").decodeToString())
+        require(facts.getInt("format") == 2) { "$file has another format: export it again." }
+        vocabulary = SentencePiece(members.getValue("tokenizer.model"))
+        val special = facts.getJSONObject("tokens")
+        pad = special.getInt("pad")
+        eos = special.getInt("eos")
+        val all = facts.getJSONArray("signatures")
+        signatures = (0 until all.length()).map { all.getJSONObject(it) }
+            .filter { it.isNull("beam_size") && it.getInt("batch_size") == 1 }
+            .map {
+                val lengths = it.getInt("source_length") to it.getInt("target_length")
+                Signature(it.getString("name"), lengths.first, lengths.second)
+            }
+            .sortedBy { it.sourceLength }
+        interpreter = Interpreter(bytes)
+    }
+
+    /** @throws IllegalArgumentException If the sentence has more tokens than the model reads. */
+    fun translate(sentence: String): Translation {
+        val ids = vocabulary.encode(sentence) + eos
+        if (ids.size == 1) return Translation("", 0f) // nothing to translate
+        val signature = requireNotNull(signatures.firstOrNull { it.sourceLength >= ids.size }) {
+            "The sentence has ${ids.size} tokens; the model reads ${signatures.last().sourceLength}."
+        }
+        val source = IntArray(signature.sourceLength) { ids.getOrElse(it) { pad } }
+        val tokens = arrayOf(IntArray(signature.targetLength))
+        val score = FloatArray(1)
+        val length = IntArray(1)
+        interpreter.runSignature(
+            mapOf("source" to arrayOf(source)),
+            mapOf("tokens" to tokens, "score" to score, "length" to length),
+            signature.name,
+        )
+        return Translation(vocabulary.decode(tokens[0].take(length[0])), score[0])
+    }
+
+    override fun close() = interpreter.close()
+}

@@ -1,0 +1,106 @@
+import Foundation
+import SentencepieceTokenizer
+import TensorFlowLite
+
+/// A translation, and the sum of the log-probabilities of its tokens.
+public struct Translation {
+  public let text: String
+  public let score: Float
+}
+
+public enum TranslationError: Error {
+  case notAnExport  // not written by `keras-transformer export litert`, or damaged
+  case otherFormat(Int)
+  case tooLong(tokens: Int, limit: Int)
+}
+
+/// A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
+/// time. Not for several threads at a time, and not for the main one.
+public final class Translator {
+  private struct Facts: Decodable {
+    struct Signature: Decodable {
+      let name: String
+      let batchSize: Int
+      let sourceLength: Int
+      let beamSize: Int?
+    }
+    struct Tokens: Decodable {
+      let pad: Int32
+      let eos: Int32
+    }
+    let format: Int
+    let maxLength: Int
+    let tokens: Tokens
+    let signatures: [Signature]
+  }
+
+  private let interpreter: Interpreter
+  private let vocabulary: SentencepieceTokenizer
+  private let facts: Facts
+  private let signatures: [Facts.Signature]
+
+  public init(path: String) throws {
+    let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
+    let members = try readArchive(file)
+    guard let json = members["facts.json"], let model = members["tokenizer.model"] else {
+      throw TranslationError.notAnExport
+    }
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    facts = try decoder.decode(Facts.self, from: json)
+    guard facts.format == 2 else { throw TranslationError.otherFormat(facts.format) }
+    signatures = facts.signatures
+      .filter { $0.beamSize == nil && $0.batchSize == 1 }
+      .sorted { $0.sourceLength < $1.sourceLength }
+    // The library reads its model from a file.
+    let copy = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try model.write(to: copy)
+    defer { try? FileManager.default.removeItem(at: copy) }
+    vocabulary = try SentencepieceTokenizer(modelPath: copy.path, tokenOffset: 0)
+    interpreter = try Interpreter(modelPath: path)
+  }
+
+  public func translate(_ sentence: String) throws -> Translation {
+    var ids = try vocabulary.encode(sentence).map { Int32($0) }
+    guard !ids.isEmpty else { return Translation(text: "", score: 0) }
+    ids.append(facts.tokens.eos)
+    guard let signature = signatures.first(where: { $0.sourceLength >= ids.count }) else {
+      throw TranslationError.tooLong(tokens: ids.count, limit: facts.maxLength)
+    }
+    let padding = Array(repeating: facts.tokens.pad, count: signature.sourceLength - ids.count)
+    let runner = try interpreter.signatureRunner(with: signature.name)
+    try runner.invoke(with: ["source": (ids + padding).withUnsafeBytes { Data($0) }])
+    let tokens: [Int32] = try values(runner.output(named: "tokens"))
+    let length: [Int32] = try values(runner.output(named: "length"))
+    let score: [Float] = try values(runner.output(named: "score"))
+    // The last token is the end of the sentence, unless the limit came first.
+    let words = tokens.prefix(Int(length[0])).filter { $0 != facts.tokens.eos }
+    return Translation(text: try vocabulary.decode(words.map { Int($0) }), score: score[0])
+  }
+
+  private func values<Value>(_ tensor: Tensor) -> [Value] {
+    tensor.data.withUnsafeBytes { Array($0.bindMemory(to: Value.self)) }
+  }
+}
+
+/// The members of the ZIP archive that ends a .tflite file, by name; they are not compressed.
+private func readArchive(_ file: Data) throws -> [String: Data] {
+  func number(_ at: Int, _ bytes: Int) -> Int {
+    (0..<bytes).reduce(0) { $0 | Int(file[file.startIndex + at + $1]) << (8 * $1) }
+  }
+  func take(_ at: Int, _ size: Int) -> Data {
+    file.subdata(in: file.startIndex + at..<file.startIndex + at + size)
+  }
+  let end = file.count - 22  // the archives of this package have no comment at their end
+  guard end >= 0, number(end, 4) == 0x0605_4b50 else { throw TranslationError.notAnExport }
+  var members: [String: Data] = [:]
+  var entry = number(end + 16, 4)
+  for _ in 0..<number(end + 10, 2) {
+    let header = number(entry + 42, 4)
+    let begin = header + 30 + number(header + 26, 2) + number(header + 28, 2)
+    let name = String(decoding: take(entry + 46, number(entry + 28, 2)), as: UTF8.self)
+    members[name] = take(begin, number(entry + 20, 4))
+    entry += 46 + number(entry + 28, 2) + number(entry + 30, 2) + number(entry + 32, 2)
+  }
+  return members
+}

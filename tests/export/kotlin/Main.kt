@@ -1,0 +1,17 @@
+/** Prints for each line of the input its token ids, and then the text that these make. */
+import java.io.File
+import java.nio.ByteBuffer
+import translate.SentencePiece
+import translate.readArchive
+
+fun main(arguments: Array<String>) {
+    val members = readArchive(ByteBuffer.wrap(File(arguments[0]).readBytes()))
+    val vocabulary = SentencePiece(members.getValue("tokenizer.model"))
+    val output = java.io.PrintStream(System.out, true, "UTF-8")
+    output.println(members.getValue("facts.json").decodeToString().lines().joinToString(" "))
+    for (line in System.`in`.readBytes().decodeToString().removeSuffix("\n").split("\n")) {
+        val ids = vocabulary.encode(line)
+        output.println(ids)
+        output.println(vocabulary.decode(ids))
+    }
+}

@@ -1,0 +1,41 @@
+"""The program of the README's section on LiteRT, as it stands there."""
+
+import pathlib
+import re
+
+import pytest
+
+pytest.importorskip("ai_edge_litert")
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture
+def program(export, tmp_path, monkeypatch, capsys):
+    """What the program defines, run beside a file of the name that it opens; and what it prints."""
+    section = README.read_text("utf-8").partition("## Run with LiteRT\n")[2].partition("\n## ")[0]
+    (code,) = re.findall("```python\n(.*?)```", section, re.DOTALL)
+    (tmp_path / "demo.tflite").symlink_to(export("none")[0])
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(code, str(README), "exec"), names)
+    return names, capsys.readouterr().out
+
+
+def test_it_prints_the_translation_of_its_sentence(program, translator):
+    assert program[1] == translator(["in 17 weeks"])[0] + "\n"
+
+
+def test_it_translates_sentences_of_every_length(program, translator, sentences):
+    translate, vocabulary = program[0]["translate"], program[0]["vocabulary"]
+    whole = [each for each in sentences if each.strip() and len(vocabulary.encode(each)) < 20]
+    lengths = {len(vocabulary.encode(each)) + 1 for each in whole}
+    assert min(lengths) < 16 < max(lengths)  # the signatures are for 16 and 20 tokens
+    assert [translate(each) for each in whole] == translator(whole)
+
+
+def test_it_refuses_a_sentence_that_is_longer_than_the_model_reads(program, sentences):
+    (sentence,) = [each for each in sentences if "far more tokens" in each]
+    message = rf"'{re.escape(sentence)}' has \d\d tokens; the model reads 20\."
+    with pytest.raises(ValueError, match=message):
+        program[0]["translate"](sentence)
