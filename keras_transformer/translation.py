@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.checks import check_count
+
 COLUMNS = ("translation", "score", "truncated")
 BYTES_PER_TOKEN = 64  # SentencePiece's pieces have 16 characters at most, UTF-8's 4 bytes
 
@@ -102,6 +104,7 @@ def translate_sorted(translator, sentences, batch_size=64):
 
 def map_sorted(function, sentences, batch_size, key=len):
     """Calls a function with short sentences together; returns its results in their order."""
+    check_count("batch_size", batch_size)
     order = sorted(range(len(sentences)), key=lambda number: key(sentences[number]))
     results = [None] * len(sentences)
     for begin in range(0, len(order), batch_size):
