@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.checks import check_count
 from keras_transformer.decoding.hypotheses import exists
 
 COLUMNS = ("translation", "score", "truncated")
@@ -146,6 +147,7 @@ def translate_sorted(translator, sentences, batch_size=64):
 
 def map_sorted(function, sentences, batch_size, key=len):
     """Calls a function with short sentences together; returns its results in their order."""
+    check_count("batch_size", batch_size)
     order = sorted(range(len(sentences)), key=lambda number: key(sentences[number]))
     results = [None] * len(sentences)
     for begin in range(0, len(order), batch_size):

@@ -6,11 +6,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.beam_translator import BeamTranslator, trace_search
+from keras_transformer.checks import is_integer
 from keras_transformer.decoding import greedy_decode
 from keras_transformer.decoding.alignment import check_alignment
 from keras_transformer.decoding.sampling import check_sampling
 from keras_transformer.graphs import trace_alignment, trace_sample, trace_score
+from keras_transformer.model import Transformer
 from keras_transformer.run import Run
+from keras_transformer.tokenizer import Tokenizer
 from keras_transformer.translation import (
     Alignment,
     Score,
@@ -31,6 +34,7 @@ class Translator(tf.Module):
             `None`: the model's `max_length`.
 
     Raises:
+        TypeError: If an argument is of another type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
 
@@ -41,8 +45,14 @@ class Translator(tf.Module):
 
     def __init__(self, model, tokenizer, max_length=None):
         super().__init__(name="translator")
+        _check_type("model", model, Transformer)
+        _check_type("tokenizer", tokenizer, Tokenizer)
         config = model.config
         self.max_length = config.max_length if max_length is None else max_length
+        if not is_integer(self.max_length):
+            raise TypeError(
+                f"`max_length` must be an integer, or None. Received: max_length={max_length!r}."
+            )
         if not 1 <= self.max_length <= config.max_length:
             raise ValueError(
                 f"`max_length` must be between 1 and the model's {config.max_length}. "
@@ -123,7 +133,7 @@ class Translator(tf.Module):
             **options: With a beam, the other arguments of `BeamTranslator`.
 
         Raises:
-            TypeError: If `sentences` is a string, or there are options and no beam.
+            TypeError: If `sentences` is not a list of strings, or there are options and no beam.
         """
         if options and beam_size is None:
             raise TypeError(f"`beam_size` must be given with {', '.join(options)}. Received: None.")
@@ -210,7 +220,7 @@ class Translator(tf.Module):
             List of `Score`.
 
         Raises:
-            TypeError: If `sources` or `targets` is a string.
+            TypeError: If `sources` or `targets` is not a list of strings.
             ValueError: If the lists are of different length.
         """
         sources, targets = (
@@ -265,7 +275,21 @@ class Translator(tf.Module):
         return Alignment(*pieces, weights[: len(target), : len(source)], translation)
 
 
+def _check_type(name, value, wanted):
+    if not isinstance(value, wanted):
+        raise TypeError(
+            f"`{name}` must be a {wanted.__name__}; `Translator.from_run(FOLDER)` opens a trained "
+            f"run. Received: {name} of type {type(value).__name__}."
+        )
+
+
 def _check_sentences(sentences, name="sentences"):
-    if isinstance(sentences, str):
+    if isinstance(sentences, str | bytes) or not hasattr(sentences, "__iter__"):
         raise TypeError(f"`{name}` must be a list of strings. Received: {sentences!r}.")
-    return list(sentences)
+    sentences = list(sentences)
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str | bytes):
+            raise TypeError(
+                f"`{name}` must be a list of strings. Received: {sentence!r} at place {number}."
+            )
+    return sentences

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.layer_norm import LayerNormalization
+from keras_transformer import layer_norm
+from keras_transformer.layer_norm import LayerNormalization, products_are_exact
 
 B, T, D, EPSILON = 3, 5, 7, 1e-3
 
@@ -48,8 +49,10 @@ def make_layer(gamma, beta, dtype="float32"):
     return layer
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_output_and_gradients_are_those_of_the_formula(training):
+@pytest.mark.parametrize("training, exact", [(False, True), (True, True), (True, False)])
+def test_output_and_gradients_are_those_of_the_formula(monkeypatch, training, exact):
+    """On a CPU, and as on machines that would round the factors of a product."""
+    monkeypatch.setattr(layer_norm, "products_are_exact", lambda: exact)
     x, gamma, beta, upstream = example()
     layer = make_layer(gamma, beta)
     source = tf.constant(x, "float32")
@@ -88,3 +91,39 @@ def test_large_values_with_little_spread_keep_their_digits():
     out = layer(tf.constant(x, "float32"), training=True)
     # The error seen is 1.8e-4: float32 has steps of 6e-5 there, and so has the mean that is taken.
     np.testing.assert_allclose(out, norm(x, np.ones(D), np.zeros(D)), atol=5e-4)
+
+
+@pytest.mark.parametrize(
+    "kinds, exact",
+    [(["CPU"], True), (["CPU", "GPU"], False), (["CPU", "TPU_SYSTEM", "TPU"], False)],
+)
+def test_products_are_trusted_on_cpus_alone(monkeypatch, kinds, exact):
+    devices = [tf.config.LogicalDevice(f"/device:{kind}:0", kind) for kind in kinds]
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: devices)
+    assert products_are_exact() == exact
+    x, gamma, beta, _ = example("float32")
+    layer = make_layer(gamma, beta)
+
+    @tf.function
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(layer(x, training=True) ** 2)
+        return tape.gradient(loss, [x, *layer.trainable_weights])
+
+    graph = gradients.get_concrete_function(tf.TensorSpec([None, None, D])).graph
+    assert any("MatMul" in operation.type for operation in graph.get_operations()) == exact
+
+
+@pytest.mark.parametrize("options", [{"axis": 1}, {"center": False}, {"scale": False}])
+def test_other_kinds_of_it_are_left_to_keras(options):
+    x = example("float32")[0]
+    ours = LayerNormalization(epsilon=EPSILON, **options)
+    theirs = keras.layers.LayerNormalization(epsilon=EPSILON, **options)
+    np.testing.assert_array_equal(ours(x, training=True), theirs(x))
+
+
+@pytest.mark.parametrize("epsilon", [0, -1e-6, float("nan"), float("inf"), "a", None, True])
+def test_epsilon_is_a_number_above_0(epsilon):
+    with pytest.raises((TypeError, ValueError), match=r"`epsilon` must be .*Received: epsilon="):
+        LayerNormalization(epsilon=epsilon)

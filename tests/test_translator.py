@@ -123,8 +123,42 @@ def test_limits_and_vocabularies_are_checked(translator):
     other = Transformer(TransformerConfig.preset("tiny", vocab_size=31, num_layers=1))
     with pytest.raises(ValueError, match="30 entries, vocab_size=31"):
         Translator(other, tokenizer)
-    with pytest.raises(TypeError, match="must be a list of strings. Received: 'dog'"):
-        translator("dog")
+    with pytest.raises(TypeError, match=r"`max_length` must be an integer, .*=2\.5\.$"):
+        Translator(model, tokenizer, max_length=2.5)
+
+
+@pytest.mark.parametrize(
+    "wrong, received",
+    [
+        ("dog", r"'dog'\.$"),
+        (b"dog", r"b'dog'\.$"),
+        (3, r"3\.$"),
+        (None, r"None\.$"),
+        ([1], r"1 at place 0\.$"),
+        (["dog", None], r"None at place 1\.$"),
+        ([["dog"]], r"\['dog'\] at place 0\.$"),
+    ],
+)
+def test_what_is_no_list_of_strings(translator, wrong, received):
+    message = rf"^`{{}}` must be a list of strings\. Received: {received}"
+    for call in (
+        translator,
+        translator.sample,
+        translator.align,
+        lambda x: translator.n_best(x, 2),
+    ):
+        with pytest.raises(TypeError, match=message.format("sentences")):
+            call(wrong)
+    with pytest.raises(TypeError, match=message.format("sources")):
+        translator.score(wrong, ["dog"])
+    with pytest.raises(TypeError, match=message.format("targets")):
+        translator.score(["dog"], wrong)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5, "a"])
+def test_a_batch_has_a_sentence(translator, batch_size):
+    with pytest.raises((TypeError, ValueError), match="^`batch_size` must be .* Received: batch_"):
+        translator(["dog"], batch_size=batch_size)
 
 
 def test_one_graph_serves_every_batch(translator):

@@ -34,13 +34,12 @@ class DistributedModel(keras.Model):
     already distributed, see `cut_batches`, and `steps_per_execution` is 1.
 
     Raises:
-        ValueError: In a strategy's scope, if this version of Keras is not one that it fits.
+        ValueError: If this version of Keras is not one that it fits.
     """
 
     def __init__(self, *args, **kwargs):
+        check_methods(keras.Model, MODEL_METHODS)  # replaced without a strategy as well
         super().__init__(*args, **kwargs)
-        if tf.distribute.has_strategy():
-            check_methods(keras.Model, MODEL_METHODS)
 
     def compile(self, *args, **kwargs):
         """As Keras', but gradients are summed over the replicas before the optimizer sees them."""
@@ -120,7 +119,7 @@ def check_methods(owner, methods):
         method = getattr(owner, name, None)
         if method is None or list(inspect.signature(method).parameters) != arguments:
             raise ValueError(
-                f"Keras {keras.__version__} with TensorFlow {tf.__version__} cannot train under "
-                f"a strategy: {owner.__name__}.{name} is missing or has changed. Install Keras "
-                "3.13 to 3.15 with TensorFlow 2.20 or 2.21, or train with the strategy default."
+                f"Keras {keras.__version__} with TensorFlow {tf.__version__} is not one that "
+                f"training fits: {owner.__name__}.{name} is missing or has changed. Install Keras "
+                "3.13 to 3.15 with TensorFlow 2.20 or 2.21."
             )

@@ -306,16 +306,6 @@ def test_in_somebody_s_functional_model(tmp_path):
     np.testing.assert_allclose(loaded(inputs)["x"], before["x"], **SAME)
 
 
-def test_a_mask_that_keras_attached_is_left_alone():
-    """Ours are arguments; `mask_zero` upstream changes nothing, and Keras tells the user so."""
-    tokens = np.array([[4, 7, 0]])
-    x = keras.layers.Embedding(19, D, mask_zero=True)(tokens)
-    layer = kt.EncoderBlock(num_heads=2, d_ff=17)
-    with pytest.warns(UserWarning, match="does not support masking"):
-        masked = layer(x)
-    np.testing.assert_allclose(masked, layer(to_numpy(x).astype("float32")), **SAME)
-
-
 def test_a_frozen_encoder():
     """Transfer learning: `trainable = False` reaches every weight of every sublayer."""
     model = kt.Transformer(small_config())
