@@ -67,7 +67,7 @@ def test_multi30k_is_measured_where_it_is(tmp_path, monkeypatch):
     (tmp_path / "multi30k").mkdir()
     assert choose("auto") == "multi30k"
     data, vocabulary_size = settings("multi30k", tmp_path)
-    assert data.train_source == str(tmp_path / "multi30k" / "train.en") and vocabulary_size > 0
+    assert data.train_source == [str(tmp_path / "multi30k" / "train.en")] and vocabulary_size > 0
 
 
 def test_operations_are_those_of_the_graph():

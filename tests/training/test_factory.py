@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from support import on_two_devices
 
 from keras_transformer.training.factory import make_optimizer
 from keras_transformer.training.schema import OptimizerSettings
@@ -59,3 +60,29 @@ def test_every_other_option_reaches_both():
         assert {**got, "clip_norm": config["global_clipnorm"]} == options
         assert config["use_ema"] and config["weight_decay"] == settings.weight_decay
         assert not config["amsgrad"]
+
+
+@pytest.mark.slow
+def test_matrices_alone_decay_on_two_devices():
+    """Keras hands each replica's copy of a variable to the decay, not the variable."""
+    changes = on_two_devices("""
+from support import on_two_devices
+
+from keras_transformer.training.factory import make_optimizer
+from keras_transformer.training.schema import OptimizerSettings
+
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    layer = keras.layers.Dense(3, bias_initializer="ones")
+    layer.build((None, 2))
+    weights = layer.trainable_variables
+    optimizer = make_optimizer(OptimizerSettings(kind="adamw", weight_decay=0.03), 0.5, weights)
+    optimizer.build(weights)
+before = [weight.numpy() for weight in weights]
+step = lambda: optimizer.apply_gradients([(tf.zeros(weight.shape), weight) for weight in weights])
+tf.function(lambda: strategy.run(step))()
+pairs = zip(weights, before)
+print(json.dumps({weight.name: (weight.numpy() / old).ravel().tolist() for weight, old in pairs}))
+""")
+    np.testing.assert_allclose(changes["kernel"], 1 - RATE * DECAY, rtol=1e-5)
+    assert changes["bias"] == [1, 1, 1]

@@ -1,16 +1,19 @@
 """Weighted corpora: expected shares, taking turns, one number of batches, and exact resuming."""
 
+import gzip
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from test_data import arrays, dataset, rows, same, text_pairs
+from test_train import CONFIG, run_quietly, write_pairs
 
-from keras_transformer import Tokenizer
+from keras_transformer import Run, Tokenizer
 from keras_transformer.training.data import TokenizedCorpus, sentences
 from keras_transformer.training.sampling import SubwordSampler
 from keras_transformer.training.schema import VocabularySettings
+from keras_transformer.training.settings import load_settings
 from keras_transformer.training.stream import endless_batches
 from keras_transformer.training.vocabulary import learn_vocabulary
 from keras_transformer.training.weighting import WeightedEpochs
@@ -171,3 +174,24 @@ def test_the_fingerprint_knows_the_weights(tokenizer):
 def test_weights_must_be_as_many_as_pairs(tokenizer):
     with pytest.raises(ValueError, match="`weights` must hold .* Received: 3 for 408"):
         corpus(tokenizer, np.ones(3))
+
+
+def test_a_training_sees_what_the_weights_say(tmp_path):
+    """One update of one batch: all of the first file, and 10 of the 40 equal pairs of the other."""
+    write_pairs(tmp_path, "train", 40, seed=1)
+    write_pairs(tmp_path, "validation", 7, seed=2)
+    sides = [(tmp_path / f"train.{side}").read_text().split() for side in ("src", "tgt")]
+    lines = [f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)]
+    (tmp_path / "a.tsv").write_text("".join(lines))
+    (tmp_path / "b.tsv.gz").write_bytes(gzip.compress(b"1234\t4321\n" * 40))
+    files = 'train_source = "train.src"\ntrain_target = "train.tgt"'
+    assert files in CONFIG
+    tables = 'train = ["a.tsv", "b.tsv.gz"]\ntrain_weights = [1, 0.25]'
+    (tmp_path / "config.toml").write_text(CONFIG.replace(files, tables))
+    overrides = ["training.updates=1", "data.batch_tokens=9999"]
+    settings = load_settings(tmp_path / "config.toml", overrides)
+    metrics, shown = run_quietly(settings, tmp_path / "run")
+    assert "80 pairs; 1 updates are an epoch, as their weights say." in shown
+    tokenizer = Tokenizer.load(Run(tmp_path / "run").tokenizer)
+    lengths = tokenizer.encode([*sides[1], "4321"]).row_lengths().numpy()
+    assert metrics["tokens_seen"] == lengths[:-1].sum() + 10 * lengths[-1]
