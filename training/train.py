@@ -68,12 +68,12 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         if metrics is not None:
             say(console, f"{run.path} is finished: {_how(metrics, settings)}.")
             return metrics
+        start = None
+        if settings.model.start_from is not None and not _is_trained(run):
+            start = Start(settings, load_settings)
         lock = RunLock(run.path)
         workers.chief_first(lambda: workers.is_chief and stack.enter_context(lock))
         before = workers.chief_first(lambda: _claim(run, settings))
-        start = None
-        if before is None and settings.model.start_from is not None:
-            start = Start(run, settings, load_settings)
         session = Session(run, settings, console, workers, start, lock.check)
         session.restore(before)
         workers.chief_first(lambda: before is None or _keep_changes(run, settings))
