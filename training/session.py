@@ -82,7 +82,6 @@ class Session:
             checkpoint=state["update"] if state else 0,
         )
         if state is None:
-            self.history.restore(0)
             self._begin()
             return
         if state["corpus"] != self._corpus_facts():
@@ -104,6 +103,13 @@ class Session:
 
     def _begin(self):
         """Takes the first weights from the run that `model.start_from` names, if there is one."""
+        if self.run.model.exists():
+            raise ValueError(
+                f"{self.run.path} has a model, but no checkpoint from which its training could go "
+                f'on. Begin another run with its weights, [model] start_from = "{self.run.path}", '
+                f"or remove {self.run.model} to train from the beginning."
+            )
+        self.history.restore(0)
         if self.settings.model.start_from is None:
             return
         start = self.start or Start(self.settings, load_settings)

@@ -77,8 +77,8 @@ def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
     run = begun(tmp_path / "run", before)
     changes = ["training.seed=9", "model.d_ff=25", "optimizer.clip_norm=1.0", "training.updates=20"]
     message = (
-        "begun with other settings, and a run that goes on cannot change model.d_ff from 24 to 25, "
-        "optimizer.clip_norm from nothing to 1.0, training.seed from 1 to 9. What can change: "
+        r"begun with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, now "
+        r"1.0\), training.seed \(1, now 9\) cannot change in a run that goes on. What can: "
         r"(data.data_dir, )?training.updates, .*config.toml has the settings it was begun with. To "
         rf'begin with its weights in another folder: \[model\] start_from = "{run.path}".$'
     )
@@ -129,6 +129,17 @@ def test_a_schedule_that_ends_with_the_training_ends_with_the_longer_one(configu
         f"{now:.3g} in the next update, where it would have been {then:.3g}.",
     ]
     assert describe_changes(before, before, 6) == []
+
+
+def test_a_run_without_checkpoints_is_not_trained_from_the_beginning(folder, configured):
+    run = Run(folder)
+    shutil.rmtree(run.checkpoints)
+    before = run.model.read_bytes(), run.history.read_bytes()
+    message = f"{folder} has a model, but no checkpoint from which its training could go on. Begin"
+    with pytest.raises(ValueError, match=message):
+        run_quietly(configured("training.updates=11"), folder)
+    assert (run.model.read_bytes(), run.history.read_bytes()) == before
+    assert load_settings(run.config).training.updates == 6
 
 
 def test_a_stopped_run_may_end_where_it_is(folder, configured):

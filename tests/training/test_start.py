@@ -140,5 +140,5 @@ def test_a_run_that_is_not_finished_is_one_line(folder, tmp_path):
 
 def test_a_run_does_not_start_from_itself(folder):
     settings = tuning(folder)
-    with pytest.raises(SettingsError, match="cannot change .*model.start_from from nothing to "):
+    with pytest.raises(SettingsError, match=r"model.start_from \(nothing, now .* cannot change"):
         train(settings, folder / "first")
