@@ -14,6 +14,28 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
         Run(tmp_path).load_tokenizer()
 
 
+def test_a_run_in_training_is_told_how_to_go_on(tmp_path):
+    run = Run(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    run.config.write_text("")
+    (run.checkpoints / "update-00000007.npz").write_bytes(b"")
+    message = (
+        f"{run.path} is not a finished run: model.keras is missing. Its training has not ended: "
+        f"`keras-transformer train {run.config} --output {run.path}` continues it, and "
+        f"`keras-transformer average {run.path} --last 1` makes a run of its newest checkpoint.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        run.load_model()
+
+
+def test_damaged_metrics_are_named(tmp_path):
+    run = Run(tmp_path)
+    for content in ("{", "[1]"):
+        run.metrics.write_text(content)
+        with pytest.raises(ValueError, match=r"metrics\.json is damaged \(.*\): remove it"):
+            run.update_metrics(bleu=1.0)
+
+
 def test_a_damaged_model_is_named(tmp_path):
     Run(tmp_path).model.write_bytes(b"PK\x03\x04 not a model")
     with pytest.raises(ValueError, match=r"model\.keras cannot be read as a Keras model"):

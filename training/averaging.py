@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from keras_transformer import Transformer
-from keras_transformer.atomic import sync
+from keras_transformer.atomic import draft_of, remove_stale_drafts, sync
 from keras_transformer.run import Run
 
 from .checkpoint import STATE, Checkpoints, read
@@ -49,13 +48,13 @@ def average_checkpoints(run_dir, last=5, output=None):
         raise ValueError(f"{output} exists already: remove it, or name another with --output.")
     tokenizer = run.load_tokenizer()
     settings = load_settings(run.config)
-    paths = _newest(run, last, settings.training.keep_checkpoints)
     model = Transformer(model_config(settings, tokenizer), dtype="float32")
-    _assign_mean(model, paths)
+    paths = _average(run, last, settings.training.keep_checkpoints, model)
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
-        new = Run(Path(folder) / "run")
-        new.path.mkdir()
+    remove_stale_drafts(output.parent)
+    new = Run(draft_of(output))
+    new.path.mkdir()
+    try:
         shutil.copyfile(run.config, new.config)
         shutil.copyfile(run.tokenizer, new.tokenizer)
         model.save(new.model)
@@ -66,7 +65,25 @@ def average_checkpoints(run_dir, last=5, output=None):
         if output.exists():
             output.rmdir()  # Windows renames no folder over another, not even over an empty one
         os.replace(new.path, output)
+    finally:
+        shutil.rmtree(new.path, ignore_errors=True)
     return output
+
+
+def _average(run, last, keep, model):
+    """Gives a model the mean of the last checkpoints; returns their paths.
+
+    A training that goes on meanwhile may remove the oldest: then there are newer ones.
+    """
+    for attempt in range(5):
+        paths = _newest(run, last, keep)
+        try:
+            _assign_mean(model, paths)
+        except ValueError:
+            if attempt == 4 or all(path.exists() for path in paths):
+                raise
+        else:
+            return paths
 
 
 def _newest(run, last, keep):

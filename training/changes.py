@@ -23,13 +23,13 @@ def check_changes(run, before, settings):
     free = _free(settings)
     fixed = [key for key in differences(before, settings) if key not in free]
     if fixed:
-        changes = ", ".join(f"{key} from {_value(before, key)} to {_value(settings, key)}"
-                            for key in fixed)  # fmt: skip
+        changes = ", ".join(
+            f"{key} ({_value(before, key)}, now {_value(settings, key)})" for key in fixed
+        )
         raise SettingsError(
-            f"{run.path} was begun with other settings, and a run that goes on cannot change "
-            f"{changes}. What can change: {', '.join(free)}. {run.config} has the settings it was "
-            f"begun with. To begin with its weights in another folder: [model] start_from = "
-            f'"{run.path}".'
+            f"{run.path} was begun with other settings: {changes} cannot change in a run that goes "
+            f"on. What can: {', '.join(free)}. {run.config} has the settings it was begun with. To "
+            f'begin with its weights in another folder: [model] start_from = "{run.path}".'
         )
     done, total = Checkpoints(run.checkpoints).newest(), settings.training.updates
     if total < done:

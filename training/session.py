@@ -82,7 +82,6 @@ class Session:
             checkpoint=state["update"] if state else 0,
         )
         if state is None:
-            self.history.restore(0)
             self._begin()
             return
         if state["corpus"] != self._corpus_facts():
@@ -104,9 +103,16 @@ class Session:
 
     def _begin(self):
         """Takes the first weights from the run that `model.start_from` names, if there is one."""
+        if self.run.model.exists():
+            raise ValueError(
+                f"{self.run.path} has a model, but no checkpoint from which its training could go "
+                f'on. Begin another run with its weights, [model] start_from = "{self.run.path}", '
+                f"or remove {self.run.model} to train from the beginning."
+            )
+        self.history.restore(0)
         if self.settings.model.start_from is None:
             return
-        start = self.start or Start(self.run, self.settings, load_settings)
+        start = self.start or Start(self.settings, load_settings)
         start.give_weights(self.learner.transformer)
         self.lineage, self.start = start.facts, None
         say(self.console, f"Starting with the weights of {start.path}.")
@@ -185,7 +191,7 @@ class Session:
     def _tokenizer(self, start):
         """The run's vocabulary: learned from the training split if there is none to take."""
         file, settings = self.run.tokenizer, self.settings.vocabulary
-        if start is not None:
+        if start is not None and self.workers.is_chief:
             write_bytes(file, start.tokenizer)
         elif not file.exists():
             say(self.console, f"Learning a vocabulary of {settings.size:,} pieces.")

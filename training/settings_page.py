@@ -17,6 +17,8 @@ replaces single values. Only `[data]` must be there. The same text is printed by
 `keras-transformer settings`, from which this page is made (`make docs`).
 """
 
+MAY_CHANGE = " A run that goes on may change it."
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -117,8 +119,14 @@ def _table(name, model, heading):
     schema = model.model_json_schema()
     required = schema.get("required", ())
     fields = sorted(schema["properties"].items(), key=lambda item: "const" not in item[1])
+    free = getattr(model, "may_change", ())
     settings = tuple(
-        Setting(key, _kind(field), _default(key, field, required), field["description"])
+        Setting(
+            key,
+            _kind(field),
+            _default(key, field, required),
+            field["description"] + (MAY_CHANGE if key in free else ""),
+        )
         for key, field in fields
     )
     about = " ".join(inspect.cleandoc(model.__doc__).split())

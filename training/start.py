@@ -39,8 +39,7 @@ class Start:
     """The finished run whose weights a training begins with.
 
     Args:
-        run: The `Run` that is to be trained.
-        settings: Its `Settings`, with a `model.start_from`.
+        settings: The `Settings` of the training, with a `model.start_from`.
         load: Function from the path of a configuration to its `Settings`.
 
     Attributes:
@@ -51,13 +50,8 @@ class Start:
             not those of the settings. One line, with every key that differs.
     """
 
-    def __init__(self, run, settings, load):
+    def __init__(self, settings, load):
         other = _require(settings.model.start_from)
-        if other.path.resolve() == run.path.resolve():
-            raise ValueError(
-                "`model.start_from` must be another run than the one to train. "
-                f"Received: {run.path}."
-            )
         self.path = other.path
         self.model = other.load_model()
         self.tokenizer = other.load_tokenizer().model

@@ -26,7 +26,10 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     TensorBoard logs, the learning curves as a table and as a picture (which needs matplotlib), and
     at the end the model and `metrics.json`. A call that is interrupted, by
     Ctrl-C or by a power cut, is repeated; on a CPU with the same number of threads it ends with the
-    very weights that an uninterrupted call would have given.
+    very weights that an uninterrupted call would have given. With a larger `training.updates` a
+    finished or stopped training is made longer; the sections of the schema declare what else may
+    change. A schedule that ends with the training follows its new length from there on. With
+    `model.start_from` a new training begins with the weights and the vocabulary of another run.
 
     Under a strategy every replica gets its rows of each batch, so `batch_tokens` is what one device
     would see, and an update is the same but for rounding and for dropout, whose masks the replicas
@@ -45,17 +48,19 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         The content of `metrics.json`: `parameters`, `updates`, `tokens_seen` (real target tokens),
         `train_seconds` (of all calls together), `stopped_early`, `model_update` (the update that
         `model.keras` is from), `validation` (of that model) and `best_update` (`None` without
-        `best_by`).
+        `best_by`); after `model.start_from` also `started_from`, a `run` and its `model_update`.
 
     Raises:
-        SettingsError: If the folder holds a run with other settings.
+        SettingsError: If the folder holds a run that cannot go on with these settings.
+        RunLocked: An `OSError`, if another training writes into the folder.
         ValueError: If the loss or a weight is no longer a finite number, the settings do not fit
             the strategy, or the workers' data differ.
         OSError: If something cannot be written, for example because the disk is full. Both name the
             checkpoint from which the same call goes on.
         ConnectionError: If another worker is lost. Leave the process with `os._exit` then: in an
             orderly shutdown TensorFlow may wait for that worker for ever.
-        KeyboardInterrupt: After Ctrl-C, on any worker, when the update is finished and saved.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM, on any worker, when the update is finished and
+            saved; before the first and after the last update at once. It has the signal's number.
     """
     run = Run(run_dir)
     workers = Workers(strategy or tf.distribute.get_strategy())
@@ -68,12 +73,12 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         if metrics is not None:
             say(console, f"{run.path} is finished: {_how(metrics, settings)}.")
             return metrics
+        start = None
+        if settings.model.start_from is not None and not _is_trained(run):
+            start = Start(settings, load_settings)
         lock = RunLock(run.path)
         workers.chief_first(lambda: workers.is_chief and stack.enter_context(lock))
         before = workers.chief_first(lambda: _claim(run, settings))
-        start = None
-        if before is None and settings.model.start_from is not None:
-            start = Start(run, settings, load_settings)
         session = Session(run, settings, console, workers, start, lock.check)
         session.restore(before)
         workers.chief_first(lambda: before is None or _keep_changes(run, settings))
@@ -103,7 +108,9 @@ def _claim(run, settings):
     remove_stale_drafts(run.path)
     remove_stale_drafts(run.checkpoints)
     if _is_trained(run):
-        return load_settings(run.config) if run.config.exists() else settings
+        before = load_settings(run.config) if run.config.exists() else settings
+        check_changes(run, before, settings)  # once more: nobody else trains it now
+        return before
     if not run.config.exists() or load_settings(run.config) != settings:
         run.tokenizer.unlink(missing_ok=True)  # of settings under which nothing was trained yet
         with replacing(run.config) as temporary:

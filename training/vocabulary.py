@@ -96,7 +96,7 @@ class _Remembering:
     def __iter__(self):
         try:
             yield from self._strings
-        except Exception as error:
+        except BaseException as error:  # Ctrl-C as well
             self.error = error
             raise
 

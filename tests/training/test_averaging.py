@@ -10,6 +10,7 @@ from test_train import CONFIG, run_quietly, write_pairs
 
 from keras_transformer.__main__ import cli
 from keras_transformer.run import Run
+from keras_transformer.training import averaging, checkpoint
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.settings import SettingsError, load_settings
 from keras_transformer.training.train import train
@@ -87,6 +88,22 @@ def test_a_run_that_is_not_finished_can_be_averaged_and_an_average_is_not_traine
     output = average_checkpoints(folder, 2)
     with pytest.raises(SettingsError, match=f"{output} is the average of {folder}, which is what"):
         train(load_settings(folder / "config.toml"), output)
+
+
+def test_a_training_that_goes_on_meanwhile_may_remove_a_checkpoint(folder, monkeypatch):
+    checkpoints = folder / "checkpoints"
+    reads = []
+
+    def read(path):
+        if not reads:  # the training saves the next one and removes the oldest
+            shutil.copyfile(path, checkpoints / "update-00000006.npz")
+            path.unlink()
+        reads.append(path.name)
+        return checkpoint.read(path)
+
+    monkeypatch.setattr(averaging, "read", read)
+    metrics = json.loads(Run(average_checkpoints(folder, 3)).metrics.read_text())
+    assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (4, 5, 6)]
 
 
 def test_the_checkpoint_that_is_only_the_best_is_not_among_the_last(folder):

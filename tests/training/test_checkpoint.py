@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import atomic
-from keras_transformer.training.checkpoint import Checkpoints
+from keras_transformer.training.checkpoint import Checkpoints, read_state
 
 
 @pytest.fixture
@@ -85,6 +85,43 @@ def test_a_file_cut_short_is_found(tmp_path, variables, length):
     damaged = []
     assert checkpoints.restore(variables, lambda *what: damaged.append(what)) is None
     assert len(damaged) == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda content: b"", "its end is missing"),
+        (lambda content: b"hello", "its end is missing"),
+        (lambda content: b"XX" + content[2:], "its arrays cannot be read"),
+        (None, "its arrays cannot be read"),
+    ],
+)
+def test_what_is_no_checkpoint_is_never_called_pickled(tmp_path, variables, damage, reason):
+    """NumPy takes it for Python objects, and advises to load them all the same."""
+    checkpoints = Checkpoints(tmp_path)
+    path = checkpoints.save(1, variables, {})
+    if damage:
+        path.write_bytes(damage(path.read_bytes()))
+    else:
+        np.savez(path, state="{}", objects=np.array([{}], dtype=object))
+    reasons = []
+    assert checkpoints.restore(variables, lambda path, reason: reasons.append(reason)) is None
+    assert reasons == [reason]
+    with pytest.raises(ValueError, match=f"npz is damaged or missing \\({reason}\\).$"):
+        checkpoints.load(path, variables)
+
+
+def test_the_state_is_read_without_the_variables(tmp_path, variables):
+    path = Checkpoints(tmp_path).save(1, variables, {"update": 1, "best": None})
+    assert read_state(path) == {"update": 1, "best": None}
+    path.write_bytes(b"half")
+    with pytest.raises(ValueError, match="^its end is missing$"):
+        read_state(path)
+    with pytest.raises(ValueError, match="^it is missing$"):
+        read_state(tmp_path / "none.npz")
+    np.savez(path, other=np.ones(3))
+    with pytest.raises(ValueError, match="^it holds no 'state'$"):
+        read_state(path)
 
 
 def test_a_full_disk_leaves_the_previous_one_usable(tmp_path, variables, monkeypatch):

@@ -50,6 +50,17 @@ def test_types_and_defaults_are_those_of_the_schema():
     assert [setting.key for setting in tables("tfds")[0].settings][0] == "source"
 
 
+def test_what_a_run_that_goes_on_may_change_is_marked():
+    marked = {
+        f"{name}.{key}"
+        for name, settings in by_name().items()
+        for key, setting in settings.items()
+        if "A run that goes on may change it." in setting.meaning
+    }
+    assert {"training.updates", "training.patience", "cldr.data_dir"} <= marked
+    assert not {"training.seed", "model.d_model", "vocabulary.size", "schedule.peak"} & marked
+
+
 def test_the_model_s_settings_are_those_of_the_dataclass():
     """Types, defaults and meanings are written once, in `TransformerConfig`."""
     page, base = by_name()["model"], TransformerConfig()

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pkgutil
 import shutil
 import signal
 import subprocess
@@ -13,8 +14,12 @@ import numpy as np
 import pytest
 import rich.console
 
+from keras_transformer import atomic
 from keras_transformer.run import Run
+from keras_transformer.training import final
+from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.checkpoint import Checkpoints
+from keras_transformer.training.lock import RunLocked
 from keras_transformer.training.settings import SettingsError, load_settings
 from keras_transformer.training.train import train
 
@@ -200,33 +205,112 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     assert_same_end(folder, finished)
 
 
-KILLED = """
+STOPPED = """
 import os, signal, sys
 import keras
 from keras_transformer.training.settings import load_settings
 from keras_transformer.training.train import train
 
-class Kill(keras.callbacks.Callback):
+class Stop(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if batch + 1 == 9:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGSTOP)
 
-train(load_settings(sys.argv[1]), sys.argv[2], callbacks=[Kill()])
+train(load_settings(sys.argv[1]), sys.argv[2], callbacks=[Stop()])
 """
 
 
-def test_a_killed_process_costs_only_what_was_not_saved(corpus, finished, settings, tmp_path):
-    command = [sys.executable, "-c", KILLED, str(corpus / "config.toml"), str(tmp_path / "run")]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert process.returncode == -signal.SIGKILL, process.stderr
+def terminating(function):
+    """A function that gets SIGTERM before it does anything."""
+
+    def wrapper(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return function(*arguments, **options)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    ("phase", "left"),
+    [
+        ("session.parallel_data", {"config.toml"}),
+        ("data.TokenizedCorpus.from_pairs", {"config.toml", "tokenizer.model"}),
+        ("session.sentences", {"config.toml"}),
+        ("session.make_learner", {"config.toml", "tokenizer.model"}),
+    ],
+)
+def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
+    settings, tmp_path, monkeypatch, phase, left
+):
+    target = f"keras_transformer.training.{phase}"
+    module, _, name = target.rpartition(".")
+    function = getattr(pkgutil.resolve_name(module.replace("data.T", "data:T")), name)
+    if phase == "session.sentences":  # read by SentencePiece, in C++
+
+        def sentences(pairs):
+            yield b"12"
+            os.kill(os.getpid(), signal.SIGTERM)
+            yield b"3"
+
+        monkeypatch.setattr(target, sentences)
+    else:
+        monkeypatch.setattr(target, terminating(function))
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt) as error:
+        train(settings, tmp_path / "run", console=rich.console.Console(quiet=True))
+    assert error.value.args == (signal.SIGTERM,)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == left
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_sigterm_in_the_training_and_at_its_end(settings, corpus, finished, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    press = At(3, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt) as error:
+        train(settings, folder, console=rich.console.Console(quiet=True), callbacks=[press])
+    assert error.value.args == (signal.SIGTERM,)
+    assert Checkpoints(Run(folder).checkpoints).paths()[-1].name == "update-00000003.npz"
+    assert not Run(folder).model.exists() and not (folder / "lock.json").exists()
+    with monkeypatch.context() as patch:
+        sync = terminating(lambda path: None)
+        in_float32 = final._in_float32
+        patch.setattr(final, "_in_float32", lambda model: patch.setattr(atomic, "sync", sync)
+                      or in_float32(model))  # fmt: skip
+        with pytest.raises(KeyboardInterrupt):
+            train(settings, folder, console=rich.console.Console(quiet=True))
+    assert not Run(folder).model.exists() and not list(folder.rglob(".*"))
+    run_quietly(settings, folder)
+    assert_same_end(folder, finished)
+
+
+def test_a_process_holds_the_folder_until_it_is_killed_which_costs_what_was_not_saved(
+    settings, corpus, finished, tmp_path
+):
+    command = [sys.executable, "-c", STOPPED, str(corpus / "config.toml"), str(tmp_path / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert os.waitpid(process.pid, os.WUNTRACED)[1] & 0xFF == 0x7F  # it stopped in update 9
+        before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+        with pytest.raises(RunLocked, match=f"in use by another training, process {process.pid} "):
+            train(settings, tmp_path / "run")
+        after = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+        assert {**after, tmp_path / "run/.lock": 0} == {**before, tmp_path / "run/.lock": 0}
+        assert average_checkpoints(tmp_path / "run", 2).is_dir()
+    finally:
+        process.kill()
+        process.wait()
+    own = atomic.draft_of(tmp_path / "run" / "checkpoints" / "update-00000009.npz")
+    own.with_name(own.name.replace(f"-{os.getpid()}-", f"-{process.pid}-")).write_bytes(b"half")
     _, shown = run_quietly(settings, tmp_path / "run")
     assert "Continuing after update 8 of 11." in shown
     assert_same_end(tmp_path / "run", finished)
+    assert not list((tmp_path / "run").glob("*lock*"))
+    assert not list((tmp_path / "run").rglob(".*"))
 
 
 def test_a_run_with_other_settings_is_refused(stopped, corpus):
     other = load_settings(corpus / "config.toml", ["training.seed=9", "model.d_ff=25"])
-    message = "begun with other settings: model.d_ff, training.seed changed. .*config.toml has"
+    message = r"settings: model.d_ff \(24, now 25\), training.seed \(1, now 9\) cannot change "
     with pytest.raises(SettingsError, match=message):
         train(other, stopped[0])
 

@@ -1,0 +1,215 @@
+"""A run goes on with other settings where they decide nothing that it has learned."""
+
+import csv
+import json
+import shutil
+
+import pytest
+from test_train import CONFIG, assert_same_end, run_quietly, write_pairs
+
+from keras_transformer.run import Run
+from keras_transformer.training.changes import check_changes, describe_changes
+from keras_transformer.training.checkpoint import Checkpoints
+from keras_transformer.training.schema import Settings
+from keras_transformer.training.settings import SettingsError, load_settings, save_settings
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory):
+    """A function from overrides to the settings of a small training."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_pairs(folder, "train", 40, seed=1)
+    write_pairs(folder, "validation", 7, seed=2)
+    (folder / "config.toml").write_text(CONFIG)
+    return lambda *overrides: load_settings(folder / "config.toml", overrides)
+
+
+@pytest.fixture(scope="module")
+def six(configured, tmp_path_factory):
+    """A run that was finished after six updates."""
+    folder = tmp_path_factory.mktemp("six") / "run"
+    run_quietly(configured("training.updates=6", "training.keep_checkpoints=9"), folder)
+    return folder
+
+
+@pytest.fixture
+def folder(six, tmp_path):
+    return shutil.copytree(six, tmp_path / "run")
+
+
+def table(folder):
+    with open(Run(folder).history, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_finished_run_that_is_made_longer_is_the_longer_training(folder, configured, tmp_path):
+    Run(folder).update_metrics(bleu=12.0)  # as `evaluate` does, of the model that is no longer
+    settings = configured("training.updates=11")
+    figures, shown = run_quietly(settings, folder)
+    assert (
+        "Going on with changed settings: training.updates from 6 to 11, "
+        "training.keep_checkpoints from 9 to 3.\nContinuing after update 6 of 11.\n"
+    ) in shown
+    assert "learning rate" not in shown
+    assert load_settings(Run(folder).config) == settings
+    assert figures["updates"] == 11 and "bleu" not in figures
+    whole = tmp_path / "whole"
+    run_quietly(settings, whole)
+    assert_same_end(folder, [whole])
+    columns = [name for name in table(whole)[0] if name != "train/loss"]  # a mean since the restart
+    assert [[row[name] for name in columns] for row in table(folder)] == [
+        [row[name] for name in columns] for row in table(whole)
+    ]
+    assert run_quietly(settings, folder)[1] == f"{folder} is finished: all 11 updates are done.\n"
+
+
+def begun(folder, settings, done=5):
+    """A run of which only the settings and a checkpoint's name can be seen."""
+    run = Run(folder)
+    run.checkpoints.mkdir(parents=True)
+    Checkpoints(run.checkpoints).path(done).write_bytes(b"")
+    save_settings(settings, run.config)
+    return run
+
+
+def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
+    before = configured()
+    run = begun(tmp_path / "run", before)
+    changes = ["training.seed=9", "model.d_ff=25", "optimizer.clip_norm=1.0", "training.updates=20"]
+    message = (
+        r"begun with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, now "
+        r"1.0\), training.seed \(1, now 9\) cannot change in a run that goes on. What can: "
+        r"(data.data_dir, )?training.updates, .*config.toml has the settings it was begun with. To "
+        rf'begin with its weights in another folder: \[model\] start_from = "{run.path}".$'
+    )
+    with pytest.raises(SettingsError, match=message) as error:
+        check_changes(run, before, configured(*changes))
+    assert "\n" not in str(error.value)
+    check_changes(run, before, configured(*changes[3:]))
+
+
+def test_a_training_cannot_be_shorter_than_it_is(configured, tmp_path):
+    run = begun(tmp_path / "run", configured())
+    message = (
+        f"training.updates must be at least 5: so many updates {run.path} has done. "
+        "Received: training.updates=4."
+    )
+    with pytest.raises(SettingsError, match=message):
+        check_changes(run, configured(), configured("training.updates=4"))
+    check_changes(run, configured(), configured("training.updates=5"))
+
+
+def test_what_may_change_exists_and_is_nothing_that_decides_the_weights():
+    free = {
+        (name, key)
+        for name in Settings.model_fields
+        for key in getattr(type(getattr(Settings(), name)), "may_change", ())
+    }
+    assert free == {("data", "data_dir")} | {
+        ("training", key)
+        for key in (
+            "updates", "validate_every", "validate_sentences", "checkpoint_every", "best_by",
+            "keep_checkpoints", "patience", "final_model", "log_every", "progress_seconds",
+            "jit_compile",
+        )
+    }  # fmt: skip
+    assert all(key in type(getattr(Settings(), name)).model_fields for name, key in free)
+
+
+LINEAR = ('schedule.kind="linear"', "schedule.peak=0.5", "schedule.warmup_steps=2")
+
+
+def test_a_schedule_that_ends_with_the_training_ends_with_the_longer_one(configured):
+    """Keras's 0-based step 6 is update 7: the line from 0.5 at 2 to zero at 11, or at 20."""
+    before, after = (configured(*LINEAR, f"training.updates={n}") for n in (11, 20))
+    now, then = 0.5 * (20 - 7) / 18, 0.5 * (11 - 7) / 9
+    assert describe_changes(before, after, 6) == [
+        "Going on with changed settings: training.updates from 11 to 20.",
+        "The learning rate follows the schedule of a training of 20 updates from here on: "
+        f"{now:.3g} in the next update, where it would have been {then:.3g}.",
+    ]
+    assert describe_changes(before, before, 6) == []
+
+
+def test_a_run_without_checkpoints_is_not_trained_from_the_beginning(folder, configured):
+    run = Run(folder)
+    shutil.rmtree(run.checkpoints)
+    before = run.model.read_bytes(), run.history.read_bytes()
+    message = f"{folder} has a model, but no checkpoint from which its training could go on. Begin"
+    with pytest.raises(ValueError, match=message):
+        run_quietly(configured("training.updates=11"), folder)
+    assert (run.model.read_bytes(), run.history.read_bytes()) == before
+    assert load_settings(run.config).training.updates == 6
+
+
+def test_a_stopped_run_may_end_where_it_is(folder, configured):
+    """The checkpoint of update 4 is made the newest; its validation was never measured."""
+    run = Run(folder)
+    Checkpoints(run.checkpoints).path(6).unlink()
+    for file in (run.model, run.metrics):
+        file.unlink()
+    figures, shown = run_quietly(configured("training.updates=4"), folder)
+    assert (figures["updates"], figures["model_update"]) == (4, 4)
+    assert shown.count("validation after update 4: ") == 1
+    assert figures["validation"]["perplexity"] > 1
+
+
+@pytest.fixture(scope="module")
+def impatient(configured, tmp_path_factory):
+    """A run that learns nothing and stops early, after update 4."""
+    folder = tmp_path_factory.mktemp("impatient") / "run"
+    overrides = (
+        "training.validate_every=2", "training.best_by=bleu", "training.validate_sentences=3",
+        "schedule.peak=1e-9",
+    )  # fmt: skip
+    run_quietly(configured("training.patience=1", *overrides), folder)
+    return folder, overrides
+
+
+def test_a_larger_patience_lets_a_run_go_on(impatient, configured, tmp_path):
+    folder = shutil.copytree(impatient[0], tmp_path / "run")
+    longer = configured("training.patience=1", "training.updates=20", *impatient[1])
+    figures, shown = run_quietly(longer, folder)
+    assert figures["updates"] == 4 and "a larger `training.patience` lets it go on" in shown
+    figures, shown = run_quietly(configured("training.patience=2", *impatient[1]), folder)
+    assert (figures["updates"], figures["stopped_early"]) == (6, True)
+    assert "training.patience from 1 to 2" in shown
+
+
+def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path):
+    folder = shutil.copytree(impatient[0], tmp_path / "run")
+    overrides = ["training.patience=1", *impatient[1], "training.best_by=perplexity"]
+    figures, shown = run_quietly(configured(*overrides, "training.updates=6"), folder)
+    assert "The best validation is looked for anew: it is measured otherwise now." in shown
+    assert (figures["updates"], figures["best_update"]) == (6, 6)
+
+
+def test_a_finished_run_may_get_its_best_model(impatient, configured, tmp_path):
+    folder = shutil.copytree(impatient[0], tmp_path / "run")
+    assert json.loads(Run(folder).metrics.read_text())["model_update"] == 4
+    best = configured("training.patience=1", *impatient[1], "training.final_model=best")
+    figures, _ = run_quietly(best, folder)
+    assert (figures["model_update"], figures["updates"]) == (2, 4)
+    before = Run(folder).model.read_bytes()
+    assert run_quietly(best, folder)[0] == figures
+    assert Run(folder).model.read_bytes() == before
+
+
+def test_a_damaged_best_checkpoint_keeps_no_training_from_its_end(impatient, configured, tmp_path):
+    """The next best is used: that of update 4, since that of update 3 is damaged as well."""
+    folder = shutil.copytree(impatient[0], tmp_path / "run")
+    run = Run(folder)
+    for file in (run.model, run.metrics):
+        file.unlink()
+    checkpoints = Checkpoints(run.checkpoints)
+    assert checkpoints.paths() == [checkpoints.path(update) for update in (2, 4)]
+    for update in (2, 3):
+        checkpoints.path(update).write_bytes(b"no archive")
+    best = configured("training.patience=1", *impatient[1], "training.final_model=best")
+    figures, shown = run_quietly(best, folder)
+    assert (figures["model_update"], figures["best_update"], figures["updates"]) == (4, 2, 4)
+    assert (
+        f"The best checkpoint cannot be used: {checkpoints.path(2)} is damaged or missing (its end "
+        "is missing). The model is that of update 4, the next best.\n"
+    ) in shown
+    assert run_quietly(best, folder)[1].endswith("lets it go on.\n")

@@ -1,0 +1,144 @@
+"""A training may begin with the weights and the vocabulary of another run."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from test_train import CONFIG, run_quietly, write_pairs
+
+from keras_transformer.run import Run
+from keras_transformer.training.checkpoint import Checkpoints
+from keras_transformer.training.settings import SettingsError, load_settings
+from keras_transformer.training.train import train
+
+TUNING = """
+[model]
+start_from = "../first"
+dropout = 0.0
+
+[data]
+source = "text"
+train_source = "../train.src"
+train_target = "../train.tgt"
+validation_source = "../validation.src"
+validation_target = "../validation.tgt"
+max_length = 14
+batch_tokens = 60
+
+[schedule]
+warmup_steps = 5
+peak = 1e-9
+
+[training]
+updates = 2
+validate_every = 1
+validate_sentences = 0
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a finished run, `first`, and a configuration that starts from it."""
+    folder = tmp_path_factory.mktemp("start")
+    write_pairs(folder, "train", 40, seed=1)
+    write_pairs(folder, "validation", 7, seed=2)
+    (folder / "config.toml").write_text(CONFIG)
+    settings = load_settings(folder / "config.toml", ["training.updates=6"])
+    run_quietly(settings, folder / "first")
+    (folder / "configs").mkdir()
+    (folder / "configs" / "tuning.toml").write_text(TUNING)
+    return folder
+
+
+def tuning(folder, *overrides):
+    return load_settings(folder / "configs" / "tuning.toml", overrides)
+
+
+def test_a_training_begins_where_the_other_run_ended(folder, tmp_path):
+    first = json.loads(Run(folder / "first").metrics.read_text())
+    write_pairs(folder, "new", 30, seed=5)
+    new_data = [f'data.train_{side}="{folder}/new.{end}"' for side, end in
+                (("source", "src"), ("target", "tgt"))]  # fmt: skip
+    settings = tuning(folder, *new_data)
+    figures, shown = run_quietly(settings, tmp_path / "second")
+    second = Run(tmp_path / "second")
+    assert f"Starting with the weights of {folder / 'first'}.\n" in shown
+    assert "Learning a vocabulary" not in shown
+    assert second.tokenizer.read_bytes() == Run(folder / "first").tokenizer.read_bytes()
+    for name, value in first["validation"].items():
+        assert figures["validation"][name] == pytest.approx(value, rel=1e-5)
+    start = {"run": str(folder / "first"), "model_update": 6}
+    assert json.loads(second.metrics.read_text())["started_from"] == start
+    assert figures["updates"] == 2 and figures["tokens_seen"] < first["tokens_seen"]
+    arrays = dict(np.load(Checkpoints(second.checkpoints).path(2)))
+    arrays = {key.split("/", 1)[-1]: value for key, value in arrays.items()}
+    for weight in Run(folder / "first").load_model().weights:
+        np.testing.assert_allclose(arrays[weight.path], weight.numpy(), atol=1e-7)
+    iterations = [value for key, value in arrays.items() if key.endswith("/iteration")]
+    assert iterations == [2], "the optimizer is fresh"
+
+
+def test_what_is_left_out_is_the_other_runs(folder):
+    theirs, ours = load_settings(Run(folder / "first").config), tuning(folder)
+    assert ours.model.start_from == str(folder / "first")
+    assert ours.model.dropout == 0.0 and theirs.model.dropout == 0.2
+    changes = {"dropout": 0.2, "start_from": None}
+    assert ours.model.model_copy(update=changes) == theirs.model
+    assert ours.vocabulary == theirs.vocabulary
+    assert ours.schedule != theirs.schedule
+    assert tuning(folder, "model.preset=base").model.num_layers is None
+
+
+def test_a_run_says_everything_when_the_one_it_started_from_is_gone(folder, tmp_path):
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    overrides = [f'model.start_from="{moved / "first"}"']
+    settings = tuning(folder, *overrides)
+    run_quietly(settings, tmp_path / "second")
+    shutil.rmtree(moved)
+    second = Run(tmp_path / "second")
+    assert load_settings(second.config) == settings
+    longer = load_settings(second.config, ["training.updates=3"])
+    figures, shown = run_quietly(longer, tmp_path / "second")
+    assert "Continuing after update 2 of 3." in shown and "Starting with" not in shown
+    assert figures["started_from"]["run"] == str(moved / "first")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.d_ff=25", "first do not fit: model.d_ff is 25 here and 24 there. Leave "),
+        ("model.norm=pre", "do not fit: model.norm is 'pre' here and 'post' there."),
+        ("vocabulary.size=16", "do not fit: vocabulary.size is 16 here and 15 there."),
+        ("model.preset=tiny", "num_layers is 4 here and 1 there, .*, model.d_model is 128 here "),
+    ],
+)
+def test_a_mismatch_is_named_and_nothing_is_trained(folder, tmp_path, override, message):
+    with pytest.raises(ValueError, match=message) as error:
+        run_quietly(tuning(folder, override), tmp_path / "second")
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_is_not_finished_is_one_line(folder, tmp_path):
+    stopped = shutil.copytree(folder / "first", tmp_path / "stopped")
+    (stopped / "model.keras").unlink()
+    message = (
+        f"{stopped} is not a finished run: model.keras is missing. Its training has not ended: "
+        f"`keras-transformer train {stopped}/config.toml --output {stopped}` continues it, and "
+        f"`keras-transformer average {stopped} --last 1` makes a run of its newest checkpoint."
+    )
+    with pytest.raises(ValueError, match=message):
+        tuning(folder, f'model.start_from="{stopped}"')
+    with pytest.raises(ValueError, match=r"nowhere is not a finished run: .* no such folder"):
+        tuning(folder, f'model.start_from="{tmp_path}/nowhere"')
+    with pytest.raises(
+        SettingsError, match="model.start_from .* environment variable NOT_SET_HERE"
+    ):
+        tuning(folder, "model.start_from=$NOT_SET_HERE/run")
+
+
+def test_a_run_does_not_start_from_itself(folder):
+    settings = tuning(folder)
+    with pytest.raises(SettingsError, match=r"model.start_from \(nothing, now .* cannot change"):
+        train(settings, folder / "first")
