@@ -13,13 +13,12 @@ from keras_transformer.command import (
     LENGTH_PENALTY,
     Command,
     FiniteRange,
-    check_folder,
-    check_output,
     refuse,
     search_options,
 )
 from keras_transformer.export_progress import shown_progress
 from keras_transformer.lines import read_lines, read_parallel
+from keras_transformer.places import check_folder, check_output
 
 
 class Exports(click.Group):
