@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 import sentencepiece
 from click.testing import CliRunner
-from support import randomise
+from doubt import talkative
 
 from keras_transformer import (
     Alignment,
     BeamTranslator,
     Tokenizer,
-    Transformer,
-    TransformerConfig,
     Translation,
     Translator,
 )
@@ -31,10 +29,7 @@ def translator():
         model_writer=model, vocab_size=25, pad_id=0, unk_id=1, bos_id=2, eos_id=3,
         minloglevel=2, model_type="bpe",
     )  # fmt: skip
-    config = TransformerConfig.preset(
-        "tiny", num_layers=1, d_model=12, d_ff=20, num_heads=2, max_length=9, vocab_size=25
-    )
-    return Translator(randomise(Transformer(config)), Tokenizer(model.getvalue()))
+    return Translator(talkative(vocab_size=25), Tokenizer(model.getvalue()), max_length=9)
 
 
 @pytest.fixture
@@ -42,7 +37,7 @@ def translate(translator, tmp_path, monkeypatch):
     """A function from options to the lines that are written for `LINES`."""
 
     def from_run(path, max_length=None):
-        return Translator(translator.model, translator.tokenizer, max_length)
+        return Translator(translator.model, translator.tokenizer, max_length or 9)
 
     monkeypatch.setattr(Translator, "from_run", from_run)
     (tmp_path / "config.toml").touch()
@@ -61,6 +56,7 @@ def rows(lines):
 
 
 def test_one_line_for_each_line(translate, translator):
+    assert len(set(translate())) > 2
     assert translate() == translator(LINES)
     assert translate("--batch-size", 2) == translator(LINES)
 

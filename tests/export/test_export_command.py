@@ -141,7 +141,7 @@ def test_without_a_test_split_the_sentences_are_those_of_validation(litert):
     litert.data.splits = ["train", "validation"]
     done, calls = litert()
     assert [sentences for sentences, *_ in calls] == [["200 of validation"]]
-    source = "1 sentences of the validation split of the run's data, which has no test split"
+    source = "1 sentence of the validation split of the run's data, which has no test split"
     assert json.loads(done.stdout)["checked_with"] == source
     assert done.stderr == f"Checked with {source}.\n"
 
@@ -150,7 +150,7 @@ def test_with_a_test_split_nothing_is_said_of_it(litert):
     done, _ = litert()
     assert done.stderr == ""
     assert (
-        json.loads(done.stdout)["checked_with"] == "1 sentences of the test split of the run's data"
+        json.loads(done.stdout)["checked_with"] == "1 sentence of the test split of the run's data"
     )
 
 
