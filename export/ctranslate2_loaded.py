@@ -42,7 +42,7 @@ class CTranslate2Translator:
                     f"{path} was not written by `keras-transformer export ctranslate2`, or is "
                     f"damaged: {name} is missing."
                 )
-        self.max_length = json.loads((path / CONFIG).read_text("utf-8"))["max_length"]
+        self.max_length = _max_length(path / CONFIG)
         self.tokenizer = Tokenizer.load(path / VOCABULARY)
         self._pieces = self.tokenizer.pieces(range(self.tokenizer.vocab_size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
@@ -138,6 +138,15 @@ class CTranslate2Translator:
             for row, pieces in zip(rows, result.hypotheses, strict=False):  # there may be fewer
                 row[: len(pieces)] = [self._ids[piece] for piece in pieces]
         return tokens, scores
+
+
+def _max_length(path):
+    try:
+        return int(json.loads(path.read_bytes())["max_length"])
+    except (ValueError, KeyError, TypeError) as error:  # neither JSON nor ours
+        raise ValueError(
+            f"{path} is damaged: it names no `max_length`. Export the model again."
+        ) from error
 
 
 def load_ctranslate2():

@@ -1,5 +1,6 @@
 """The command line. It and the modules of single commands alone know training and export."""
 
+import contextlib
 import json
 import os
 import sys
@@ -14,7 +15,6 @@ from keras_transformer.command import (
     FOLDER,
     LENGTH_PENALTY,
     Commands,
-    check_output,
     refuse,
     search_options,
     standard,
@@ -22,6 +22,7 @@ from keras_transformer.command import (
     warn,
 )
 from keras_transformer.export_commands import export
+from keras_transformer.places import check_folder, check_output, new_folder
 from keras_transformer.translate_command import translate
 
 
@@ -54,10 +55,17 @@ def train(config, run, overrides, strategy):
     from keras_transformer.training.train import train as train_run
 
     settings = load_settings(config, overrides)
-    try:
-        train_run(settings, run, strategy=make_strategy(strategy))
-    except ConnectionError as error:
-        _leave(error)
+    check_folder(run)
+    alone = strategy != "multi_worker"  # of several workers none knows what the others have done
+    with new_folder(run, _holds_training) if alone else contextlib.nullcontext():
+        try:
+            train_run(settings, run, strategy=make_strategy(strategy))
+        except ConnectionError as error:
+            _leave(error)
+
+
+def _holds_training(run):
+    return any(run.glob("checkpoints/*.npz")) or (run / "model.keras").exists()
 
 
 @cli.command(cls=click.Command)  # answers at once: it does not need TensorFlow
@@ -96,6 +104,8 @@ def average(run, last, output):
     """
     from keras_transformer.training.averaging import average_checkpoints
 
+    if output is not None:
+        check_folder(output)
     click.echo(average_checkpoints(run, last, output))
 
 

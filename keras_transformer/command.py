@@ -142,43 +142,6 @@ def refuse(names, reason):
         raise click.UsageError(f"--{name.replace('_', '-')} {reason}")
 
 
-def check_output(path, *suffixes):
-    """Refuses the path of a file that cannot be written, before any work is done for it.
-
-    Args:
-        path: The path.
-        *suffixes: Those that programs recognise the file by; without any, all are.
-
-    Raises:
-        click.UsageError: If the suffix is another one.
-        ValueError: If the file or its folder cannot be written.
-    """
-    if suffixes and path.suffix.lower() not in suffixes:
-        known = " or ".join(suffixes)
-        why = " HDF5 holds weights alone." if path.suffix == ".h5" else ""
-        raise click.UsageError(
-            f"{path} must end in {known}: programs recognise the file by it.{why}"
-        )
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is not a regular file: it is not replaced.")
-    check_folder(path.parent)
-
-
-def check_folder(path):
-    """Refuses a folder in which nothing can be written; it need not exist yet.
-
-    Raises:
-        ValueError: If it is a file, or one above it is, or it cannot be written.
-    """
-    path = pathlib.Path(path)
-    while not os.path.lexists(path) and path != path.parent:
-        path = path.parent
-    if not path.is_dir():
-        raise ValueError(f"{path} is not a folder: nothing can be written in it.")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise ValueError(f"{path} cannot be written: permission denied.")
-
-
 def warn(line):
     """Prints a warning on stderr."""
     click.echo(f"Warning: {line}", err=True)

@@ -13,13 +13,12 @@ from keras_transformer.command import (
     LENGTH_PENALTY,
     Command,
     FiniteRange,
-    check_folder,
-    check_output,
     refuse,
     search_options,
 )
 from keras_transformer.export_progress import shown_progress
 from keras_transformer.lines import read_lines, read_parallel
+from keras_transformer.places import check_folder, check_output
 
 
 class Exports(click.Group):
@@ -384,7 +383,9 @@ def _pairs(run, file, references=None, splits=("test", "validation"), count=200)
     data = parallel_data(load_settings(Run(run).config).data)
     split = next((split for split in splits if split in data.splits), splits[0])
     pairs = read_pairs(data, split, count)
-    source = f"{len(pairs[0])} sentences of the {split} split of the run's data"
+    count = len(pairs[0])
+    source = f"{count} {'sentence' if count == 1 else 'sentences'}"
+    source += f" of the {split} split of the run's data"
     if split != splits[0]:
         source += FALLBACK
     return *pairs, source

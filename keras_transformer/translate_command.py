@@ -13,12 +13,12 @@ from keras_transformer.command import (
     LENGTH_PENALTY,
     Command,
     FiniteRange,
-    check_output,
     refuse,
     standard,
     warn,
 )
 from keras_transformer.open_model import BEAM_ONLY, BEAMS, SAMPLE_ONLY, Asked, open_search
+from keras_transformer.places import check_output
 
 
 @click.command(cls=Command)

@@ -1,9 +1,13 @@
 """Every bad input gets one line that names it, an exit status, and leaves nothing behind."""
 
 import hashlib
+import os
 import re
 import shlex
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 from bad_inputs import command_line, configuration, data, models
@@ -149,3 +153,48 @@ def test_a_bad_input_gets_one_line_and_leaves_nothing(case, prepared, capfd):
 
 def test_there_are_many_of_them():
     assert len({case.id for case in CASES}) == len(CASES) >= 150
+
+
+SLEEPING = """
+import sys, time, click
+sys.argv = ["keras-transformer"]  # the package imports no TensorFlow then
+from keras_transformer.command import Commands, start
+
+@click.group(cls=Commands)
+def cli():
+    pass
+
+@cli.command(cls=click.Command)
+def sleep():
+    print("ready", flush=True)
+    time.sleep(60)
+
+start()
+sys.exit(cli(["sleep"]))
+"""
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_command_without_a_word(number, status):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLEEPING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert (process.returncode, said.strip()) == (status, "")
+
+
+@pytest.mark.parametrize(
+    "closed, message",
+    [("<&-", "Error: stdin is closed. Give it lines"), (">&-", "Error: stdout is closed. Send it")],
+)
+def test_a_closed_stream_is_named(materials, closed, message):
+    """As a shell closes it, and the real command; nothing else takes its place."""
+    command = f"{sys.executable} -m keras_transformer translate {materials.path('RUN')} {closed}"
+    quiet = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, input="in 3 days\n", env=quiet
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == 1

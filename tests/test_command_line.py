@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from support import small_config
 
 import keras_transformer
 from keras_transformer.__main__ import cli
@@ -103,6 +105,7 @@ def test_n_best_needs_a_beam(tmp_path):
 def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
     class Recorder(keras_transformer.Translator):
         max_length = 9
+        model = types.SimpleNamespace(config=small_config())
 
         def __init__(self):
             self.searches = []
@@ -120,6 +123,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
 
     recorder = Recorder()
     monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: recorder)
+    (tmp_path / "config.toml").touch()
     for options in ([], ["--length-penalty", "1.5"]):
         assert run("translate", tmp_path, "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
     assert recorder.searches == [(3, 1, "gnmt", 0.6, 1, 50), (3, 1, "gnmt", 1.5, 1, 50)]

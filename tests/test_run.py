@@ -1,10 +1,12 @@
 import json
 import subprocess
 import sys
+import types
 
+import keras
 import pytest
 
-from keras_transformer import Run, Transformer, TransformerConfig
+from keras_transformer import Run, Transformer, TransformerConfig, Translator
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
@@ -37,9 +39,31 @@ def test_damaged_metrics_are_named(tmp_path):
 
 
 def test_a_damaged_model_is_named(tmp_path):
-    Run(tmp_path).model.write_bytes(b"PK\x03\x04 not a model")
-    with pytest.raises(ValueError, match=r"model\.keras cannot be read as a Keras model"):
+    run = Run(tmp_path)
+    run.model.write_bytes(b"PK\x03\x04 not a model")
+    with pytest.raises(ValueError, match=r"model\.keras is damaged: put back a copy of it"):
+        run.load_model()
+    run.checkpoints.mkdir()
+    (run.checkpoints / "update-00000001.npz").touch()
+    with pytest.raises(ValueError, match=r"remove it and run `keras-transformer train .*config"):
+        run.load_model()
+
+
+def test_another_model_of_keras_is_named(tmp_path):
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(Run(tmp_path).model)
+    with pytest.raises(ValueError, match=r"must hold a Transformer\. Received: a Sequential"):
         Run(tmp_path).load_model()
+
+
+def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
+    config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
+    Transformer(config).save(Run(tmp_path).model)
+    other = types.SimpleNamespace(vocab_size=7)
+    monkeypatch.setattr(Run, "load_tokenizer", lambda run: other)
+    with pytest.raises(
+        ValueError, match=r"tokenizer\.model is another run's: it has 7 pieces, .*11"
+    ):
+        Translator.from_run(tmp_path)
 
 
 def test_a_model_comes_back_with_its_weights(tmp_path):

@@ -6,7 +6,7 @@ import reference
 import tensorflow as tf
 from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
 
-from keras_transformer import greedy_decode, sample_decode
+from keras_transformer import Constraints, greedy_decode, sample_decode
 from keras_transformer.decoding.sampling import draw_token
 
 LIMIT = 9
@@ -199,3 +199,35 @@ def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
 def test_wrong_arguments_are_errors(wrong, message):
     with pytest.raises(ValueError, match=message):
         sample_decode(talkative(), sources(), **wrong)
+
+
+@pytest.mark.parametrize("temperature", [0, 0.0, tf.constant(0.0), tf.constant([0.0, 0.0, 1.0])])
+def test_without_temperature_the_first_of_equal_tokens_is_taken_whatever_the_draw(temperature):
+    """As greedy search does; before, it drew among them."""
+    logits = tf.constant([[0.5, 2.0, -1e9, 2.0, 2.0]] * 3)
+    for draw in (0.0, 0.5, 1 - 2.0**-24):
+        draws = tf.fill([3, 1], draw)
+        for controls in ({}, {"top_k": 2}, {"top_p": 0.1}):
+            tokens = draw_token(logits, draws, temperature, **controls).numpy()
+            cold = tokens if tf.size(temperature) == 1 else tokens[:2]
+            assert set(cold.tolist()) == {1}
+
+
+def test_without_temperature_a_model_of_ties_is_searched_greedily(small_model):
+    """Eagerly and in a graph whose temperature is a tensor: every logit is equal."""
+    model = small_model()
+    for weight in model.weights:
+        weight.assign(tf.zeros_like(weight))
+    source = sources()
+    expected = greedy_decode(model, source, LIMIT, constraints=Constraints())[0].numpy()
+
+    @tf.function
+    def search(temperature, seed):
+        return sample_decode(model, source, temperature, seed=seed, max_length=LIMIT)[0]
+
+    for seed in range(3):
+        np.testing.assert_array_equal(search(tf.constant(0.0), (seed, 1)), expected)
+        found = sample_decode(model, source, 0, seed=(seed, 1), max_length=LIMIT)[0]
+        np.testing.assert_array_equal(found, expected)
+    warm = search(tf.constant(1.0), (1, 1)).numpy()
+    assert (warm != expected).any()

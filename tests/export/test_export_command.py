@@ -6,12 +6,13 @@ import types
 import pytest
 from click.testing import CliRunner
 
-from keras_transformer import BeamTranslator, Run, Translator
+from keras_transformer import BeamTranslator, Run, TransformerConfig, Translator
 from keras_transformer import __main__ as command_line
 
 
 class Recorder(Translator):
     max_length = 20
+    model = types.SimpleNamespace(config=TransformerConfig.preset("tiny", vocab_size=50))
 
     def __init__(self):
         pass
@@ -46,7 +47,8 @@ def exported(monkeypatch, tmp_path):
 
 def test_without_options_the_search_is_greedy(exported, tmp_path):
     done, calls = exported()
-    assert json.loads(done.stdout) == {"agreement": 1.0}
+    source = str(tmp_path / "sentences.txt")
+    assert json.loads(done.stdout) == {"agreement": 1.0, "checked_with": source}
     ((translator, directory, sentences, *options),) = calls
     assert type(translator) is Recorder and directory == tmp_path / "x"
     assert sentences == ["in 17 weeks", "in 3 days"] and options == [None, False, None, {}]
@@ -114,12 +116,15 @@ def litert(monkeypatch, tmp_path):
         calls.append((sentences, quantize, calibration))
         return {"agreement": 1.0, "bytes": 1}
 
+    data = types.SimpleNamespace(splits=["train", "validation", "test"])
+
     def read_pairs(data, split, limit):
-        return [f"{limit} of {data}, {split}"], ["a translation"]
+        return [f"{limit} of {split}"], ["a translation"]
 
     monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
-    monkeypatch.setattr("keras_transformer.training.data.parallel_data", lambda data: "data")
+    monkeypatch.setattr("keras_transformer.training.data.parallel_data", lambda _: data)
     monkeypatch.setattr("keras_transformer.training.evaluate.read_pairs", read_pairs)
+    monkeypatch.setattr(Run, "require_finished", lambda run: None)
     settings = types.SimpleNamespace(data=None)
     monkeypatch.setattr("keras_transformer.training.settings.load_settings", lambda _: settings)
     monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
@@ -128,20 +133,38 @@ def litert(monkeypatch, tmp_path):
         arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", *options]
         return CliRunner().invoke(command_line.cli, [str(each) for each in arguments]), calls
 
+    run.data = data
     return run
+
+
+def test_without_a_test_split_the_sentences_are_those_of_validation(litert):
+    litert.data.splits = ["train", "validation"]
+    done, calls = litert()
+    assert [sentences for sentences, *_ in calls] == [["200 of validation"]]
+    source = "1 sentence of the validation split of the run's data, which has no test split"
+    assert json.loads(done.stdout)["checked_with"] == source
+    assert done.stderr == f"Checked with {source}.\n"
+
+
+def test_with_a_test_split_nothing_is_said_of_it(litert):
+    done, _ = litert()
+    assert done.stderr == ""
+    assert (
+        json.loads(done.stdout)["checked_with"] == "1 sentence of the test split of the run's data"
+    )
 
 
 def test_static_int8_is_calibrated_with_the_training_data(litert):
     done, calls = litert("--quantize", "int8_static")
     assert done.exit_code == 0, done.stderr
-    assert calls == [(["200 of data, test"], "int8_static", ["200 of data, train"])]
+    assert calls == [(["200 of test"], "int8_static", ["200 of train"])]
 
 
 def test_static_int8_is_calibrated_with_a_file(litert, tmp_path):
     file = tmp_path / "calibration.txt"
     file.write_text("in 2 hours\nafter 5 years\n")
     _, calls = litert("--quantize", "int8_static", "--calibration", file)
-    assert calls == [(["200 of data, test"], "int8_static", ["in 2 hours", "after 5 years"])]
+    assert calls == [(["200 of test"], "int8_static", ["in 2 hours", "after 5 years"])]
 
 
 def test_a_calibration_needs_static_int8(litert, tmp_path):
@@ -153,7 +176,7 @@ def test_a_calibration_needs_static_int8(litert, tmp_path):
 
 def test_other_quantisations_are_not_calibrated(litert):
     _, calls = litert("--quantize", "int8")
-    assert calls == [(["200 of data, test"], "int8", None)]
+    assert calls == [(["200 of test"], "int8", None)]
 
 
 @pytest.mark.parametrize("options, tokenizer", [([], False), (["--tokenizer"], True)])
@@ -172,7 +195,8 @@ def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
     arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]
     arguments += [tmp_path / "sentences.txt", *options]
     done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
-    assert json.loads(done.stdout) == {"agreement": 1.0, "bytes": 3}
+    source = str(tmp_path / "sentences.txt")
+    assert json.loads(done.stdout) == {"agreement": 1.0, "bytes": 3, "checked_with": source}
     assert [each["tokenizer"] for each in calls] == [tokenizer]
 
 
@@ -188,6 +212,7 @@ def test_a_file_that_is_not_text_is_named(litert, tmp_path, option):
 def test_references_must_be_as_many_as_the_sentences(litert, tmp_path):
     (tmp_path / "x.txt").write_text("in 2 hours\nin 3 days\n")
     (tmp_path / "y.txt").write_text("in 2 Stunden\n")
-    done, calls = litert("--sentences", tmp_path / "x.txt", "--references", tmp_path / "y.txt")
+    files = ["--sentences", tmp_path / "x.txt", "--references", tmp_path / "y.txt"]
+    done, calls = litert("--quantize", "int8", *files)
     assert done.exit_code == 1 and not calls
     assert "x.txt has 2 lines" in done.stderr and "y.txt has 1" in done.stderr
