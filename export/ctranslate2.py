@@ -17,8 +17,6 @@ from .staging import check_place_of_folder, check_space, place_folder, silent
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 FILES = {MODEL, CONFIG, VOCABULARY, *VOCABULARIES}
 QUANTIZATIONS = ("none", "float16", "int8")
-# Share of sentences for which its beam may find another translation: see `export_ctranslate2`.
-OTHERS_WITH_BEAM = 0.01
 # Nats per token that a quantised model may lose: its weights, computed with in float32, and the
 # processor's kernels. Seen of int8, for the small model of the tests: 0.001 and, with VNNI, 0.0015,
 # with AVX2 alone 0.097, where one product of two bytes may overflow; with weights of the table off
@@ -177,7 +175,7 @@ def _judge_beam(draft, agreement, name):
     agreement = dataclasses.replace(
         agreement, sentences=sentences, references=None, min_agreement=None
     )
-    return agreement.judge(reference.rules, expected, found, name, OTHERS_WITH_BEAM)
+    return agreement.judge(reference.rules, expected, found, name)
 
 
 def _outputs(loaded, sentences):

@@ -1,6 +1,6 @@
 """Exports that are right but for rounding pass, those that are wrong in anything do not.
 
-Random weights, nothing is trained: logits lie close together, and every layer matters.
+Random weights, nothing is trained.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import randomise, small_config
+from doubt import talkative
 
 from keras_transformer import BeamTranslator, Transformer, Translator
 from keras_transformer.decoding import score
@@ -22,79 +22,86 @@ LIMIT = 12
 
 
 @pytest.fixture(scope="module")
-def model(tokenizer):
-    """A random model that ends some of its outputs."""
-    config = small_config(
-        vocab_size=tokenizer.vocab_size, max_length=LIMIT, tie="none", position="learned"
-    )
-    model = randomise(Transformer(config))
-    kernel = model.output_layer.kernel.numpy()  # [D, V]
-    kernel[:, 3] *= 2.5
-    kernel[:, [0, 2]] = 0  # padding and the beginning are never the best
-    model.output_layer.kernel.assign(kernel)
-    return model
-
-
-@pytest.fixture(scope="module")
-def random_translator(model, tokenizer):
-    return Translator(model, tokenizer)
+def random_translator(tokenizer):
+    """A model of random weights, in doubt everywhere."""
+    model = copy_model(talkative(vocab_size=tokenizer.vocab_size))
+    return Translator(model, tokenizer, LIMIT)
 
 
 @pytest.fixture(scope="module")
 def texts(sentences):
-    return [*sentences[:12], "", "weeks"]
+    return [*sentences[:8], "", "weeks"]
 
 
 def settings_of(translator, beam):
-    return BeamTranslator(translator, 4, length_penalty=1.0) if beam else translator
+    return BeamTranslator(translator, 3, length_penalty=1.0) if beam else translator
+
+
+class Program:
+    """The searches of a copy of a model, whose weights can be changed for a while."""
+
+    def __init__(self, translator, dtype="float32"):
+        self.model = Transformer(translator.model.config, dtype=dtype)
+        self.model.set_weights(translator.model.get_weights())
+        copy = Translator(self.model, translator.tokenizer, translator.max_length)
+        self.searches = {
+            beam: Reference(settings_of(copy, beam), 3 if beam else 1) for beam in (False, True)
+        }
+
+    def outputs(self, texts, beam, change=lambda model: None):
+        before = self.model.get_weights()
+        change(self.model)
+        outputs = self.searches[beam].outputs(texts)
+        self.model.set_weights(before)
+        return outputs
 
 
 @pytest.fixture(scope="module")
-def judge(random_translator, texts):
-    """A function that judges another translator as if it were an export; returns the figures."""
-    agreement, expected = Agreement(random_translator, texts), {}
+def program(random_translator):
+    return Program(random_translator)
 
-    def judge(other, beam=False, change=None):
-        if beam not in expected:
-            reference = Reference(settings_of(random_translator, beam), 3 if beam else 1)
-            expected[beam] = reference.rules, reference.outputs(texts)
-        found = Reference(settings_of(other, beam), 3 if beam else 1).outputs(texts)
-        rules, ours = expected[beam]
-        return agreement.judge(rules, ours, found if change is None else change(found), "it")
 
+@pytest.fixture(scope="module")
+def judge(random_translator, program, texts):
+    """A function that judges outputs as if they were an export's; returns the figures."""
+    agreement = Agreement(random_translator, texts)
+    expected = {beam: program.outputs(texts, beam) for beam in (False, True)}
+
+    def judge(found, beam=False):
+        rules = program.searches[beam].rules
+        return agreement.judge(rules, expected[beam], found, "it")
+
+    judge.expected = expected
     return judge
 
 
-def changed(translator, change):
-    """A translator whose model is a copy that `change` has changed."""
-    model = copy_model(translator.model)
-    change(model)
-    return Translator(model, translator.tokenizer, translator.max_length)
+def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
+    best = [row[0].tokens for row in judge.expected[False] if row[0].tokens]
+    assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 2
+    ended = [tokens[-1] == tokenizer.eos_id for tokens in best]
+    assert any(ended) and not all(ended)
 
 
-def test_a_teacher_finds_what_the_model_finds(random_translator, model, tokenizer):
-    sources = tokenizer.encode(["in 3 weeks", "after 5 days"]).to_list()
-    outputs = [best for best, *_ in Reference(random_translator).outputs(["in 3 weeks", "x"])]
-    targets = [outputs[0].tokens, (*outputs[1].tokens[:2], 3)]
-    for source, target, reading in zip(
-        sources, targets, Teacher(random_translator).read(sources, targets), strict=True
-    ):
-        gains, total = score(model, [source], [list(target)])
-        assert reading.score == pytest.approx(float(total[0]), abs=1e-5)
+def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
+    sources = random_translator.tokenizer.encode(texts[:2]).to_list()
+    sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
+    given = [row[0].tokens for row in judge.expected[False][:2]]
+    targets = [given[0], (*given[1][:-1], 5 if given[1][-1] != 5 else 6)]
+    readings = Teacher(random_translator).read(sources, targets)
+    for source, target, reading in zip(sources, targets, readings, strict=True):
+        gains, total = score(random_translator.model, [source], [list(target)])
+        assert reading.score == pytest.approx(float(total[0]), abs=1e-4)
         assert reading.tokens == len(target) == gains.shape[1]
-    gaps = [reading.gap for reading in Teacher(random_translator).read(sources, targets)]
-    assert gaps[0] == pytest.approx(0, abs=1e-5) and gaps[1] > 0.1
+    assert readings[0].gap == pytest.approx(0, abs=1e-4) and readings[1].gap > 0.01
 
 
-@pytest.mark.parametrize("beam", [False, True], ids=["greedy", "beam"])
-def test_the_same_model_in_float64_is_right(judge, random_translator, beam):
+def test_the_same_model_in_float64_is_right(judge, random_translator, texts):
     """Another program: all its sums are rounded in another way."""
-    model = Transformer(random_translator.model.config, dtype="float64")
-    model.set_weights(random_translator.model.get_weights())
-    report = judge(Translator(model, random_translator.tokenizer), beam)
-    assert report["hypotheses"] == report["sentences"] * (3 if beam else 1)
-    assert report["identical"] + report["near_ties"] >= report["sentences"]
-    assert report["processor"]["name"]
+    exact = Program(random_translator, "float64")
+    for beam, hypotheses in ((False, 1), (True, 3)):
+        report = judge(exact.outputs(texts, beam), beam)
+        assert report["hypotheses"] == len(texts) * hypotheses
+        assert report["processor"]["name"]
 
 
 def swap_near_ties(model, by):
@@ -105,24 +112,19 @@ def swap_near_ties(model, by):
     model.output_layer.kernel.assign(kernel)
 
 
-@pytest.mark.parametrize("beam", [False, True], ids=["greedy", "beam"])
-def test_the_other_side_of_a_tie_is_no_mistake(random_translator, texts, beam):
-    """Two programs that round differently take the one token or the other; all that follows
-    differs."""
-    tied = changed(random_translator, lambda model: swap_near_ties(model, 0))
-    reference = Reference(settings_of(tied, beam))
-    expected = reference.outputs(texts)
-    agreement = Agreement(tied, texts)
-    reports = []
-    for by in (1e-7, -1e-7):
-        other = changed(tied, lambda model, by=by: swap_near_ties(model, by))
-        found = Reference(settings_of(other, beam)).outputs(texts)
-        reports.append(agreement.judge(reference.rules, expected, found, "it"))
-    assert beam or max(report["near_ties"] for report in reports) >= 8
-    larger = changed(tied, lambda model: swap_near_ties(model, 1e-3))
-    found = Reference(settings_of(larger, beam)).outputs(texts)
+def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts):
+    """Programs that round differently take one token or the other; all that follows differs."""
+    tied = copy_model(random_translator.model)
+    swap_near_ties(tied, 0)
+    tied = Translator(tied, random_translator.tokenizer, LIMIT)
+    agreement, rules = Agreement(tied, texts), program.searches[False].rules
+
+    def outputs(by):
+        return program.outputs(texts, False, lambda model: swap_near_ties(model, by))
+
+    assert agreement.judge(rules, outputs(1e-7), outputs(-1e-7), "it")["near_ties"] >= 4
     with pytest.raises(ExportError, match="it: .* translations differ .* by more than rounding"):
-        agreement.judge(reference.rules, expected, found, "it")
+        agreement.judge(rules, outputs(0), outputs(1e-3), "it")
 
 
 def scale(path, factor):
@@ -141,10 +143,6 @@ def swap_rows(path):
     return change
 
 
-def drop_mask(model):
-    model.source_mask = lambda source: tf.ones([tf.shape(source)[0], 1, tf.shape(source)[1]], bool)
-
-
 def drop_norm(model):
     norm = model.decoder.blocks[1].cross_attention_norm
     norm.gamma.assign(tf.ones_like(norm.gamma))
@@ -156,56 +154,53 @@ def shift_positions(model):
     positions.assign(tf.roll(positions, -1, 0))
 
 
-def epsilon(value):
-    def change(model):
-        for stack in (model.encoder, model.decoder):
-            for block in stack.blocks:
-                for layer in block.layers:
-                    if hasattr(layer, "epsilon"):
-                        layer.epsilon = value
-
-    return change
-
-
 WRONG = {
     "a matrix upside down": swap_rows("decoder/block_1/cross_attention/value/kernel"),
-    "query and key scaled": scale("encoder/block_0/self_attention/query/kernel", 1.01),
-    "one norm without its weights": drop_norm,
-    "no mask of the padding": drop_mask,
+    "a query 1 % off": scale("encoder/block_0/self_attention/query/kernel", 1.01),
+    "a norm without its weights": drop_norm,
     "positions from 1": shift_positions,
     "a bias 1 % off": scale("decoder/block_0/feed_forward/outer/bias", 1.01),
     "a table 0.01 % off": scale("source_embedding/table", 1.0001),
-    "epsilon 1e-3": epsilon(1e-3),
-    # The smallest that is found here. For a model that is sure of its tokens, such as the demo's,
-    # it changes no more than rounding does: 9 units where `MARGIN` is 32.
-    "epsilon 1e-5": epsilon(1e-5),
 }
 
 
 @pytest.mark.parametrize("beam", [False, True], ids=["greedy", "beam"])
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_found_out(judge, random_translator, wrong, beam):
+def test_what_is_wrong_is_found_out(judge, program, texts, wrong, beam):
+    found = program.outputs(texts, beam, WRONG[wrong])
     with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
-        judge(changed(random_translator, WRONG[wrong]), beam)
+        judge(found, beam)
 
 
-def test_a_search_with_another_limit_is_found_out(judge, random_translator):
-    shorter = Translator(random_translator.model, random_translator.tokenizer, LIMIT)
-    shorter.max_length = LIMIT  # the sources are the same
-
-    def cut(found):
-        return [[dataclasses.replace(best, tokens=best.tokens[:-1])] for (best,) in found]
-
-    with pytest.raises(ExportError, match="it stops after .* tokens, where the limit is 12|score"):
-        judge(shorter, change=cut)
+def drop_mask(model):
+    model.source_mask = lambda source: tf.ones([tf.shape(source)[0], 1, tf.shape(source)[1]], bool)
 
 
-def test_only_an_end_or_the_limit_ends_an_output(random_translator, texts):
+def epsilon(value):
+    def change(model):
+        for stack in (model.encoder, model.decoder):
+            for layer in [layer for block in stack.blocks for layer in block.layers]:
+                if hasattr(layer, "epsilon"):
+                    layer.epsilon = value
+
+    return change
+
+
+# With an epsilon of 1e-5 in the place of 1e-6 some models change by less than rounding may: see
+# `MARGIN`.
+@pytest.mark.parametrize("change", [drop_mask, epsilon(1e-4)], ids=["no mask", "epsilon 1e-4"])
+def test_a_model_of_another_structure_is_found_out(judge, random_translator, texts, change):
+    other = Program(random_translator)
+    change(other.model)  # before it is traced
+    with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
+        judge(other.outputs(texts, False))
+
+
+def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts):
     """With the score that belongs to what is there."""
-    reference = Reference(random_translator)
-    expected = reference.outputs(texts)
     sources = random_translator.tokenizer.encode(texts).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
+    expected = judge.expected[False]
     cut = [best.tokens[:-1] if len(best.tokens) > 2 else best.tokens for (best,) in expected]
     readings = Teacher(random_translator).read(sources, cut)
     found = [
@@ -213,7 +208,7 @@ def test_only_an_end_or_the_limit_ends_an_output(random_translator, texts):
         for (best,), tokens, reading in zip(expected, cut, readings, strict=True)
     ]
     with pytest.raises(ExportError, match=r"it stops after \d+ tokens, where the limit is 12"):
-        Agreement(random_translator, texts).judge(reference.rules, expected, found, "it")
+        judge([[dataclasses.replace(row[0], text=f"{row[0].text} cut")] for row in found])
 
 
 @pytest.mark.parametrize(
@@ -232,22 +227,33 @@ def test_only_an_end_or_the_limit_ends_an_output(random_translator, texts):
     ],
     ids=["exchanged", "twice", "score", "nan", "missing", "truncated", "text"],
 )
-def test_every_hypothesis_counts(judge, random_translator, change, message):
-    def last_but_one(found):
-        return [*found[:-1], change(found[-1])]
-
-    with pytest.raises(ExportError, match=f"it: .* of 42 translations differ .*{message}"):
-        judge(random_translator, True, last_but_one)
+def test_every_hypothesis_counts(judge, change, message):
+    rows = judge.expected[True]
+    with pytest.raises(ExportError, match=f"it: .* of 30 translations differ .*{message}"):
+        judge([*rows[:-1], change(rows[-1])], True)
 
 
-def test_nothing_is_said_to_an_empty_sentence(judge, random_translator):
-    def say(found):
-        return [
-            [dataclasses.replace(row[0], score=-1.0)] if not row[0].tokens else row for row in found
-        ]
+def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge, program, texts):
+    """A tie at its edge decides what is there in the end; the scores must be right in any case."""
+    rows, rules = judge.expected[True], program.searches[True].rules
+    agreement, ours = Agreement(random_translator, texts * 4), rows * 4  # 120 hypotheses
+    other = [[row[0], row[2], row[2]] for row in rows]
+    report = agreement.judge(rules, ours, [*ours[:-1], other[-1]], "it")
+    assert (report["hypotheses"], report["other_hypotheses"]) == (120, 1)
+    with pytest.raises(ExportError, match="it: 2 of 120 translations differ .* prefers its own by"):
+        agreement.judge(rules, ours, [other[0], *ours[1:-1], other[-1]], "it")
+    wrong = [*rows[-1][:2], dataclasses.replace(rows[-1][2], score=rows[-1][2].score - 0.01)]
+    with pytest.raises(ExportError, match="it: 1 of 120 translations differ .* its score is"):
+        agreement.judge(rules, ours, [*ours[:-1], wrong], "it")
 
+
+def test_nothing_is_said_to_an_empty_sentence(judge):
+    rows = [
+        row if row[0].tokens else [dataclasses.replace(row[0], score=-1.0)]
+        for row in judge.expected[False]
+    ]
     with pytest.raises(ExportError, match="'' became '': its score is -1"):
-        judge(random_translator, False, say)
+        judge(rows)
 
 
 def test_rules_are_those_of_the_search(random_translator):
