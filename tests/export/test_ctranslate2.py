@@ -381,8 +381,9 @@ def test_a_search_that_differs_with_a_beam_alone_is_found_out(
     translator, sentences, tmp_path, monkeypatch
 ):
     class Other(CTranslate2Translator):
-        def __init__(self, path, **search):
-            super().__init__(path, **({"beam_size": 4, "length_penalty": -3} if search else {}))
+        def __init__(self, path, beam_size=1, **options):
+            options |= {"length_penalty": -3} if beam_size > 1 else {}
+            super().__init__(path, beam_size=beam_size, **options)
 
     monkeypatch.setattr(module, "CTranslate2Translator", Other)
     with pytest.raises(ExportError, match="x, searched with a beam: .* translations differ"):
