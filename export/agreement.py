@@ -158,8 +158,8 @@ def _require_same(comparisons, what):
         [(each, clause) for each in comparisons if (clause := check(each)) is not None]
         for check in (Comparison.mistake, Comparison.other_choice)
     )
-    greedy = any(each.rules.greedy for each in comparisons)
-    if len(others) > (0 if greedy else OTHERS_OF_BEAM * len(comparisons)):
+    greedy = any(each.rules.greedy for each, _ in others)
+    if greedy or len(others) > OTHERS_OF_BEAM * len(comparisons):
         mistakes += others
     if mistakes:
         first, clause = mistakes[0]
