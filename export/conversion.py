@@ -1,6 +1,5 @@
 """From a model and its signatures to the bytes of a .tflite file."""
 
-import contextlib
 import functools
 import pathlib
 import re
@@ -14,7 +13,7 @@ from keras_transformer.decoding import beam_decode, greedy_decode
 
 from .calibration import fake_quantize
 from .compact import share_quantization
-from .fast_step import fast_step
+from .fast_step import use_fast_step
 from .int8_rows import codes_of_rows, scales_of_rows
 from .parity import ExportError, copy_model
 from .source_ids import refuse_wrong_rows
@@ -36,7 +35,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
-        model: A `Transformer` that computes in float32.
+        model: A `Transformer`; nothing of it is changed.
         signatures: List of `Signature`.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         ranges: For `"int8_static"`, from `calibrate`.
@@ -48,18 +47,19 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
             TensorFlow Text; the message names them.
     """
     in_int8 = quantize in ("int8", "int8_static")
+    model = copy_model(model)  # what follows changes it
     if in_int8:
-        model = copy_model(model)
         for embedding in {model.source_embedding, model.target_embedding}:
             embedding.look_up = _look_up_in_int8(embedding.table.numpy())
     if quantize == "int8_static":
         fake_quantize(model, ranges)
     grows = quantize != "int8_static"
-    with fast_step(model) if grows else contextlib.nullcontext():
-        functions = {each.name: _trace(model, each, grows) for each in signatures}
-        for each in strings:
-            search = functools.partial(_search, model, each, grows)
-            functions[each.name] = trace_strings(search, each, tokenizer)
+    if grows:
+        use_fast_step(model)
+    functions = {each.name: _trace(model, each, grows) for each in signatures}
+    for each in strings:
+        search = functools.partial(_search, model, each, grows)
+        functions[each.name] = trace_strings(search, each, tokenizer)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)

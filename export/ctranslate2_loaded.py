@@ -22,6 +22,8 @@ class CTranslate2Translator:
     Args:
         path: The folder.
         num_threads: Threads that CTranslate2 may use. `None`: its default.
+        compute_type: Of `ctranslate2.Translator`: `"float32"` computes in that with the weights of
+            a quantised model as well.
         **search: Options of `ctranslate2.Translator.translate_batch`, such as `beam_size`.
             Without any it searches greedily, as `greedy_decode` does.
 
@@ -33,7 +35,7 @@ class CTranslate2Translator:
         CTranslate2Translator("model", **beam).translate_batch(["in 17 weeks"])
     """
 
-    def __init__(self, path, num_threads=None, **search):
+    def __init__(self, path, num_threads=None, compute_type="default", **search):
         ctranslate2 = load_ctranslate2()
         path = pathlib.Path(path)
         for name in (MODEL, CONFIG, VOCABULARY):
@@ -47,7 +49,9 @@ class CTranslate2Translator:
         self._pieces = self.tokenizer.pieces(range(self.tokenizer.vocab_size))
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
         try:
-            self._model = ctranslate2.Translator(str(path), intra_threads=num_threads or 0)
+            self._model = ctranslate2.Translator(
+                str(path), intra_threads=num_threads or 0, compute_type=compute_type
+            )
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error
         self._search = {

@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_transformer.beam_translator import BeamTranslator
 from keras_transformer.decoding.alignment import check_alignment
 
+from .reference import Rules
 from .searches import SOURCE, BeamSearch, BeamSearchAsAsked, GreedySearch, traced
 
 DEFAULT = "serving_default"
@@ -47,7 +48,10 @@ def make_endpoints(translator, n_best=None, graph_of=traced, alignment=None):
     if alignment is not None:
         table.append((Alignments, "alignment", best.aligned(alignment)))
     graphs = {search: graph_of(search) for search in dict.fromkeys(each[-1] for each in table)}
-    return [kind(name, beam, graphs[search], search.summary) for kind, name, search in table]
+    return [
+        kind(name, beam, graphs[search], search.summary, search.searcher)
+        for kind, name, search in table
+    ]
 
 
 class Endpoint:
@@ -59,6 +63,7 @@ class Endpoint:
         search: Function from token ids `[B, S]` to a dictionary of `tokens`, `score` and whatever
             else the endpoint answers with, such as a `GreedySearch` in a graph.
         summary: How it searches, for people.
+        searcher: The `Translator`, or the `BeamTranslator`, whose search it is.
 
     Attributes:
         translator: The `Translator`, which knows the vocabulary and the longest length L.
@@ -71,17 +76,22 @@ class Endpoint:
     inputs = ()
     last_axes = {}
 
-    def __init__(self, name, beam, search, summary):
+    def __init__(self, name, beam, search, summary, searcher):
         self.name = name
         self.beam = beam
         self.translator = beam.translator
         self.search = search
         self.summary = summary
+        self.searcher = searcher
         self.function = tf.function(self.answer, input_signature=self.inputs, autograph=False)
 
     def answer(self, *inputs):
         """Returns the outputs for the inputs, by name."""
         raise NotImplementedError
+
+    def rules(self, sentences):
+        """Returns for each of a list of strings the `Rules` by which its answer is judged."""
+        return [Rules.of(self.searcher)] * len(sentences)
 
     def example(self, sentences):
         """Returns the inputs that ask for the translation of a list of strings, by name."""

@@ -1,15 +1,12 @@
 """A step of the search out of the operations that LiteRT does fastest."""
 
-import contextlib
-
 from keras import ops
 
-from keras_transformer.attention import similarity
+from keras_transformer.kernels import Kernels, similarity
 
 
-@contextlib.contextmanager
-def fast_step(model):
-    """Makes a decoder compute its steps as LiteRT likes it, while functions are traced.
+def use_fast_step(model):
+    """Makes a decoder compute its steps as LiteRT likes it.
 
     A position is written into the cache by an update of a slice, which is a plain copy, where a
     select reads a condition for every element; TensorFlow itself has no kernel for it on the
@@ -17,21 +14,10 @@ def fast_step(model):
     first bring every matrix of keys into another layout for one row.
 
     Args:
-        model: A `Transformer`.
+        model: A `Transformer`, which is changed: it cannot decode in TensorFlow any more.
     """
-    changed = {}
     for block in model.decoder.blocks:
-        changed[block.self_attention] = {"write": _write, "similarity": _similarity}
-        changed[block.cross_attention] = {"similarity": _similarity}
-    for layer, functions in changed.items():
-        for name, function in functions.items():
-            setattr(layer, name, function)
-    try:
-        yield
-    finally:
-        for layer, functions in changed.items():
-            for name in functions:
-                delattr(layer, name)
+        block.self_attention.kernels = block.cross_attention.kernels = LITERT
 
 
 def _write(cache, position, index):
@@ -42,3 +28,6 @@ def _similarity(query, key):
     if query.shape[2] > 1:
         return similarity(query, key)
     return ops.expand_dims(ops.sum(query * key, axis=-1), axis=2)  # [B, H, T=1, S]
+
+
+LITERT = Kernels(similarity=_similarity, write=_write)

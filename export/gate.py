@@ -1,4 +1,4 @@
-"""What a .tflite file must do before it is kept."""
+"""The searches of a .tflite file, all of which must agree before it is kept."""
 
 import dataclasses
 import itertools
@@ -6,106 +6,114 @@ import itertools
 import tensorflow as tf
 
 from keras_transformer.beam_translator import BeamTranslator
-from keras_transformer.translation import encode, translate_sorted
-from keras_transformer.translator import Translator
+from keras_transformer.translation import encode
 
+from .agreement import Agreement
 from .batch_rows import require_rows_as_alone
 from .fast_tokenizer import UNKNOWN
 from .loaded import LiteRTTranslator
-from .parity import (
-    compare,
-    measure_quality,
-    require_agreement,
-    require_identical,
-    require_quality,
-)
+from .parity import compare, require_identical
+from .reference import Output, Reference, outputs_of, with_tokens
 from .strings_loaded import LiteRTStringTranslator
 
 
 @dataclasses.dataclass
 class Gate:
-    """What a file must do before it is kept."""
+    """What a file must do before it is kept.
 
-    translator: Translator
-    sentences: list
-    references: list | None
-    min_agreement: float
-    max_loss: float
+    Args:
+        agreement: How a search must agree.
+        beam_size: That of the beam in the file. `None`: it has none.
+        n_best: Hypotheses that the beam returns.
+    """
 
-    def __post_init__(self):
-        if self.references is not None and len(self.references) != len(self.sentences):
-            raise ValueError(
-                "`references` must have one translation for each of `sentences`. Received: "
-                f"{len(self.sentences)} sentences, {len(self.references)} references."
-            )
-        if not 0 <= self.min_agreement <= 1:
-            raise ValueError(
-                f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
-            )
-        if not self.max_loss >= 0:
-            raise ValueError(f"`max_loss` must be at least 0. Received: {self.max_loss}.")
+    agreement: Agreement
+    beam_size: int | None = None
+    n_best: int = 1
 
-    def check(self, draft, name, beam_size=None, strings=False):
+    def check(self, draft, name, strings=False):
         """Returns how every search in a file agrees with that of the model in memory: figures.
 
         Args:
             draft: The file.
             name: What to call it in an error.
-            beam_size: That of the beam in the file.
-            strings: Whether the file takes strings, too.
+            strings: Whether the file takes strings as well.
 
         Raises:
             ExportError: If it does not agree.
         """
-        report = self._check(LiteRTTranslator, draft, name, beam_size)
+        report, by_strings = self._check(draft, name, None, Reference(self._translator), strings)
+        if self.beam_size is not None:
+            beam = BeamTranslator(self._translator, self.beam_size)
+            reference = Reference(beam, self.n_best)
+            report["beam"], beam_by_strings = self._check(
+                draft, name, self.beam_size, reference, strings
+            )
         if strings:
-            report["strings"] = self._check(LiteRTStringTranslator, draft, name, beam_size)
-            for size in {None, beam_size}:
+            report["strings"] = by_strings
+            if self.beam_size is not None:
+                by_strings["beam"] = beam_by_strings
+            for size in {None, self.beam_size}:
                 self._check_edges(draft, name, size)
         return report
 
-    def _check(self, load, draft, name, beam_size):
-        report = self._agreement(load(draft), name, self.translator)
-        if beam_size is not None:
-            beam = BeamTranslator(self.translator, beam_size)
-            report["beam"] = self._agreement(load(draft, beam_size=beam_size), name, beam)
-        return report
+    @property
+    def _translator(self):
+        return self.agreement.translator
+
+    def _check(self, draft, name, beam_size, reference, strings):
+        """The figures of a search by ids, and by strings if the file takes them."""
+        sentences = self.agreement.sentences
+        loaded = LiteRTTranslator(draft, beam_size=beam_size)
+
+        def translate(batch, signature):
+            return outputs_of(
+                lambda ids: loaded.decode(ids.to_list(), signature),
+                loaded.tokenizer,
+                loaded.max_length,
+                batch,
+            )
+
+        expected = reference.outputs(sentences)
+        by_ids = _by_every_signature(loaded, translate, sentences)
+        report = self.agreement.judge(reference.rules, expected, by_ids, name)
+        require_rows_as_alone(loaded, sentences, name)
+        if not strings:
+            return report, None
+        loaded = LiteRTStringTranslator(draft, beam_size=beam_size)
+
+        def translate_strings(batch, signature):
+            results = loaded.translate_batch(batch, signature)
+            return [[Output(each.text, each.score, each.truncated)] for each in results]
+
+        by_strings = _by_every_signature(loaded, translate_strings, sentences)
+        expected = [row[:1] for row in expected]
+        by_strings = with_tokens(loaded.tokenizer, by_strings, by_ids, expected)
+        return report, self.agreement.judge(reference.rules, expected, by_strings, name)
 
     def _check_edges(self, draft, name, beam_size):
         """What is rarely among real sentences is translated as by token ids, quantised or not."""
-        sentence = next(filter(str.strip, self.sentences))
-        edges = ["", f"{sentence} " * self.translator.max_length, f"{sentence} {UNKNOWN}"]
+        sentence = next(filter(str.strip, self.agreement.sentences))
+        edges = ["", f"{sentence} " * self._translator.max_length, f"{sentence} {UNKNOWN}"]
         by_ids, by_strings = (
             load(draft, beam_size=beam_size).translate_batch(edges)
             for load in (LiteRTTranslator, LiteRTStringTranslator)
         )
-        require_identical(compare(edges, by_ids, by_strings, self.translator.tokenizer), name)
-
-    def _agreement(self, loaded, name, search):
-        expected = translate_sorted(search, self.sentences)
-        found = _translate_by_every_signature(loaded, self.sentences)
-        if isinstance(loaded, LiteRTTranslator):
-            require_rows_as_alone(loaded, self.sentences, name)
-        parity = compare(self.sentences, expected, found, self.translator.tokenizer)
-        if loaded.facts["quantize"] == "none":
-            return require_identical(parity, name).to_dict()
-        report = require_agreement(parity, self.min_agreement, name).to_dict()
-        if self.references is not None:
-            quality = measure_quality(expected, found, self.references)
-            report.update(require_quality(quality, self.max_loss, name))
-        return report
+        require_identical(compare(edges, by_ids, by_strings, self._translator.tokenizer), name)
 
 
-def _translate_by_every_signature(loaded, sentences):
+def _by_every_signature(loaded, translate, sentences):
     """Translates with the signatures taking turns, so that no part of the file goes unseen."""
     ids, _, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
     lengths = ids.row_lengths().numpy()
     turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
-    chosen = [each if length <= each.source_length else None for length, each in turns]
-    found = [None] * len(sentences)
+    chosen = [
+        signature if length <= signature.source_length else None for length, signature in turns
+    ]
+    outputs = [None] * len(sentences)
     for signature in dict.fromkeys(chosen):
-        numbers = [number for number, each in enumerate(chosen) if each == signature]
-        results = loaded.translate_batch([sentences[number] for number in numbers], signature)
+        numbers = [number for number, other in enumerate(chosen) if other == signature]
+        results = translate([sentences[number] for number in numbers], signature)
         for number, result in zip(numbers, results, strict=True):
-            found[number] = result
-    return found
+            outputs[number] = result
+    return outputs

@@ -9,6 +9,7 @@ import keras_transformer
 from keras_transformer.decoding.alignment import check_alignment
 from keras_transformer.decoding.beam import check_beam
 
+from .agreement import MAX_LOSS, Agreement
 from .calibration import check_calibration, find_ranges
 from .conversion import convert, custom_operators
 from .fast_tokenizer import FastTokenizer
@@ -20,11 +21,7 @@ from .source_ids import RULE
 from .staging import check_place_of_file, check_space, place_file, silent
 from .strings import string_signatures
 
-# Share of tokens that must be those of the model in memory. Seen, for a model after 60 updates, one
-# of Multi30K at 31 BLEU and one of the CLDR phrases at 99 % exact match: float16 99.9, 99.8, 100 %;
-# int8 95.4, 94.4, 99.7 %. Where a translation takes another turn, all tokens behind it differ.
-MIN_AGREEMENT = {"none": 1.0, "float16": 0.98, "int8": 0.9, "int8_static": 0.9}
-MAX_LOSS = 1.0  # of BLEU and of chrF, by quantisation
+QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
 
 
 def export_litert(
@@ -90,8 +87,8 @@ def export_litert(
             graph and memory at run time. `None`: see `default_lengths`.
         batch_sizes: Sentences at a time: for each length there is a signature of each size.
         min_agreement: Smallest share of tokens that must be those of the model in memory, for
-            quantised files. `None`: 0.98 for float16, 0.9 for both int8. Without quantisation every
-            translation must be the same.
+            quantised files. `None`: no limit but those of `Agreement`, which holds for every
+            processor; without quantisation every translation must be the same but for near ties.
         references: List of the right translations of `sentences`. With them, BLEU and chrF of a
             quantised file are compared with those of the model in memory.
         max_loss: Most BLEU and most chrF, each from 0 to 100, that a quantised file may lose.
@@ -134,9 +131,8 @@ def export_litert(
     check_space(path, translator, quantize)
     progress = progress or silent
     translator = in_float32(translator)
-    if min_agreement is None:
-        min_agreement = MIN_AGREEMENT[quantize]
-    gate = Gate(translator, sentences, references, min_agreement, max_loss)
+    agreement = Agreement(translator, sentences, quantize, min_agreement, references, max_loss)
+    gate = Gate(agreement, beam_size, n_best)
     signatures = [
         *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
         *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
@@ -163,7 +159,7 @@ def export_litert(
             facts["custom_operators"] = custom_operators(content)
         pack(draft, content, translator.tokenizer, facts)
         progress(f"translating {len(sentences)} sentences with every signature")
-        report = gate.check(draft, path, beam_size, bool(strings))
+        report = gate.check(draft, path, bool(strings))
         pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
         return {**report, **calibrated}
@@ -249,9 +245,9 @@ def _figures(report):
 
 
 def _check(quantize, lengths, batch_sizes, max_length):
-    if quantize not in MIN_AGREEMENT:
+    if quantize not in QUANTIZATIONS:
         raise ValueError(
-            f"`quantize` must be one of {', '.join(MIN_AGREEMENT)}. Received: {quantize!r}."
+            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
         )
     if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")

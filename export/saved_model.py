@@ -106,13 +106,13 @@ def export_saved_model(
         expected = translate_sorted(translator, sentences)
         return verify(draft, directory, endpoints, sentences, requests, expected, progress)
 
-    path, parity = place_version(directory, write)
+    path, report = place_version(directory, write)
     return {
         "path": str(path),
         "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
         "signatures": [endpoint.name for endpoint in endpoints],
         "python_needs": ["tensorflow", "tensorflow_text"],
-        **parity.to_dict(),
+        **report,
     }
 
 

@@ -26,20 +26,21 @@ class GreedySearch:
     Attributes:
         inputs: The `tf.TensorSpec`s of what it is called with.
         summary: How it searches, for people.
+        searcher: The `Translator`, or the `BeamTranslator`, whose search it is.
     """
 
     inputs = (SOURCE,)
 
     def __init__(self, translator, alignment=None):
-        self._translator, self._alignment = translator, alignment
+        self.searcher, self._alignment = translator, alignment
         self.summary = "greedy search" + _attention(alignment, translator.model.config)
 
     def aligned(self, alignment):
         """Returns the same search, with an alignment."""
-        return GreedySearch(self._translator, alignment)
+        return GreedySearch(self.searcher, alignment)
 
     def __call__(self, source):
-        translator = self._translator
+        translator = self.searcher
         found = greedy_decode(
             translator.model, source, translator.max_length, alignment=self._alignment
         )
@@ -62,6 +63,7 @@ class BeamSearch:
     Attributes:
         inputs: The `tf.TensorSpec`s of what it is called with.
         summary: How it searches, for people.
+        searcher: The `Translator`, or the `BeamTranslator`, whose search it is.
     """
 
     inputs = (SOURCE,)
@@ -70,7 +72,7 @@ class BeamSearch:
         check_beam(
             beam.beam_size, 1 if n_best is None else n_best, beam.length_penalty, beam.normalization
         )
-        self._beam, self._n_best, self._alignment = beam, n_best, alignment
+        self.searcher, self._n_best, self._alignment = beam, n_best, alignment
         self.summary = (
             f"beam search, {beam.beam_size} hypotheses, penalty for the length "
             f"`{beam.normalization}` {beam.length_penalty:g}"
@@ -79,10 +81,10 @@ class BeamSearch:
 
     def aligned(self, alignment):
         """Returns the same search, with an alignment."""
-        return BeamSearch(self._beam, self._n_best, alignment)
+        return BeamSearch(self.searcher, self._n_best, alignment)
 
     def __call__(self, source):
-        beam = self._beam
+        beam = self.searcher
         translator = beam.translator
         found = search_with_limit(
             translator,
@@ -126,14 +128,14 @@ class BeamSearchAsAsked:
 
     def __init__(self, beam, n_best):
         check_beam(beam.beam_size, n_best, beam.length_penalty, beam.normalization)
-        self.beam, self._n_best = beam, n_best
+        self.searcher, self._n_best = beam, n_best
         self.summary = (
             f"beam search, 1 to {beam.beam_size} hypotheses, penalty for the length "
             f"`{beam.normalization}`, as the request asks for. With 1 it is greedy search."
         )
 
     def __call__(self, source, beam_size, length_penalty, max_length):
-        beam = self.beam
+        beam = self.searcher
         found = beam_decode(
             beam.translator.model,
             source,

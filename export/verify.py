@@ -6,10 +6,13 @@ import numpy as np
 import tensorflow as tf
 
 import keras_transformer.tokenizer  # noqa: F401  (a SavedModel needs its operations)
-from keras_transformer.translation import Translation, map_sorted
+from keras_transformer.decoding.hypotheses import exists
+from keras_transformer.translation import map_sorted
 
+from .agreement import Agreement
 from .loaded import reason
-from .parity import ExportError, compare, require_identical
+from .parity import ExportError
+from .reference import Output, tokens_of, with_tokens
 from .staging import silent
 
 # The operations of TensorFlow Text that TensorFlow Serving has known for long.
@@ -20,14 +23,14 @@ TOLERANCE = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer(Translation):
-    """What an endpoint says to a sentence.
+class Answer(Output):
+    """What an endpoint answers to a sentence.
 
     Args:
-        others: Dictionary of those of its outputs that a `Translation` has no place for, arrays.
+        others: Dictionary of those of its outputs that an `Output` has no place for, arrays.
     """
 
-    others: dict
+    others: dict = dataclasses.field(default_factory=dict)
 
 
 def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
@@ -43,21 +46,22 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
         progress: See `export_saved_model`.
 
     Returns:
-        The `Parity` of the first endpoint.
+        The figures of the first endpoint, see `Agreement`.
 
     Raises:
-        ExportError: If an answer differs, or there is none.
+        ExportError: If an answer differs by more than rounding, or there is none.
     """
-    answers = [expected, *(_answers(each, each.function, sentences) for each in endpoints[1:])]
-    tokenizer = endpoints[0].translator.tokenizer
+    translations = [[Answer(each.text, each.score, each.truncated)] for each in expected]
+    answers = [
+        translations,
+        *(_answers(each, each.function, sentences) for each in endpoints[1:]),
+    ]
+    agreement = Agreement(endpoints[0].translator, sentences)
     try:
         for load, program in ((SessionModel, "TensorFlow Serving"), (_PythonModel, "Python")):
             progress(f"asking every signature as {program} loads it")
             with load(path) as model:
-                parities = [
-                    _compare(model, name, endpoint, sentences, answer, tokenizer)
-                    for endpoint, answer in zip(endpoints, answers, strict=True)
-                ]
+                reports = _judge(model, name, endpoints, agreement, answers)
                 if load is SessionModel:
                     for request in requests:
                         model.run(request.signature, **request.inputs)
@@ -65,32 +69,72 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
         raise ExportError(
             f"{name}: TensorFlow Serving could not run it: {reason(error)}"
         ) from error
-    return parities[0]
+    return reports[0]
 
 
-def _compare(model, name, endpoint, sentences, expected, tokenizer):
-    def ask(**inputs):
-        return model.run(endpoint.name, **inputs)
+def _judge(model, name, endpoints, agreement, answers):
+    """The figures of every endpoint of a model that is loaded."""
 
-    found = _answers(endpoint, ask, sentences)
-    repeated = np.repeat(sentences, len(found) // len(sentences)).tolist()
-    parity = compare(repeated, expected, found, tokenizer)
-    what = f"{name}, {endpoint.name}"
-    require_identical(parity, what)
-    for sentence, ours, theirs in zip(repeated, expected, found, strict=True):
-        if isinstance(ours, Answer):
-            _require_others(what, sentence, ours.others, theirs.others)
-    return parity
+    def asked(endpoint):
+        return lambda **inputs: model.run(endpoint.name, **inputs)
+
+    tokenizer = agreement.translator.tokenizer
+    found = [_answers(each, asked(each), agreement.sentences) for each in endpoints]
+    known = [
+        _decoded(tokenizer, rows)
+        for rows in (*found, *answers)
+        if all(answer.tokens is not None for row in rows for answer in row)
+    ]
+    reports = []
+    for endpoint, ours, theirs in zip(endpoints, answers, found, strict=True):
+        what = f"{name}, {endpoint.name}"
+        ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
+        rules = map_sorted(endpoint.rules, agreement.sentences, BATCH_SIZE)  # as `_answers` asks
+        reports.append(agreement.judge(rules, ours, theirs, what))
+        for sentence, *pair in zip(agreement.sentences, ours, theirs, strict=True):
+            for one, other in zip(*pair, strict=True):
+                if one.text == other.text:
+                    _require_others(what, sentence, one.others, other.others, tokenizer.pad_id)
+    return reports
 
 
-def _require_others(what, sentence, expected, found):
+def _decoded(tokenizer, rows):
+    """Answers in token ids, with the text in the place of ids that are written as numbers."""
+    return [
+        [
+            dataclasses.replace(answer, text=text)
+            for answer, text in zip(row, _written(tokenizer, row), strict=True)
+        ]
+        for row in rows
+    ]
+
+
+def _written(tokenizer, row):
+    ids = tf.ragged.constant([answer.tokens for answer in row], tf.int32, ragged_rank=1)
+    texts = tokenizer.decode(ids.to_tensor(tokenizer.pad_id)).numpy()
+    return [text.decode("utf-8", "replace") for text in texts]
+
+
+def _require_others(what, sentence, expected, found, pad_id):
     """Raises unless all other outputs are the same, numbers within `TOLERANCE`."""
     for output, ours in expected.items():
-        if not _same(ours, found[output]):
+        if not _same(*_equally_long(ours, found[output], pad_id)):
             raise ExportError(
                 f"{what}: `{output}` of {sentence!r} differs from that of the model in memory. "
                 "The export was not kept."
             )
+
+
+def _equally_long(ours, theirs, pad_id):
+    """Both with as many rows: in a batch that has a near tie, the longest output may be longer."""
+    longest = max(len(ours), len(theirs))
+    padding = {"O": b"", "i": pad_id}.get(ours.dtype.kind, 0)
+
+    def padded(rows):
+        missing = [(0, longest - len(rows))] + [(0, 0)] * (rows.ndim - 1)
+        return np.pad(rows, missing, constant_values=padding)
+
+    return padded(ours), padded(theirs)
 
 
 def _same(ours, theirs):
@@ -100,39 +144,52 @@ def _same(ours, theirs):
 
 
 def _answers(endpoint, ask, sentences):
-    """What an endpoint says to every sentence, one or the n best of each, as `Answer`s."""
+    """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
+    tokenizer = endpoint.translator.tokenizer
 
     def answer(batch):
-        return _rows(ask(**endpoint.example(batch)))
+        return _rows(tokenizer, ask(**endpoint.example(batch)))
 
-    rows = map_sorted(answer, sentences, BATCH_SIZE)
-    return [answer for row in rows for answer in row]
+    return map_sorted(answer, sentences, BATCH_SIZE)
 
 
-def _rows(outputs):
+def _rows(tokenizer, outputs):
     """Of each sentence a list of `Answer`s; ids are written as numbers."""
     outputs = {name: np.asarray(value) for name, value in outputs.items()}
     scores = outputs.pop("score")
     count = len(scores)
     scores = scores.reshape(count, -1)  # [B, M]
     truncated = outputs.pop("truncated", np.zeros(count, bool))
-    texts = _texts(outputs, scores.shape)
+    texts, tokens = _texts(tokenizer, outputs, scores)
     rows = []
     for number in range(count):
         others = {name: value[number] for name, value in outputs.items()}
-        cut = bool(truncated[number])
-        pairs = zip(texts[number], scores[number], strict=True)
-        rows.append([Answer(text, float(score), cut, others) for text, score in pairs])
+        columns = texts[number], scores[number].tolist(), tokens[number]
+        rows.append(
+            [
+                Answer(text, score, bool(truncated[number]), ids, others)
+                for text, score, ids in zip(*columns, strict=True)
+            ]
+        )
     return rows
 
 
-def _texts(outputs, shape):
-    """Takes the translations out of the outputs, or else their ids."""
+def _texts(tokenizer, outputs, scores):
+    """Takes the translations out of the outputs, or otherwise their ids; and the tokens."""
     if "translation" in outputs:
-        texts = outputs.pop("translation").reshape(shape)
-        return [[text.decode("utf-8", "replace") for text in row] for row in texts]
-    ids = outputs.pop("tokens").reshape(*shape, -1)  # [B, M, L]
-    return [[" ".join(map(str, each)) for each in row] for row in ids]
+        texts = outputs.pop("translation").reshape(scores.shape)
+        texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
+        return texts, [[None] * len(row) for row in texts]
+    ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]
+    texts = [[" ".join(map(str, each)) for each in row] for row in ids]
+    tokens = [
+        [
+            tokens_of(tokenizer, each) if exists(score) else ()
+            for each, score in zip(*pair, strict=True)
+        ]
+        for pair in zip(ids, scores, strict=True)
+    ]
+    return texts, tokens
 
 
 class SessionModel:

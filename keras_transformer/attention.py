@@ -8,15 +8,11 @@ from keras import ops
 from keras_transformer.attending import AttendingLayer
 from keras_transformer.checks import check_count, check_flag, check_rate
 from keras_transformer.dropout import Dropout
+from keras_transformer.kernels import Kernels, similarity
 from keras_transformer.masks import causal_mask, join_masks
 
 # Added nowhere, put in place of a forbidden score: far below any real one, and finite.
 FORBIDDEN = -1e9
-
-
-def similarity(query, key):
-    """Returns `Q K^T`, `[B, H, T, S]`, of queries `[B, H, T, K]` and keys `[B, H, S, K]`."""
-    return ops.einsum("BHTK,BHSK->BHTS", query, key)
 
 
 def dot_product_attention(query, key, value, allowed=None, dropout=None, similarity=similarity):
@@ -105,7 +101,7 @@ class MultiHeadAttention(AttendingLayer):
     Reference: Vaswani et al. (2017), section 3.2.2.
     """
 
-    similarity = staticmethod(similarity)  # exports put what their runtime does faster in its place
+    kernels = Kernels()  # exports give the layers of their copy of a model other ones
 
     def __init__(self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, **kwargs):
         super().__init__(**kwargs)
@@ -174,7 +170,7 @@ class MultiHeadAttention(AttendingLayer):
             value,
             allowed,
             lambda weights: self.dropout(weights, training=training),
-            self.similarity,
+            self.kernels.similarity,
         )  # [B, H, T, K], [B, H, T, S]
         return self._join_heads(heads), weights
 
@@ -278,7 +274,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         start = past[0].shape[2] if past else 0  # P
         positions = ops.arange(start + recent[0].shape[2], dtype="int32")  # [L]
         recent = tuple(
-            self.write(old, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), index - start)
+            self.kernels.write(
+                old, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), index - start
+            )
             for new, old in zip(self.project_memory(x), recent, strict=True)
         )  # [B, H, R, N * K] twice
         if allowed is None:
@@ -291,18 +289,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         if not past:
             return self.attend(query, *keys, *values, allowed, training=False)[0], cache
         allowed = ops.expand_dims(allowed, axis=1)
-        heads = attention_over_parts(query, keys, values, allowed, self.similarity)
+        heads = attention_over_parts(query, keys, values, allowed, self.kernels.similarity)
         return self._join_heads(heads), cache
-
-    @staticmethod
-    def write(cache, position, index):
-        """Returns `cache` `[B, H, R, K]` with `position` `[B, H, 1, K]` at `index`.
-
-        By a select, as TensorFlow's core has no kernel on the CPU that updates a slice; exports to
-        runtimes that have one put it in the place of this function.
-        """
-        here = ops.equal(ops.arange(cache.shape[2], dtype="int32"), index)  # [R]
-        return ops.where(ops.reshape(here, (1, 1, -1, 1)), position, cache)
 
     def _by_hypothesis(self, x, width):
         """From `[B, H, L, N * K]` to `[B, H, L * N, K]`."""

@@ -90,8 +90,8 @@ MIN_AGREEMENT = click.option(
     "--min-agreement",
     type=FiniteRange(0, 100),
     metavar="PERCENT",
-    help="Tokens of a quantised model that must be those of the run.  [default: 98 for float16, "
-    "90 for int8 and int8_static]",
+    help="Tokens of a quantised model that must be those of the run, on this processor.  [default: "
+    "any; what is limited are its losses]",
 )
 
 
@@ -293,10 +293,10 @@ def ctranslate2(run, directory, quantize, min_agreement, sentences):
         refuse(["min_agreement"], "needs --quantize.")
     check_folder(directory)
     check_place_of_folder(directory, FILES)
-    sentences, _, source = _pairs(run, sentences)
+    sentences, references, source = _pairs(run, sentences)
     _export_quantized(
         "ctranslate2", export_ctranslate2, run, directory, sentences, source, quantize,
-        min_agreement,
+        min_agreement, references=references if quantize != "none" else None,
     )  # fmt: skip
 
 

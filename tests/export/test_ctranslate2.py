@@ -11,10 +11,12 @@ from support import randomise, small_config
 from keras_transformer import Run, Transformer, Translator, beam_decode, greedy_decode
 from keras_transformer.__main__ import cli
 from keras_transformer.export import ctranslate2 as module
+from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.ctranslate2_loaded import CTranslate2Translator
 from keras_transformer.export.ctranslate2_spec import make_spec
 from keras_transformer.export.parity import ExportError
+from keras_transformer.export.reference import Output, Reference, with_tokens
 from keras_transformer.translation import translate_sorted
 
 ctranslate2 = pytest.importorskip(
@@ -217,7 +219,12 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
     assert report["path"] == str(path)
     assert report["bytes"] == sum(file.stat().st_size for file in path.iterdir())
     assert (report["quantize"], report["sentences"]) == ("none", len(sentences))
-    assert (report["agreement"], report["beam_agreement"]) == (1.0, 1.0)
+    assert report["identical"] + report["near_ties"] == len(sentences)
+    assert report["beam_agreement"] > 0.9
+    assert report["processor"]["name"]
+    facts = json.loads((path / "config.json").read_text())["agreement"]
+    assert facts["score_difference"] == report["score_difference"]
+    assert "differences" not in facts and facts["processor"] == report["processor"]
     assert 30 <= report["beam_sentences"] < len(sentences)  # without the empty one, at least
     assert json.loads(json.dumps(report)) == report
     assert listing(path.parent) == ["model", *(f"model/{name}" for name in FILES)]
@@ -225,20 +232,29 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
 
 
 def test_a_program_without_tensorflow_gives_the_same(exported, translator, sentences, python):
-    short = sentences[:33]
-    answers = python(SERVER, exported("none")[0], json.dumps(short))
-    assert json.loads(answers) == translator(short)
+    """As our own loader of the same file, which is held against the model in memory below.
+
+    Nobody cuts a source for that program: those above the limit are left out.
+    """
+    lengths = translator.tokenizer.encode(sentences).row_lengths().numpy()
+    short = [text for text, n in zip(sentences, lengths, strict=True) if 1 < n <= 20]
+    assert len(short) > 25
+    answers = json.loads(python(SERVER, exported("none")[0], json.dumps(short)))
+    loaded = CTranslate2Translator(exported("none")[0], num_threads=1)
+    assert answers == [each.text for each in loaded.translate_batch(short)]
 
 
 def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sentences):
+    """Token for token but for near ties, which the kernels of a processor decide."""
     loaded = CTranslate2Translator(exported("none")[0], num_threads=1)
-    expected = translator.translate_batch(sentences)
-    assert any(each.truncated for each in expected)
-    for found in (loaded.translate_batch(sentences), translate_sorted(loaded, sentences, 4)):
-        assert [each.text for each in found] == [each.text for each in expected]
-        assert [each.truncated for each in found] == [each.truncated for each in expected]
-        scores = [each.score for each in expected]
-        assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
+    reference, agreement = Reference(translator), Agreement(translator, sentences)
+    expected = reference.outputs(sentences)
+    assert any(row[0].truncated for row in expected)
+    for batch_size in (64, 4):
+        found = translate_sorted(loaded, sentences, batch_size)
+        found = [[Output(each.text, each.score, each.truncated)] for each in found]
+        found = with_tokens(translator.tokenizer, found, expected)
+        agreement.judge(reference.rules, expected, found, "loaded")
     assert loaded.translate_batch([]) == []
 
 
@@ -259,10 +275,14 @@ def test_the_tied_table_is_stored_once(exported, translator, quantize):
 
 
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_models_are_smaller_and_agree_nearly_always(exported, quantize):
+def test_quantised_models_are_smaller_and_lose_little(exported, quantize):
+    """Their weights on every processor; its kernels may lose more."""
     _, report = exported(quantize)
     assert report["quantize"] == quantize
-    assert report["token_agreement"] >= 0.9
+    weights = report["in_float32"]
+    assert abs(weights["score_loss"]) <= 0.01 and 0 < weights["score_error"] <= 0.01
+    assert weights["token_agreement"] >= 0.9
+    assert report["score_loss"] <= module.MAX_KERNEL_LOSS[quantize]
     assert report["bytes"] < exported("none")[1]["bytes"]
 
 
@@ -320,23 +340,53 @@ def test_a_model_that_differs_by_one_weight_is_found_out(
 
 def test_a_quantisation_that_hurts_is_found_out(translator, sentences, tmp_path, monkeypatch):
     random = np.random.default_rng(0)
-    of_a_changed_model(monkeypatch, lambda table: table + 0.2 * random.normal(size=table.shape))
-    with pytest.raises(ExportError, match="x: .*% of the tokens .* 90 % are asked"):
+    of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
+    with pytest.raises(ExportError, match="x: .* by .* nats per token, 0.03 are allowed; .*% of"):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8")
     assert listing(tmp_path) == []
-    report = export_ctranslate2(translator, tmp_path / "x", sentences, "int8", min_agreement=0)
-    assert report["token_agreement"] < 0.9
+
+
+def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, monkeypatch):
+    monkeypatch.setitem(module.MAX_KERNEL_LOSS, "int8", 1e-6)
+    with pytest.raises(ExportError, match="x: .* by .* nats per token, 1e-06 are allowed"):
+        export_ctranslate2(translator, tmp_path / "x", sentences, "int8")
+    assert listing(tmp_path) == []
+
+
+def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
+    translator, sentences, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(
+        CTranslate2Translator,
+        "decode",
+        lambda self, ids: (np.full((len(ids), 20), 3), np.zeros(len(ids))),
+    )
+    monkeypatch.setattr(module, "MAX_SCORE_LOSS", {"int8": 1e9})
+    with pytest.raises(ExportError, match=r"x: .*% of the tokens .* 99 % are asked"):
+        export_ctranslate2(translator, tmp_path / "x", sentences, "int8", min_agreement=0.99)
+    assert listing(tmp_path) == []
+
+
+def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
+    monkeypatch.setattr(module, "MAX_SCORE_LOSS", {"int8": 1e9})
+    options = {"references": translator(sentences)}
+    with pytest.raises(ExportError, match="x: BLEU falls from 100.0 to .* than the 1 that are"):
+        export_ctranslate2(translator, tmp_path / "x", sentences, "int8", **options)
+    assert listing(tmp_path) == []
 
 
 def test_a_search_that_differs_with_a_beam_alone_is_found_out(
     translator, sentences, tmp_path, monkeypatch
 ):
     class Other(CTranslate2Translator):
-        def __init__(self, path, **search):
-            super().__init__(path, **({"beam_size": 4, "length_penalty": -3} if search else {}))
+        def __init__(self, path, beam_size=1, **options):
+            options |= {"length_penalty": -3} if beam_size > 1 else {}
+            super().__init__(path, beam_size=beam_size, **options)
 
     monkeypatch.setattr(module, "CTranslate2Translator", Other)
-    with pytest.raises(ExportError, match="x, searched with a beam: .* 99 % are asked"):
+    with pytest.raises(ExportError, match="x, searched with a beam: .* translations differ"):
         export_ctranslate2(translator, tmp_path / "x", sentences)
     assert listing(tmp_path) == []
 
@@ -368,7 +418,7 @@ def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "compare", stop)
+    monkeypatch.setattr(module, "Reference", stop)
     old = tmp_path / "x"
     old.mkdir()
     (old / "model.bin").write_bytes(b"an older one")
@@ -444,7 +494,8 @@ def translate_with(path, sentences, *options):
 
 def test_the_command_line_translates_with_the_folder(exported, translator, sentences):
     path, _ = exported("none")
-    expected = [each.text for each in translator.translate_batch(sentences[:20])]
+    expected = CTranslate2Translator(path).translate_batch(sentences[:20])
+    expected = [each.text for each in expected]
     assert translate_with(path, sentences[:20]).stdout.splitlines() == expected
     found = CTranslate2Translator(path, beam_size=4, length_penalty=1)
     expected = [each.text for each in found.translate_batch(sentences[:20])]

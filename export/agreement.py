@@ -1,0 +1,199 @@
+"""The judgement of an export: its translations against those of the model in memory."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.translation import encode
+from keras_transformer.translator import Translator
+
+from .near_ties import Comparison, Teacher
+from .parity import (
+    ExportError,
+    compare,
+    measure_quality,
+    require_agreement,
+    require_quality,
+)
+from .processor import describe_processor
+from .reference import best_of
+
+# Share of a beam's hypotheses that may be other ones than those in memory, with their right scores:
+# where two are tied at its edge, one of them is dropped, and whatever would have come of it.
+OTHERS_OF_BEAM = 0.01
+MAX_LOSS = 1.0  # of BLEU and of chrF, each from 0 to 100, by quantisation
+# What a quantised model may lose, in nats per token. Seen in LiteRT, for the small model of the
+# tests: float16 0.0001, int8 0.002, int8_static 0.003.
+MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int8_static": 0.1}
+
+
+@dataclasses.dataclass
+class Agreement:
+    """How an export must agree with the model in memory before it is kept.
+
+    In float32 every hypothesis must be the same, or differ by rounding alone: see `near_ties`. The
+    kernels of a processor change nothing about that. Every score must be right; of the hypotheses
+    of beams, one in a hundred may be another one.
+
+    A quantised model is another model, and its tokens are those of one processor: in int8
+    CTranslate2 gave 98 % of the float model's tokens with the kernels of one and 87 % with those of
+    another. What is limited are losses, in nats per token by the model in memory: how much less
+    probable it finds the export's translations than its own (`score_loss`), and how far from its
+    own the scores are that the export reports (`score_error`, the mean of the hypotheses). With
+    references, so is the loss of BLEU and of chrF. The share of equal tokens is reported, and is a
+    limit where one is asked for.
+
+    Args:
+        translator: A `Translator` whose model computes in float32.
+        sentences: List of strings.
+        quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
+        min_agreement: Smallest share of equal tokens of a quantised model. `None`: no limit.
+        references: List of the right translations, or `None`.
+        max_loss: Most BLEU, and chrF, that a quantised model may lose.
+        max_score_loss: Largest `score_loss` and `score_error` of a quantised model. `None`: see
+            `MAX_SCORE_LOSS`.
+    """
+
+    translator: Translator
+    sentences: list
+    quantize: str = "none"
+    min_agreement: float | None = None
+    references: list | None = None
+    max_loss: float = MAX_LOSS
+    max_score_loss: float | None = None
+
+    def __post_init__(self):
+        if self.references is not None and len(self.references) != len(self.sentences):
+            raise ValueError(
+                "`references` must have one translation for each of `sentences`. Received: "
+                f"{len(self.sentences)} sentences, {len(self.references)} references."
+            )
+        if self.min_agreement is not None and not 0 <= self.min_agreement <= 1:
+            raise ValueError(
+                f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
+            )
+        if not self.max_loss >= 0:
+            raise ValueError(f"`max_loss` must be at least 0. Received: {self.max_loss}.")
+        if self.max_score_loss is None:
+            self.max_score_loss = MAX_SCORE_LOSS[self.quantize]
+        if not self.max_score_loss >= 0:
+            raise ValueError(
+                f"`max_score_loss` must be at least 0. Received: {self.max_score_loss}."
+            )
+        self._teacher = Teacher(self.translator)
+        self._sources = None
+
+    def judge(self, rules, expected, found, what):
+        """Returns the figures of how the outputs of an export agree.
+
+        Args:
+            rules: `Rules` of the search, or a list of them, those for each sentence.
+            expected: Outputs of the model in memory for the sentences.
+            found: Those of the export, in lists of the same length, with tokens.
+            what: Name of what was exported, for the error.
+
+        Returns:
+            Dictionary of the figures of a `Parity`, those of the best hypotheses; `hypotheses`,
+            how many were compared; `processor`; in float32 `near_ties`, how many of them differ by
+            rounding, and `other_hypotheses`, see `OTHERS_OF_BEAM`; of a quantised model
+            `score_loss` and `score_error`, and with references those of `measure_quality`.
+
+        Raises:
+            ExportError: If they do not agree.
+        """
+        comparisons = self._comparisons(rules, expected, found)
+        tokenizer = self.translator.tokenizer
+        parity = compare(self.sentences, best_of(expected), best_of(found), tokenizer)
+        report = {
+            **parity.to_dict(),
+            "hypotheses": len(comparisons),
+            "processor": describe_processor(),
+        }
+        if self.quantize == "none":
+            others = _require_same(comparisons, what)
+            near_ties = sum(not each.same for each in comparisons) - others
+            return {**report, "near_ties": near_ties, "other_hypotheses": others}
+        report.update(_losses(comparisons))
+        if self.min_agreement is not None:
+            require_agreement(parity, self.min_agreement, what)
+        _require_losses(report, self.max_score_loss, what)
+        if self.references is not None:
+            quality = measure_quality(best_of(expected), best_of(found), self.references)
+            report.update(require_quality(quality, self.max_loss, what))
+        return report
+
+    def _comparisons(self, rules, expected, found):
+        """A `Comparison` of each hypothesis of each sentence."""
+        if not isinstance(rules, list):
+            rules = [rules] * len(self.sentences)
+        columns = rules, self.sentences, self._read_sources(), expected, found
+        rows = [
+            ((of_search, rank, sentence), source, pair)
+            for of_search, sentence, source, *both in zip(*columns, strict=True)
+            for rank, pair in enumerate(zip(*both, strict=True))
+        ]
+        sources = [source for _, source, _ in rows]
+        readings = [
+            self._teacher.read(sources, [pair[side].tokens for *_, pair in rows]) for side in (0, 1)
+        ]
+        return [
+            Comparison(*what, len(source), self.translator.tokenizer.eos_id, *pair, *read)
+            for (what, source, pair), *read in zip(rows, *readings, strict=True)
+        ]
+
+    def _read_sources(self):
+        if self._sources is None:
+            translator = self.translator
+            ids, *_ = encode(
+                translator.tokenizer, tf.constant(self.sentences), translator.max_length
+            )
+            self._sources = ids.to_list()
+        return self._sources
+
+
+def _require_same(comparisons, what):
+    """Returns how many hypotheses of a beam are other ones, but as probable as they should be."""
+    mistakes, others = (
+        [(each, clause) for each in comparisons if (clause := check(each)) is not None]
+        for check in (Comparison.mistake, Comparison.other_choice)
+    )
+    greedy = any(each.rules.greedy for each, _ in others)
+    if greedy or len(others) > OTHERS_OF_BEAM * len(comparisons):
+        mistakes += others
+    if mistakes:
+        first, clause = mistakes[0]
+        became = repr(first.found.text)
+        if not first.same:
+            became += f", not {first.expected.text!r}"
+        count = len({id(each) for each, _ in mistakes})
+        raise ExportError(
+            f"{what}: {count} of {len(comparisons)} translations differ from those of the model in "
+            f"memory by more than rounding. First: {first.sentence!r} became {became}: {clause}. "
+            "The export was not kept."
+        )
+    return len(others)
+
+
+def _losses(comparisons):
+    """What a quantised model loses, in nats per token."""
+    best = [each for each in comparisons if each.rank == 0]
+    ours, theirs = (
+        sum(reading.score for reading in side) / max(1, sum(reading.tokens for reading in side))
+        for side in ([each.read_expected for each in best], [each.read_found for each in best])
+    )
+    errors = [each.score_error for each in comparisons if each.found.tokens]
+    return {"score_loss": ours - theirs, "score_error": float(np.mean(errors)) if errors else 0.0}
+
+
+def _require_losses(report, limit, what):
+    for name, meaning in (
+        ("score_loss", "the translations are less probable than its own, by"),
+        ("score_error", "the scores are wrong, on average by"),
+    ):
+        if not report[name] <= limit:  # not a number is none
+            raise ExportError(
+                f"{what}: for the model in memory {meaning} {report[name]:.2g} nats per token, "
+                f"{limit:g} are allowed; {100 * report['token_agreement']:.1f} % of the tokens are "
+                "the same. The export was not kept."
+            )

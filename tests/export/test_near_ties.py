@@ -1,0 +1,287 @@
+"""Exports that are right but for rounding pass, those that are wrong in anything do not.
+
+Random weights, nothing is trained.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from doubt import talkative
+from support import randomise, small_config
+
+from keras_transformer import BeamTranslator, Transformer, Translator
+from keras_transformer.decoding import score
+from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.near_ties import Teacher
+from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.reference import Output, Reference, Rules, with_tokens
+
+LIMIT = 12
+
+
+@pytest.fixture(scope="module")
+def random_translator(tokenizer):
+    """A model of random weights, in doubt everywhere."""
+    model = copy_model(talkative(vocab_size=tokenizer.vocab_size))
+    return Translator(model, tokenizer, LIMIT)
+
+
+@pytest.fixture(scope="module")
+def texts(sentences):
+    return [*sentences[:8], "", "weeks"]
+
+
+def settings_of(translator, beam):
+    return BeamTranslator(translator, 3, length_penalty=1.0) if beam else translator
+
+
+class Program:
+    """The searches of a copy of a model, whose weights can be changed for a while."""
+
+    def __init__(self, translator, dtype="float32"):
+        self.model = Transformer(translator.model.config, dtype=dtype)
+        self.model.set_weights(translator.model.get_weights())
+        copy = Translator(self.model, translator.tokenizer, translator.max_length)
+        self.searches = {
+            beam: Reference(settings_of(copy, beam), 3 if beam else 1) for beam in (False, True)
+        }
+
+    def outputs(self, texts, beam, change=lambda model: None):
+        before = self.model.get_weights()
+        change(self.model)
+        outputs = self.searches[beam].outputs(texts)
+        self.model.set_weights(before)
+        return outputs
+
+
+@pytest.fixture(scope="module")
+def program(random_translator):
+    return Program(random_translator)
+
+
+@pytest.fixture(scope="module")
+def judge(random_translator, program, texts):
+    """A function that judges outputs as if they were an export's; returns the figures."""
+    agreement = Agreement(random_translator, texts)
+    expected = {beam: program.outputs(texts, beam) for beam in (False, True)}
+
+    def judge(found, beam=False):
+        rules = program.searches[beam].rules
+        return agreement.judge(rules, expected[beam], found, "it")
+
+    judge.expected = expected
+    return judge
+
+
+def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
+    best = [row[0].tokens for row in judge.expected[False] if row[0].tokens]
+    assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 2
+    ended = [tokens[-1] == tokenizer.eos_id for tokens in best]
+    assert any(ended) and not all(ended)
+
+
+def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
+    sources = random_translator.tokenizer.encode(texts[:2]).to_list()
+    sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
+    given = [row[0].tokens for row in judge.expected[False][:2]]
+    targets = [given[0], (*given[1][:-1], 5 if given[1][-1] != 5 else 6)]
+    readings = Teacher(random_translator).read(sources, targets)
+    for source, target, reading in zip(sources, targets, readings, strict=True):
+        gains, total = score(random_translator.model, [source], [list(target)])
+        assert reading.score == pytest.approx(float(total[0]), abs=1e-4)
+        assert reading.tokens == len(target) == gains.shape[1]
+    assert readings[0].gap == pytest.approx(0, abs=1e-4) and readings[1].gap > 0.01
+
+
+def test_the_same_model_in_float64_is_right(judge, random_translator, texts):
+    """Another program: all its sums are rounded in another way."""
+    exact = Program(random_translator, "float64")
+    for beam, hypotheses in ((False, 1), (True, 3)):
+        report = judge(exact.outputs(texts, beam), beam)
+        assert report["hypotheses"] == len(texts) * hypotheses
+        assert report["processor"]["name"]
+
+
+def swap_near_ties(model, by):
+    """Every word's logit is nearly that of another word; the others win if `by` is above 0."""
+    kernel = model.output_layer.kernel.numpy()
+    words = np.arange(4, kernel.shape[1] - 1, 2)
+    kernel[:, words] = kernel[:, words + 1] * (1 + by)
+    model.output_layer.kernel.assign(kernel)
+
+
+def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts):
+    """Programs that round differently take one token or the other; all that follows differs."""
+    tied = copy_model(random_translator.model)
+    swap_near_ties(tied, 0)
+    tied = Translator(tied, random_translator.tokenizer, LIMIT)
+    agreement, rules = Agreement(tied, texts), program.searches[False].rules
+
+    def outputs(by):
+        return program.outputs(texts, False, lambda model: swap_near_ties(model, by))
+
+    assert agreement.judge(rules, outputs(1e-7), outputs(-1e-7), "it")["near_ties"] >= 4
+    with pytest.raises(ExportError, match="it: .* translations differ .* by more than rounding"):
+        agreement.judge(rules, outputs(0), outputs(1e-3), "it")
+
+
+def scale(path, factor):
+    def change(model):
+        (weight,) = [each for each in model.weights if each.path.endswith(path)]
+        weight.assign(factor * weight)
+
+    return change
+
+
+def swap_rows(path):
+    def change(model):
+        (weight,) = [each for each in model.weights if each.path.endswith(path)]
+        weight.assign(tf.reverse(weight, [0]))
+
+    return change
+
+
+def drop_norm(model):
+    norm = model.decoder.blocks[1].cross_attention_norm
+    norm.gamma.assign(tf.ones_like(norm.gamma))
+    norm.beta.assign(tf.zeros_like(norm.beta))
+
+
+def shift_positions(model):
+    positions = model.target_embedding.positions
+    positions.assign(tf.roll(positions, -1, 0))
+
+
+WRONG = {
+    "a matrix upside down": swap_rows("decoder/block_1/cross_attention/value/kernel"),
+    "a query 1 % off": scale("encoder/block_0/self_attention/query/kernel", 1.01),
+    "a norm without its weights": drop_norm,
+    "positions from 1": shift_positions,
+    "a bias 1 % off": scale("decoder/block_0/feed_forward/outer/bias", 1.01),
+    "a table 0.01 % off": scale("source_embedding/table", 1.0001),
+}
+
+
+@pytest.mark.parametrize("beam", [False, True], ids=["greedy", "beam"])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_found_out(judge, program, texts, wrong, beam):
+    found = program.outputs(texts, beam, WRONG[wrong])
+    with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
+        judge(found, beam)
+
+
+def drop_mask(model):
+    model.source_mask = lambda source: tf.ones([tf.shape(source)[0], 1, tf.shape(source)[1]], bool)
+
+
+def epsilon(value):
+    def change(model):
+        for stack in (model.encoder, model.decoder):
+            for layer in [layer for block in stack.blocks for layer in block.layers]:
+                if hasattr(layer, "epsilon"):
+                    layer.epsilon = value
+
+    return change
+
+
+def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts):
+    other = Program(random_translator)
+    drop_mask(other.model)  # before it is traced
+    with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
+        judge(other.outputs(texts, False))
+
+
+def test_another_epsilon_is_found_out(tokenizer, texts):
+    """1e-5 in the place of 1e-6: some models change by less than rounding may, see `MARGIN`."""
+    config = small_config(vocab_size=tokenizer.vocab_size, max_length=LIMIT, num_decoder_layers=4)
+    translator = Translator(randomise(Transformer(config)), tokenizer)
+    right, other = Program(translator), Program(translator)
+    epsilon(1e-5)(other.model)
+    agreement, rules = Agreement(translator, texts), right.searches[False].rules
+    expected = right.outputs(texts, False)
+    assert agreement.judge(rules, expected, right.outputs(texts, False), "it")["identical"]
+    with pytest.raises(ExportError, match="it: .* translations differ .*its score is"):
+        agreement.judge(rules, expected, other.outputs(texts, False), "it")
+
+
+def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts):
+    """With the score that belongs to what is there."""
+    sources = random_translator.tokenizer.encode(texts).to_list()
+    sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
+    expected = judge.expected[False]
+    cut = [best.tokens[:-1] if len(best.tokens) > 2 else best.tokens for (best,) in expected]
+    readings = Teacher(random_translator).read(sources, cut)
+    found = [
+        [dataclasses.replace(best, tokens=tokens, score=reading.score)] if tokens else [best]
+        for (best,), tokens, reading in zip(expected, cut, readings, strict=True)
+    ]
+    with pytest.raises(ExportError, match=r"it stops after \d+ tokens, where the limit is 12"):
+        judge([[dataclasses.replace(row[0], text=f"{row[0].text} cut")] for row in found])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: [row[0], row[2], row[1]], "prefers its own by"),
+        (lambda row: [*row[:2], row[0]], "prefers its own by"),
+        (
+            lambda row: [*row[:2], dataclasses.replace(row[2], score=row[2].score - 0.01)],
+            "its score",
+        ),
+        (lambda row: [*row[:2], dataclasses.replace(row[2], score=math.nan)], "its score is nan"),
+        (lambda row: [*row[:2], Output("", -1e9, False, ())], "only one of them has"),
+        (lambda row: [dataclasses.replace(row[0], truncated=True), *row[1:]], "whole source"),
+        (lambda row: [dataclasses.replace(row[0], text="x"), *row[1:]], "written in another way"),
+    ],
+    ids=["exchanged", "twice", "score", "nan", "missing", "truncated", "text"],
+)
+def test_every_hypothesis_counts(judge, change, message):
+    rows = judge.expected[True]
+    with pytest.raises(ExportError, match=f"it: .* of 30 translations differ .*{message}"):
+        judge([*rows[:-1], change(rows[-1])], True)
+
+
+def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge, program, texts):
+    """A tie at its edge decides what is there in the end; the scores must be right in any case."""
+    rows, rules = judge.expected[True], program.searches[True].rules
+    agreement, ours = Agreement(random_translator, texts * 4), rows * 4  # 120 hypotheses
+    other = [[row[0], row[2], row[2]] for row in rows]
+    report = agreement.judge(rules, ours, [*ours[:-1], other[-1]], "it")
+    assert (report["hypotheses"], report["other_hypotheses"]) == (120, 1)
+    with pytest.raises(ExportError, match="it: 2 of 120 translations differ .* prefers its own by"):
+        agreement.judge(rules, ours, [other[0], *ours[1:-1], other[-1]], "it")
+    wrong = [*rows[-1][:2], dataclasses.replace(rows[-1][2], score=rows[-1][2].score - 0.01)]
+    with pytest.raises(ExportError, match="it: 1 of 120 translations differ .* its score is"):
+        agreement.judge(rules, ours, [*ours[:-1], wrong], "it")
+
+
+def test_nothing_is_said_to_an_empty_sentence(judge):
+    rows = [
+        row if row[0].tokens else [dataclasses.replace(row[0], score=-1.0)]
+        for row in judge.expected[False]
+    ]
+    with pytest.raises(ExportError, match="'' became '': its score is -1"):
+        judge(rows)
+
+
+def test_rules_are_those_of_the_search(random_translator):
+    greedy = Rules.of(random_translator)
+    assert (greedy.penalty(7), greedy.limit(3)) == (1, LIMIT)
+    beam = BeamTranslator(random_translator, 2, 0.6, min_length=8, extra_length=2)
+    rules = Rules.of(beam)
+    assert rules.penalty(7) == pytest.approx((12 / 6) ** 0.6)
+    assert [rules.limit(length) for length in (1, 7, 11)] == [8, 9, LIMIT]
+    average = Rules.of(BeamTranslator(random_translator, 2, normalization="average"))
+    assert average.penalty(7) == 7
+
+
+def test_tokens_of_a_text_are_those_of_another_search_with_the_same_text(tokenizer):
+    known = [[Output("in 3", -1.0, False, (9, 8, 3)), Output("in 3", -2.0, False, (7, 3))]]
+    texts = [[Output("in 3", -1.0, False), Output("in", -1.0, False), Output("", 0.0, False)]]
+    ((same, other, nothing),) = with_tokens(tokenizer, texts, known)
+    assert same.tokens == (9, 8, 3)
+    assert other.tokens == tuple(tokenizer.encode(["in"]).to_list()[0])
+    assert nothing.tokens == ()
