@@ -186,7 +186,10 @@ def test_training_stops_when_nothing_improves(stopped_early, patient):
     before = Run(folder).model.read_bytes()
     again, shown = run_quietly(patient, folder)
     assert again == figures
-    assert shown == f"{folder} is finished: it stopped early after update 6 of 50.\n"
+    assert shown == (
+        f"{folder} is finished: it stopped early after update 6 of 50; a larger "
+        "`training.patience` lets it go on.\n"
+    )
     assert Run(folder).model.read_bytes() == before
 
 
