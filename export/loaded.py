@@ -1,4 +1,4 @@
-"""Exported models as translators: what `keras-transformer translate` and the checks run.
+"""LiteRT files as translators: what `keras-transformer translate` and the checks run.
 
 The one door to `ai_edge_litert`.
 """
@@ -9,96 +9,12 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import saved_model_pb2
 
-import keras_transformer.tokenizer  # noqa: F401  (a SavedModel needs its operations, too)
 from keras_transformer.translation import encode, to_n_best, to_translations
 
 from .packed import SIGNATURES, unpack
 from .plan import plan
 from .source_ids import check_source_ids
-from .staging import SAVED_MODEL, versions
-
-
-class SavedModelTranslator:
-    """A SavedModel written by `export_saved_model`.
-
-    Args:
-        path: The folder of a version, or the folder of all versions: then the newest is taken.
-
-    Raises:
-        ValueError: If it is no SavedModel, or one of something else.
-    """
-
-    def __init__(self, path):
-        path = pathlib.Path(path)
-        if not (path / SAVED_MODEL).exists():
-            found = versions(path)
-            if not found:
-                raise ValueError(f"{path} is not a SavedModel: it holds no {SAVED_MODEL}.")
-            path = path / str(found[-1])
-        self._model = _load(path)
-        signature = self._model.signatures.get("serving_default")
-        if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
-            raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
-        self._translate = signature
-
-    def translate_batch(self, sentences):
-        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return to_translations(self._translate(sentences=batch))
-
-    @property
-    def n_best(self):
-        """Translations that its signature `n_best` gives, 0 without one."""
-        signature = self._model.signatures.get("n_best")
-        return 0 if signature is None else signature.structured_outputs["translation"].shape[1]
-
-    def n_best_batch(self, sentences, n):
-        """Returns a list of at most `n` `Translation`s for each of a list of strings.
-
-        Raises:
-            ValueError: If the signature `n_best` gives fewer than `n`.
-        """
-        _check_n_best(n, self.n_best)
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return to_n_best(self._model.signatures["n_best"](sentences=batch), n)
-
-
-def _load(path):
-    try:
-        return tf.saved_model.load(str(path))
-    except Exception as error:  # of a file that is cut short an IndexError, for example
-        raise ValueError(
-            f"{path} cannot be read as a SavedModel: {_damaged_file(path)} is damaged or missing "
-            f"({reason(error)}). Copy all of its files again, or export it again."
-        ) from error
-
-
-def _damaged_file(path):
-    """The file for which a SavedModel cannot be read."""
-    prefix = path / "variables" / "variables"
-    shards = sorted(prefix.parent.glob("variables.data-*"))
-    if not _is_saved_model(path / SAVED_MODEL):
-        return path / SAVED_MODEL
-    try:
-        reader = tf.train.load_checkpoint(str(prefix)) if shards else None
-    except Exception:
-        return prefix.with_suffix(".index")
-    try:
-        for name in reader.get_variable_to_shape_map():
-            reader.get_tensor(name)
-    except Exception:
-        return shards[0] if shards else prefix.with_suffix(".data-00000-of-00001")
-    return path / SAVED_MODEL
-
-
-def _is_saved_model(path):
-    try:
-        return bool(saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs)
-    except (OSError, DecodeError):
-        return False
 
 
 class LiteRTFile:
@@ -191,7 +107,7 @@ class LiteRTTranslator(LiteRTFile):
         Raises:
             ValueError: If the file's searches return fewer than `n`.
         """
-        _check_n_best(n, self.signatures[0].n_best)
+        check_n_best(n, self.signatures[0].n_best)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
         tokens, scores = self.decode(ids.to_list())  # [B, M, L], [B, M]
@@ -294,7 +210,8 @@ def _with_beam(signatures, beam_size, path):
     return chosen
 
 
-def _check_n_best(n, most):
+def check_n_best(n, most):
+    """Raises unless an export gives `n` of the translations of a sentence."""
     if not 1 <= n <= most:
         raise ValueError(
             "`n` must be between 1 and the number of translations that the export gives, of which "

@@ -104,14 +104,17 @@ def _check_folder(path):
 
 
 def _saved_model(path, asked):
-    from keras_transformer.export.loaded import SavedModelTranslator
+    from keras_transformer.export.saved_model_loaded import SavedModelTranslator
     from keras_transformer.line_searches import Best, Several
 
+    takes = {"beam", "length_penalty", "n_best"}
     refuse(
-        [name for name in SEARCHES if name != "n_best"],
-        f"has no effect on {path}: its search is part of it.",
+        [name for name in SEARCHES if name not in takes],
+        f"has no effect on {path}: its searches are part of it.",
     )
-    translator = SavedModelTranslator(path)
+    if asked.beam is None:
+        refuse(["length_penalty"], f"needs --beam with {path}.")
+    translator = SavedModelTranslator(path, asked.beam, **asked.beam_options("length_penalty"))
     if asked.n_best is None:
         return Best(translator)
     _check_n_best(path, asked.n_best, translator.n_best)

@@ -82,12 +82,12 @@ def test_a_length_penalty_needs_a_beam(command, tmp_path):
     assert "--length-penalty needs --beam." in line
 
 
-def test_a_beam_has_no_effect_on_a_saved_model(tmp_path):
-    """Its search was chosen when it was exported."""
+def test_a_sample_has_no_effect_on_a_saved_model(tmp_path):
+    """Its searches were chosen when it was exported."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").touch()
-    line = error_line("translate", tmp_path, "--beam", "4")
-    assert f"--beam has no effect on {tmp_path}: its search is part of it." in line
+    line = error_line("translate", tmp_path, "--sample")
+    assert f"--sample has no effect on {tmp_path}: its searches are part of it." in line
 
 
 def test_references_need_sentences(tmp_path):

@@ -114,6 +114,8 @@ WITHOUT_EFFECT = [
     ),
     usage("export ctranslate2 RUN NEW --min-agreement 90", "--min-agreement needs --quantize"),
     usage("translate SAVED --sample", "--sample has no effect on SAVED"),
+    fails("translate SAVED --beam 5", "`beam_size` must be from 1 to 4"),
+    usage("translate SAVED --n-best 2 --length-penalty 1", "--length-penalty needs --beam"),
     usage("translate SAVED --max-length 5", "--max-length has no effect on SAVED"),
     usage("translate SAVED --alignments", "--alignments has no effect on SAVED"),
     usage("translate SAVED --n-best 9", "--n-best 9 is more than SAVED gives, which is 4"),

@@ -70,12 +70,12 @@ CHECKPOINTS = [
     fails("average RUN --last 2", "belongs to another model",
           spoiled(NEWEST, FOREIGN, "another model in")),
     fails("average RUN --last 2", "tokenizer.model is missing", removed("RUN/tokenizer.model")),
-    fails("average RUN --last 2", "config.toml is missing", removed("RUN/config.toml")),
+    fails("average RUN --last 2", "config.toml: no such configuration file", removed("RUN/config.toml")),
     fails("average RUN --last 1", "has 0 of the 1 checkpoint", removed("RUN/checkpoints")),
     fails("train RUN/config.toml --output RUN --set model.d_model=16",
-          "RUN was begun with other settings: model.d_model"),
+          "RUN was begun with other settings.*cannot change model.d_model from 8 to 16"),
     fails("train RUN/config.toml --output RUN --set training.seed=2",
-          "RUN was begun with other settings: training.seed"),
+          "RUN was begun with other settings.*cannot change training.seed from 1 to 2"),
 ]  # fmt: skip
 
 SAVED_MODELS = [

@@ -1,5 +1,6 @@
 import json
 import pathlib
+import shutil
 import sys
 
 import numpy as np
@@ -500,6 +501,39 @@ def test_the_command_line_translates_with_the_folder(exported, translator, sente
     found = CTranslate2Translator(path, beam_size=4, length_penalty=1)
     expected = [each.text for each in found.translate_batch(sentences[:20])]
     assert translate_with(path, sentences[:20], "--beam", "4").stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("options", [["--length-penalty", "0"], ["--normalization", "none"]])
+def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentences, options):
+    """Before, it was taken for none at all: scores were means."""
+    path, _ = exported("none")
+    done = translate_with(path, sentences[:9], "--beam", "4", "--n-best", "3", *options)
+    loaded = CTranslate2Translator(path, beam_size=4, length_penalty=1e-9)
+    expected = [
+        f"{number}\t{each.score:.5f}\t{each.text}"
+        for number, results in enumerate(loaded.n_best_batch(sentences[:9], 3), start=1)
+        for each in results
+    ]
+    assert done.stdout.splitlines() == expected
+    best, mean = (
+        CTranslate2Translator(path, beam_size=4, length_penalty=penalty).translate_batch(["in 3"])
+        for penalty in (1e-9, 1)
+    )
+    assert best[0].score < mean[0].score
+
+
+def test_more_hypotheses_than_the_beam_has_are_refused(exported):
+    loaded = CTranslate2Translator(exported("none")[0], beam_size=2)
+    with pytest.raises(ValueError, match=r"`n` must be between 1 and .* n=3, beam_size=2\."):
+        loaded.n_best_batch(["in 3"], 3)
+
+
+def test_a_damaged_configuration_of_the_folder_is_named(exported, tmp_path):
+    path = tmp_path / "model"
+    shutil.copytree(exported("none")[0], path)
+    (path / "config.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"config\.json is damaged: it names no `max_length`"):
+        CTranslate2Translator(path)
 
 
 def test_the_command_line_has_no_length_penalty_for_the_folder(exported):

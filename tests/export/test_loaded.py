@@ -5,7 +5,8 @@ import zipfile
 
 import pytest
 
-from keras_transformer.export.loaded import LiteRTTranslator, SavedModelTranslator
+from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.saved_model_loaded import SavedModelTranslator
 from keras_transformer.translation import translate_sorted
 
 

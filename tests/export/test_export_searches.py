@@ -1,0 +1,56 @@
+"""Beams and n-best lists of exports, as `translate` runs them."""
+
+import numpy as np
+import pytest
+
+from keras_transformer import BeamTranslator
+from keras_transformer.export import LiteRTTranslator, SavedModelTranslator, export_litert
+
+
+def assert_same(found, expected):
+    """The same texts in the same order, and scores but for rounding."""
+    assert [[(each.text, each.truncated) for each in row] for row in found] == [
+        [(each.text, each.truncated) for each in row] for row in expected
+    ]
+    assert_same_scores(found, expected)
+
+
+def assert_same_scores(found, expected):
+    ours, theirs = ([each.score for row in side for each in row] for side in (found, expected))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("length_penalty", [0, 1.5])
+def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
+    serving, translator, sentences, length_penalty
+):
+    """By its signature `search`; before, no beam could be asked of it."""
+    options = {"beam_size": 3, "length_penalty": length_penalty}
+    loaded = SavedModelTranslator(serving[0], **options)
+    ours = BeamTranslator(translator, **options, extra_length=None)
+    assert_same(loaded.n_best_batch(sentences, 2), ours.n_best_batch(sentences, 2))
+    best = [[result] for result in loaded.translate_batch(sentences)]
+    assert_same(best, ours.n_best_batch(sentences, 1))
+
+
+def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, sentences):
+    found = SavedModelTranslator(serving[0]).n_best_batch(sentences, 4)
+    assert_same(found, BeamTranslator(translator).n_best_batch(sentences, 4))
+    with pytest.raises(ValueError, match=r"of which there are 4: .*Received: n=5\."):
+        SavedModelTranslator(serving[0]).n_best_batch(sentences, 5)
+
+
+def test_a_beam_that_a_saved_model_does_not_have_is_named(serving):
+    with pytest.raises(ValueError, match=r"/1: `beam_size` must be from 1 to 4\.$"):
+        SavedModelTranslator(serving[0], beam_size=5).translate_batch(["in 3 weeks"])
+
+
+def test_a_tflite_file_gives_the_best_few(translator, sentences, tmp_path):
+    path = tmp_path / "x.tflite"
+    export_litert(translator, path, sentences[:3], lengths=[20], beam_size=3, n_best=2)
+    found = LiteRTTranslator(path, beam_size=3).n_best_batch(sentences, 2)
+    expected = BeamTranslator(translator, 3).n_best_batch(sentences, 2)
+    assert [row[0].text for row in found] == [row[0].text for row in expected]
+    assert_same_scores(found, expected)  # of two that are equally good either may be first
+    with pytest.raises(ValueError, match=r"of which there are 2: .*Received: n=3\."):
+        LiteRTTranslator(path, beam_size=3).n_best_batch(sentences, 3)
