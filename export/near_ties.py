@@ -159,16 +159,20 @@ class Comparison:
             return "only one of them read the whole source"
         if bool(self.expected.tokens) != bool(self.found.tokens):
             return "only one of them has such a hypothesis"
-        if self.expected.tokens == self.found.tokens and not self.same:
+        guessed = self.expected.guessed or self.found.guessed
+        if self.expected.tokens == self.found.tokens and not self.same and not guessed:
             return "the same tokens are written in another way"
         if not self.found.tokens:
             same = self.expected.score == self.found.score
             return None if same else f"its score is {self.found.score:.7g}"
+        if self.same and guessed:
+            return self._other_score()
         return self._wrong_score() or self._wrong_end()
 
     def other_choice(self):
         """Returns how a search chose otherwise without a near tie, as a clause; `None` if not."""
-        if self.found.tokens == self.expected.tokens:
+        guessed = self.expected.guessed or self.found.guessed
+        if self.found.tokens == self.expected.tokens or self.same and guessed:
             return None
         ours, theirs = self.read_expected, self.read_found
         if self.rules.greedy:
@@ -182,6 +186,16 @@ class Comparison:
         if gap <= bound:
             return None
         return f"the model in memory prefers its own by {gap:.2g}; rounding explains {bound:.1g}"
+
+    def _other_score(self):
+        """Of the same text, whose tokens are not known for certain."""
+        bound = 2 * _bound(self.read_found, self.rules)
+        if abs(self.found.score - self.expected.score) <= bound:
+            return None
+        return (
+            f"its score is {self.found.score:.7g}, not {self.expected.score:.7g}; rounding "
+            f"explains {bound:.1g}"
+        )
 
     def _wrong_score(self):
         reading = self.read_found

@@ -167,7 +167,7 @@ def _rows(tokenizer, outputs):
         columns = texts[number], scores[number].tolist(), tokens[number]
         rows.append(
             [
-                Answer(text, score, bool(truncated[number]), ids, others)
+                Answer(text, score, bool(truncated[number]), ids, others=others)
                 for text, score, ids in zip(*columns, strict=True)
             ]
         )
