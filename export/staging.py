@@ -214,7 +214,9 @@ def save(module, folder, signatures):
 
 def _move_to_next_version(draft, directory):
     while True:
-        version = directory / str(max(versions(directory), default=0) + 1)
+        # After everything with a number, be it a version or not: what is there is not replaced.
+        numbers = [int(path.name) for path in _list(directory) if path.name.isdecimal()]
+        version = directory / str(max(numbers, default=0) + 1)
         try:
             os.rename(draft, version)
             return version

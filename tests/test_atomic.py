@@ -13,8 +13,10 @@ from keras_transformer.atomic import draft_of, remove_stale_drafts, replacing, w
 
 # Writes half of a file and of a folder, says so, and waits to be killed.
 WRITER = """
-import pathlib, sys, time
-from keras_transformer.atomic import draft_of, replacing
+import importlib.util, pathlib, sys, time
+spec = importlib.util.spec_from_file_location("atomic", sys.argv[2])  # without TensorFlow
+spec.loader.exec_module(atomic := importlib.util.module_from_spec(spec))
+draft_of, replacing = atomic.draft_of, atomic.replacing
 folder = pathlib.Path(sys.argv[1])
 draft_of(folder / "model").mkdir()
 with replacing(folder / "a.b.npz") as temporary:
@@ -27,7 +29,7 @@ with replacing(folder / "a.b.npz") as temporary:
 @pytest.fixture
 def writer(tmp_path):
     """A process in the middle of its work."""
-    command = [sys.executable, "-c", WRITER, tmp_path]
+    command = [sys.executable, "-c", WRITER, tmp_path, atomic.__file__]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"ready\n"
         yield process

@@ -435,7 +435,7 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_older_one(
     rename, folder = module.place_folder.__globals__["os"].rename, tmp_path / "x"
 
     def fail(source, target):
-        if pathlib.Path(target) == folder and pathlib.Path(source).suffix != ".old":
+        if pathlib.Path(target) == folder and pathlib.Path(source).suffix != ".replaced":
             raise PermissionError("no")
         rename(source, target)
 

@@ -24,6 +24,7 @@ def exported(monkeypatch, tmp_path):
     calls = []
 
     def record(translator, directory, sentences, n_best=None, *, jit=False, alignment=None, **rest):
+        rest.pop("progress")("writing")
         calls.append((translator, directory, sentences, n_best, jit, alignment, rest))
         return {"agreement": 1.0}
 
@@ -53,6 +54,41 @@ def test_without_options_the_search_is_greedy(exported, tmp_path):
     assert type(translator) is Recorder and directory == tmp_path / "x"
     assert sentences == ["in 17 weeks", "in 3 days"] and options == [None, False, None, {}]
     assert json.loads(Run(tmp_path).metrics.read_text()) == {"saved_model_agreement": 100.0}
+    assert done.stderr == "loading the run ...\nwriting ...\n"
+
+
+def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp_path, monkeypatch):
+    def refuse(self, **figures):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Run, "update_metrics", refuse)
+    done, _ = exported()
+    assert done.exit_code == 0 and json.loads(done.stdout) == {"agreement": 1.0}
+    warning = f"Warning: {tmp_path} keeps no figures of this export: Permission denied."
+    assert done.stderr.splitlines()[-1] == warning
+
+
+@pytest.mark.parametrize(
+    "command", [["saved-model"], ["litert"], ["litert", "--quantize", "int8"], ["ctranslate2"]]
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_run_is_loaded(
+    tmp_path, monkeypatch, command
+):
+    def load(*arguments, **options):
+        raise AssertionError("work was done before the refusal")
+
+    monkeypatch.setattr(Translator, "from_run", load)
+    monkeypatch.setattr("keras_transformer.training.settings.load_settings", load)
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "x.tflite"
+    name, *options = command
+    done = CliRunner().invoke(
+        command_line.cli, ["export", name, str(tmp_path), str(place), *options]
+    )
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: {place} cannot be written: nothing can be made in")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
 def test_a_beam_and_all_options(exported):

@@ -1,0 +1,193 @@
+"""The place of an export: refused before the work, or written whole, and nothing else stays."""
+
+import errno
+import os
+import pathlib
+import signal
+import types
+
+import pytest
+
+from keras_transformer.atomic import draft_of
+from keras_transformer.export import staging
+from keras_transformer.export.parity import ExportError
+
+NAMES = {"model.bin"}
+CHECKS = {
+    "file": lambda path: staging.check_place_of_file(path / "x.tflite"),
+    "versions": lambda path: staging.check_place_of_versions(path),
+    "folder": lambda path: staging.check_place_of_folder(path, NAMES),
+}
+
+
+def listing(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def kill(kind, place):
+    """A process is killed when its draft is half written, or when the older export is aside."""
+
+    def write(draft):
+        if kind == "file":
+            draft.write_bytes(b"half")
+        else:
+            (draft / "variables").mkdir()
+            (draft / "variables" / "half").write_bytes(b"of it")
+        if kind != "swap":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def rename_and_die(source, target, rename=os.rename):
+        rename(source, target)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    process = os.fork()
+    if process == 0:
+        try:
+            os.rename = rename_and_die
+            place_it = {"file": staging.place_file, "versions": staging.place_version}
+            place_it.get(kind, staging.place_folder)(place, write)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
+
+
+def write_file(draft):
+    draft.write_bytes(b"0000TFL3")
+
+
+def write_folder(draft):
+    (draft / "model.bin").write_bytes(b"new")
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_place_that_can_be_written_is_left_as_it_is(tmp_path, kind):
+    for place in (tmp_path, tmp_path / "new" / "place"):
+        CHECKS[kind](place)
+    assert listing(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_place_below_a_file_is_refused(tmp_path, kind):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"cannot be written: .* in .*file \(Not a directory\)"):
+        CHECKS[kind](tmp_path / "file" / "deeper" / "x")
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT])
+def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch, kind, number):
+    """Tests may run as root, for whom every folder can be written."""
+
+    def refuse(path, *args, **kwargs):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
+    message = rf"new.* cannot be written: .* \({os.strerror(number)}\). Choose another place."
+    with pytest.raises(OSError, match=message) as caught:
+        CHECKS[kind](tmp_path / "new" / "x")
+    assert "\n" not in str(caught.value)
+    assert listing(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_a_file_system_that_makes_no_folders_is_refused(kind):
+    if not pathlib.Path("/proc/self").exists():
+        pytest.skip("there is no /proc")
+    with pytest.raises(OSError, match="/proc/x.* cannot be written: nothing can be made in /proc"):
+        CHECKS[kind](pathlib.Path("/proc/x/y"))
+
+
+@pytest.mark.parametrize("quantize, needed", [("none", "4.0"), ("float16", "2.0"), ("int8", "1.0")])
+def test_a_disk_without_room_for_the_weights_is_refused(tmp_path, monkeypatch, quantize, needed):
+    model = types.SimpleNamespace(count_params=lambda: 1_000_000)
+    translator = types.SimpleNamespace(model=model)
+    staging.check_space(tmp_path / "new" / "x", translator, quantize)
+    usage = types.SimpleNamespace(free=500_000)
+    monkeypatch.setattr(staging.shutil, "disk_usage", lambda path: usage)
+    message = f"x cannot be written: the model needs {needed} MB, and 0.5 MB are free"
+    with pytest.raises(OSError, match=message):
+        staging.check_space(tmp_path / "new" / "x", translator, quantize)
+
+
+def test_what_a_killed_export_of_versions_left_is_removed_by_the_next(tmp_path):
+    kill("versions", tmp_path / "new")
+    assert len(listing(tmp_path)) == 4
+    staging.check_place_of_versions(tmp_path / "new")
+    staging.place_version(tmp_path / "new", write_folder)
+    assert listing(tmp_path) == ["new", "new/1", "new/1/model.bin"]
+
+
+def test_what_a_killed_export_of_a_file_left_is_removed_by_the_next(tmp_path):
+    kill("file", tmp_path / "x.tflite")
+    assert len(listing(tmp_path)) == 1
+    staging.place_file(tmp_path / "other.tflite", write_file)
+    assert listing(tmp_path) == ["other.tflite"]
+
+
+@pytest.mark.parametrize("name", ["model", "model.v1"])
+def test_what_a_killed_export_of_a_folder_left_is_removed_by_the_next(tmp_path, name):
+    kill("folder", tmp_path / name)
+    assert len(listing(tmp_path)) == 3
+    staging.check_place_of_folder(tmp_path / name, NAMES)
+    staging.place_folder(tmp_path / name, write_folder)
+    assert listing(tmp_path) == [name, f"{name}/model.bin"]
+
+
+@pytest.mark.parametrize("name", ["model", "model.v1"])
+def test_an_older_export_that_a_killed_one_moved_aside_is_put_back(tmp_path, name):
+    """Between two renamings there is neither the old nor the new one at the place."""
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "model.bin").write_bytes(b"old")
+    kill("swap", tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+    def fail(draft):
+        assert (tmp_path / name / "model.bin").read_bytes() == b"old"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        staging.place_folder(tmp_path / name, fail)
+    assert listing(tmp_path) == [name, f"{name}/model.bin"]
+    staging.place_folder(tmp_path / name, write_folder)
+    assert (tmp_path / name / "model.bin").read_bytes() == b"new"
+    assert listing(tmp_path) == [name, f"{name}/model.bin"]
+
+
+def test_an_older_export_is_replaced_although_a_name_of_old_is_taken(tmp_path):
+    for name in ("model", ".model.old", ".model.0a1b2c3d.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.bin").write_bytes(b"old")
+    staging.place_folder(tmp_path / "model", write_folder)
+    assert (tmp_path / "model" / "model.bin").read_bytes() == b"new"
+
+
+def test_exports_at_the_same_time_leave_each_others_drafts(tmp_path):
+    def write(draft):
+        write_folder(draft)
+        staging.place_version(tmp_path, write_folder)
+
+    staging.place_version(tmp_path, write)
+    names = ["1", "1/model.bin", "2", "2/model.bin"]
+    assert listing(tmp_path) == names
+
+
+def test_a_numbered_folder_of_something_else_takes_its_number(tmp_path):
+    for path in ("2/saved_model.pb", "3/notes.txt"):
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).touch()
+    path, _ = staging.place_version(tmp_path, write_folder)
+    assert path == tmp_path / "4" and (tmp_path / "3" / "notes.txt").exists()
+
+
+def test_a_draft_of_another_name_that_still_runs_stays(tmp_path):
+    other = draft_of(tmp_path / "other")
+    other.mkdir()
+    staging.place_folder(tmp_path / "model", write_folder)
+    assert sorted(os.listdir(tmp_path)) == sorted([other.name, "model"])
+
+
+def test_what_is_something_else_is_still_refused(tmp_path):
+    (tmp_path / "chapter.txt").touch()
+    for kind in ("versions", "folder"):
+        with pytest.raises(ExportError, match="holds other things"):
+            CHECKS[kind](tmp_path)
