@@ -102,6 +102,8 @@ def unpack(path):
                 raise TypeError(name)
         for kind in {SIGNATURES, *({STRINGS} & set(facts))}:
             facts[kind] = [Signature(**fields) for fields in facts[kind]]
+            if not facts[kind]:
+                raise ValueError(kind)
     with _reading(path, VOCABULARY):
         tokenizer = Tokenizer(vocabulary)
     if zlib.crc32(content) != facts.get(CHECKSUM, zlib.crc32(content)):
