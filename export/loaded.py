@@ -39,12 +39,12 @@ class LiteRTFile:
         interpreter = self._interpreter_class()
         _check_numbers(num_threads, length_penalty, extra_length)
         path = pathlib.Path(path)
-        self.facts, self.tokenizer = unpack(path)
-        if self.kind not in self.facts:
+        self.facts, signatures, self.tokenizer = unpack(path)
+        if self.kind not in signatures:
             raise ValueError(
                 f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
             )
-        self.signatures = _with_beam(self.facts[self.kind], beam_size, path)
+        self.signatures = _with_beam(signatures[self.kind], beam_size, path)
         try:
             self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
         except (ValueError, RuntimeError) as error:

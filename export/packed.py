@@ -78,7 +78,8 @@ def unpack(path):
         path: The file, a `Path`.
 
     Returns:
-        The facts, in which each signature is a `Signature`, and the `Tokenizer`.
+        The facts, a dictionary of plain values; the lists of `Signature` among them, by their names
+        in the facts; and the `Tokenizer`.
 
     Raises:
         ValueError: If it was written by something else or by another version, or is damaged.
@@ -100,15 +101,20 @@ def unpack(path):
         for name, kind in (("max_length", int), ("quantize", str)):
             if not isinstance(facts[name], kind):
                 raise TypeError(name)
-        for kind in {SIGNATURES, *({STRINGS} & set(facts))}:
-            facts[kind] = [Signature(**fields) for fields in facts[kind]]
+        signatures = {
+            kind: [Signature(**fields) for fields in facts[kind]]
+            for kind in (SIGNATURES, STRINGS)
+            if kind == SIGNATURES or kind in facts
+        }
+        if not all(signatures.values()):
+            raise ValueError(SIGNATURES)
     with _reading(path, VOCABULARY):
         tokenizer = Tokenizer(vocabulary)
     if zlib.crc32(content) != facts.get(CHECKSUM, zlib.crc32(content)):
         raise ValueError(
             f"{path} is damaged: its model is not the one that was written. Export it again."
         )
-    return facts, tokenizer
+    return facts, signatures, tokenizer
 
 
 def _split(path):

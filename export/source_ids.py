@@ -2,6 +2,7 @@
 
 import numbers
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.hypotheses import NONE
@@ -69,8 +70,11 @@ def check_source_ids(sources, tokenizer):
         tokenizer: The `Tokenizer`.
 
     Raises:
+        TypeError: If it is something else, such as the ids of a single sentence.
         ValueError: If one does not follow it; the message names the first that does not.
     """
+    if not all(isinstance(source, (list, tuple, np.ndarray)) for source in sources):
+        raise TypeError(f"`sources` must be a list of lists of token ids. Received: {sources!r}.")
     for number, source in enumerate(sources):
         if problem := _problem(list(source), tokenizer):
             raise ValueError(

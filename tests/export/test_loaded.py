@@ -198,6 +198,7 @@ def without(facts, name):
         lambda facts: without(facts, "signatures"),
         lambda facts: without(facts, "max_length"),
         lambda facts: {**facts, "signatures": 7},
+        lambda facts: {**facts, "signatures": []},
         lambda facts: {**facts, "signatures": [{"name": "greedy_1x16"}]},
         lambda facts: {**facts, "signatures": [{**facts["signatures"][0], "batch_size": "1"}]},
         lambda facts: {**facts, "signatures": [{**facts["signatures"][0], "more": 1}]},

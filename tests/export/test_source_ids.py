@@ -186,6 +186,12 @@ def test_the_translator_refuses_wrong_ids(file, source, message):
         LiteRTTranslator(file).decode([[7, 3], source])
 
 
+@pytest.mark.parametrize("sources", [[7, 3], ["in 3 weeks"], "in 3 weeks"])
+def test_the_translator_refuses_what_is_no_list_of_lists(file, sources):
+    with pytest.raises(TypeError, match="`sources` must be a list of lists of token ids. Received"):
+        LiteRTTranslator(file).decode(sources)
+
+
 def test_a_signature_that_is_given_takes_no_longer_ids(file):
     loaded = LiteRTTranslator(file)
     short, long = loaded.signatures
