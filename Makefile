@@ -8,14 +8,21 @@ TENSORFLOW ?= tensorflow
 COMMAND := $(VENV)/bin/keras-transformer
 READY := $(VENV)/.ready
 
+# Two processes; the tests of a file, and those that share an export, run in the same one.
+FAST := -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow"
+# A processor with AVX2 and neither AVX-512 nor VNNI nor bfloat16, as nearly as one can have it.
+AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format docs clean
+.PHONY: help demo test test-slow test-avx2 test-all lint format docs clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in about ten minutes on two cores"
-	@echo "make test       the fast tests"
+	@echo "make test       the fast tests, in five minutes on two cores"
 	@echo "make test-slow  the tests that take minutes each"
-	@echo "make lint       style and formatting; make format mends what can be mended"
+	@echo "make test-avx2  the fast tests, computed as on a processor with AVX2 only"
+	@echo "make test-all   all three"
+	@echo "make lint       style and formatting; make format repairs what can be repaired"
 	@echo "make docs       write docs/settings.md again"
 	@echo "make clean      remove $(VENV) and the demo's run"
 
@@ -31,10 +38,15 @@ demo: $(READY)
 	@COMMAND=$(COMMAND) RUN=$(RUN) sh demo.sh
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -n 2 -m "not slow"
+	$(VENV)/bin/python -m pytest $(FAST)
 
 test-slow: $(READY)
 	$(VENV)/bin/python -m pytest -m slow --timeout 1800
+
+test-avx2: $(READY)
+	$(AVX2) $(VENV)/bin/python -m pytest $(FAST)
+
+test-all: test test-slow test-avx2
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

@@ -1,5 +1,6 @@
 """What every test stands on: one thread, no GPU, a fixed seed, small models and the real data."""
 
+import collections
 import os
 import pathlib
 
@@ -14,6 +15,28 @@ import pytest  # noqa: E402
 from support import randomise, small_config  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+# Fixtures that several files use, and the group of these files: in one process each is made once.
+SHARED = {"compiled": "saved_model", "serving": "saved_model", "export": "litert"}
+
+
+def pytest_collection_modifyitems(config, items):
+    """For `--dist loadgroup`: a file is one group, and so are all files that share an export.
+
+    Those come first, so that the last groups to be handed out are short ones.
+    """
+    fixtures = collections.defaultdict(set)
+    for item in items:
+        fixtures[item.path].update(item.fixturenames)
+    groups = {
+        path: next((group for name, group in SHARED.items() if name in used), path.stem)
+        for path, used in fixtures.items()
+    }
+    items.sort(key=lambda item: groups[item.path] not in SHARED.values())
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 class DataDir:

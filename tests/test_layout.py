@@ -2,6 +2,8 @@
 
 import ast
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -95,3 +97,17 @@ def test_the_library_neither_prints_nor_asserts():
             assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}"
             name = getattr(getattr(node, "func", None), "id", None)
             assert name != "print", f"{path}:{node.lineno}"
+
+
+def test_no_test_needs_the_root_on_the_path():
+    """`pytest` alone does not put it there, as `python -m pytest` does."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        roots = {module.partition(".")[0] for module in imports(path)}
+        assert not roots & {"training", "export", "benchmarks", "tests"}, path
+
+
+@pytest.mark.slow
+def test_pytest_alone_collects_every_test():
+    command = [pathlib.Path(sys.executable).with_name("pytest"), "--collect-only", "-q"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -1,105 +1,36 @@
-"""One small model for all tests of the exports, trained just long enough to mean what it says."""
+"""One small model for all tests of the exports; its weights are written down in `phrases.py`."""
 
-import io
-import itertools
 import os
-import random
+import pathlib
 import subprocess
 import sys
 
-import keras
-import numpy as np
 import pytest
-import sentencepiece
+from phrases import bpe_tokenizer, phrase_translator, phrases, unigram_tokenizer
 
-from keras_transformer import Tokenizer, Transformer, TransformerConfig, Translator
+from keras_transformer import BeamTranslator
 from keras_transformer.export import export_litert, export_saved_model
-
-WHEN = {"in": "in", "for": "seit", "after": "nach", "before": "vor"}
-UNITS = {
-    "days": "Tagen",
-    "weeks": "Wochen",
-    "months": "Monaten",
-    "years": "Jahren",
-    "hours": "Stunden",
-    "minutes": "Minuten",
-}
-
-
-def phrases():
-    """Pairs such as ("in 17 weeks", "in 17 Wochen"), some of them twice as long."""
-    spans = [(f"{n} {u}", f"{n} {v}") for n in range(2, 60) for u, v in UNITS.items()]
-    pairs = [
-        (f"{w} {source}", f"{v} {target}")
-        for (w, v), (source, target) in itertools.product(WHEN.items(), spans)
-    ]
-    pairs += [
-        (f"{w} {one[0]} and {two[0]}", f"{v} {one[1]} und {two[1]}")
-        for (w, v), one, two in itertools.product(WHEN.items(), spans[::7], spans[::11])
-    ]
-    random.Random(0).shuffle(pairs)
-    return pairs
-
-
-def learn(model_type, vocab_size):
-    """A vocabulary of the phrases."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(side for pair in phrases() for side in pair),
-        model_writer=model,
-        vocab_size=vocab_size,
-        model_type=model_type,
-        split_digits=True,
-        pad_id=0,
-        unk_id=1,
-        bos_id=2,
-        eos_id=3,
-        minloglevel=2,
-    )
-    return Tokenizer(model.getvalue())
-
-
-def train(tokenizer):
-    """A small model that has learned most of the phrases."""
-    keras.utils.set_random_seed(0)
-    model = Transformer(
-        TransformerConfig(
-            vocab_size=tokenizer.vocab_size,
-            num_layers=2,
-            d_model=32,
-            d_ff=64,
-            num_heads=2,
-            max_length=20,
-            norm="pre",
-            dropout=0.0,
-        )
-    )
-    pairs = phrases()[:4480]
-    source, labels = (
-        tokenizer.encode(list(side)).to_tensor().numpy() for side in zip(*pairs, strict=True)
-    )
-    target = np.concatenate([np.full((len(labels), 1), 2), labels[:, :-1]], axis=1)
-    model.compile(
-        keras.optimizers.Adam(0.005),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
-    )
-    model.fit({"source": source, "target": target}, labels, batch_size=32, verbose=0)
-    return Translator(model, tokenizer)
 
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    return learn("bpe", 90)
+    return bpe_tokenizer()
 
 
 @pytest.fixture(scope="session")
 def translator(tokenizer):
-    return train(tokenizer)
+    return phrase_translator(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def light(tokenizer):
+    """The same in small, for tests of what happens around an export."""
+    return phrase_translator(tokenizer, num_layers=1, max_length=16)
 
 
 @pytest.fixture(scope="session")
 def unigram_translator():
-    return train(learn("unigram", 61))
+    return phrase_translator(unigram_tokenizer())
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +51,7 @@ def sentences():
 
 @pytest.fixture(scope="session")
 def calibration():
-    """Phrases of the training, to calibrate static int8 with."""
+    """Phrases to calibrate static int8 with."""
     return [source for source, _ in phrases()[:200]]
 
 
@@ -129,6 +60,18 @@ def serving(translator, sentences, tmp_path_factory):
     """The folder and the report of a SavedModel with every signature."""
     directory = tmp_path_factory.mktemp("saved_model") / "new" / "serving"
     return directory, export_saved_model(translator, directory, sentences, alignment=(-1, None))
+
+
+@pytest.fixture(scope="session")
+def compiled(translator, sentences, tmp_path_factory):
+    """A beam and the folder of its version that XLA compiles, 2 sentences of 16 or 20 tokens."""
+    beam = BeamTranslator(translator, 3, 1.5, "average", extra_length=None)
+    directory = tmp_path_factory.mktemp("jit") / "compiled"
+    report = export_saved_model(
+        beam, directory, sentences, jit=True, batch_sizes=(2,), alignment=(0, 1)
+    )
+    assert report["agreement"] == 1.0
+    return beam, pathlib.Path(report["path"])
 
 
 @pytest.fixture(scope="session")

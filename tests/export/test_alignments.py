@@ -4,28 +4,26 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import BeamTranslator, beam_decode, greedy_decode
-from keras_transformer.export import SavedModelTranslator, export_saved_model
+from keras_transformer import beam_decode, greedy_decode
+from keras_transformer.export import SavedModelTranslator
 from keras_transformer.export.verify import SessionModel
-
-BEAM = {"beam_size": 3, "length_penalty": 1.5, "normalization": "average"}
 
 
 @pytest.fixture(scope="module", params=["greedy", "beam, compiled"])
-def exported(request, serving, translator, sentences, tmp_path_factory):
+def exported(request, serving, compiled, translator):
     """A version, its layer and head, and how it searches: ids to ids."""
-    model = translator.model
+    beam, version = compiled
+    options = (beam.beam_size, 1, beam.length_penalty, beam.normalization)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    def search(source):
+        if request.param == "greedy":
+            return greedy_decode(translator.model, source)[0]
+        return beam_decode(translator.model, source, *options)[0][:, 0]
+
     if request.param == "greedy":
-        return serving[0] / "1", (-1, None), lambda source: greedy_decode(model, source)[0]
-    report = export_saved_model(
-        BeamTranslator(translator, **BEAM, extra_length=None),
-        tmp_path_factory.mktemp("alignments") / "compiled",
-        sentences,
-        jit=True,
-        batch_sizes=(2,),
-        alignment=(0, 1),
-    )
-    return report["path"], (0, 1), lambda source: beam_decode(model, source, **BEAM)[0][:, 0]
+        return serving[0] / "1", (-1, None), search
+    return version, (0, 1), search
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from chromium import PAGE, SCRIPTS, Browser, program
+from chromium import PAGE, SCRIPTS, Browser, missing, program
 
 from keras_transformer.export import export_litert
 from keras_transformer.export.loaded import LiteRTTranslator
@@ -28,7 +28,7 @@ def site(tmp_path_factory):
     """A folder with the page, as it would be served, yet without a model."""
     modules = PAGE / "node_modules"
     if not modules.exists():
-        pytest.skip(f"{modules} is missing: run `npm install` in examples/browser to test the page")
+        missing(f"{modules} is missing: run `npm install` in examples/browser to test the page")
     folder = tmp_path_factory.mktemp("site")
     for path in PAGE.iterdir():
         if path.suffix in {".html", ".css", ".js"}:

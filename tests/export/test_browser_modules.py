@@ -187,3 +187,12 @@ def test_the_archive_behind_a_file_is_read(tmp_path):
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("more.txt", "a" * 99)
     assert ask("unpack", file=str(path)) == {"error": "more.txt is compressed."}
+
+
+@pytest.mark.parametrize(
+    ("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)]
+)
+def test_what_is_missing_skips_a_test_but_fails_it_in_ci(monkeypatch, required, outcome):
+    monkeypatch.setenv("KERAS_TRANSFORMER_REQUIRE_BROWSER", required)
+    with pytest.raises(outcome, match="is not tested: no nothing-of-this-name here"):
+        program("nothing-of-this-name")

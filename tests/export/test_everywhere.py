@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import phrases
+from phrases import phrases
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
 from keras_transformer.export.conversion import convert_functions

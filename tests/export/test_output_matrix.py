@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.output_matrix import store_output_matrix
 from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.export.output_matrix import store_output_matrix
 
 
 def _transformer(vocab_size=4200, **changes):

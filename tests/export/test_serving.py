@@ -134,8 +134,8 @@ def test_a_server_that_cannot_read_an_input_says_why(predict):
         ([[5, 6, 7, 3], [5, 6, 7, 8]], "`source` must end each row in the id 3"),
         ([[]], "`source` must end each row in the id 3"),
         ([[5] * 20 + [3]], "`source` must have at most 20 ids in a row"),
-        ([[5, 90, 3]], "`source` must hold ids from 0 to 89"),
-        ([[-1, 3]], "`source` must hold ids from 0 to 89"),
+        ([[5, 130, 3]], "`source` must hold ids from 0 to 129"),
+        ([[-1, 3]], "`source` must hold ids from 0 to 129"),
     ):
         for signature in ("tokens", "beam_tokens"):
             with pytest.raises(grpc.RpcError) as caught:
