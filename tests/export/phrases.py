@@ -59,8 +59,15 @@ def phrases():
 
 
 def bpe_tokenizer():
-    """A vocabulary of 130 pieces, in which every word is one."""
-    return Tokenizer(_learn("bpe", 130))
+    """A vocabulary of 130 pieces, in which every word is one. Piece 7 is in every phrase."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(_learn("bpe", 130))
+    space = next(number for number, piece in enumerate(proto.pieces) if piece.piece == "▁")
+    space, seventh = proto.pieces[space], proto.pieces[7]
+    for field in ("piece", "score"):
+        first, second = getattr(space, field), getattr(seventh, field)
+        setattr(space, field, second)
+        setattr(seventh, field, first)
+    return Tokenizer(proto.SerializeToString())
 
 
 def unigram_tokenizer():
@@ -136,8 +143,9 @@ def _table(rng, vocab_size):
 def _replace_words(weights, tokenizer):
     """Two hidden units for each word, one to begin at 6 and one to end at 7; a word reaches 7.7."""
     table, path = weights["embedding/table"], "encoder/block_0/feed_forward"
-    for number, pair in enumerate(WORDS.items()):
-        (source, _), (target, _) = tokenizer.encode(list(pair)).to_list()
+    pairs = [[ids[0] for ids in tokenizer.encode(list(pair)).to_list()] for pair in WORDS.items()]
+    pairs.append([tokenizer.unk_id, pairs[0][1]])  # no translation has the unknown piece
+    for number, (source, target) in enumerate(pairs):
         for unit, begin, sign in ((2 * number, 6.0, 1), (2 * number + 1, 7.0, -1)):
             weights[f"{path}/inner/kernel"][:, unit] = table[source] - table.mean(axis=0)
             weights[f"{path}/inner/bias"][unit] = -begin

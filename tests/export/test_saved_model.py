@@ -179,16 +179,14 @@ def test_bytes_that_are_not_utf8_do_not_disturb_their_neighbours(serve):
         text.decode()  # the answers are UTF-8
 
 
-def test_versions_are_counted_up_and_mixed_precision_becomes_float32(
-    translator, sentences, tmp_path
-):
+def test_versions_are_counted_up_and_mixed_precision_becomes_float32(light, sentences, tmp_path):
     directory = tmp_path / "serving"
     for version in ("2", "10"):
         (directory / version).mkdir(parents=True)
         (directory / version / "saved_model.pb").write_bytes(b"an older one")
-    mixed = Transformer(translator.model.config, dtype="mixed_bfloat16")
-    mixed.set_weights(translator.model.get_weights())
-    report = export_saved_model(Translator(mixed, translator.tokenizer), directory, sentences)
+    mixed = Transformer(light.model.config, dtype="mixed_bfloat16")
+    mixed.set_weights(light.model.get_weights())
+    report = export_saved_model(Translator(mixed, light.tokenizer), directory, sentences)
     assert report["path"] == str(directory / "11")
     assert (report["agreement"], report["signatures"]) == (1.0, SIGNATURES)
     assert sorted(os.listdir(directory)) == ["10", "11", "2"]
@@ -256,14 +254,14 @@ def test_nothing_to_check_with_is_refused_before_any_work(translator, tmp_path, 
 
 @pytest.mark.parametrize("which, place", [(0, (7, 3)), (-1, (3, 7))])
 def test_an_export_that_differs_by_one_weight_is_found_out(
-    translator, sentences, tmp_path, monkeypatch, which, place
+    light, sentences, tmp_path, monkeypatch, which, place
 ):
     """The table, or the copy of it that makes the logits."""
     save = tf.saved_model.save
 
     def save_another(module, *args, **kwargs):
         table = module.weights[which]
-        assert sorted(table.shape) == sorted(translator.model.target_embedding.table.shape)
+        assert sorted(table.shape) == sorted(light.model.target_embedding.table.shape)
         changed = table.numpy()
         changed[place] += 0.05
         table.assign(changed)
@@ -271,11 +269,11 @@ def test_an_export_that_differs_by_one_weight_is_found_out(
 
     monkeypatch.setattr(tf.saved_model, "save", save_another)
     with pytest.raises(ExportError, match="differ"):
-        export_saved_model(translator, tmp_path / "new" / "serving", sentences)
+        export_saved_model(light, tmp_path / "new" / "serving", sentences)
     assert listing(tmp_path) == []
 
 
-def test_what_only_python_can_load_is_found_out(translator, tmp_path, monkeypatch):
+def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
     """Python finds variables that are saved as part of a Keras model; a server does not."""
     save, copies = tf.saved_model.save, []
 
@@ -290,7 +288,7 @@ def test_what_only_python_can_load_is_found_out(translator, tmp_path, monkeypatc
     monkeypatch.setattr(saved_model, "copy_translator", copy)
     monkeypatch.setattr(tf.saved_model, "save", save_model)
     with pytest.raises(ExportError, match="serving: TensorFlow Serving could not .* find variable"):
-        export_saved_model(translator, tmp_path / "serving", ["in 17 weeks"])
+        export_saved_model(light, tmp_path / "serving", ["in 17 weeks"])
     assert listing(tmp_path) == []
 
 
@@ -366,7 +364,7 @@ def test_operations_that_a_server_lacks_are_named():
         check_operations(graph)
 
 
-def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_nothing(light, tmp_path, monkeypatch):
     def stop(module, folder, **kwargs):
         pathlib.Path(folder, "variables").mkdir()
         pathlib.Path(folder, "variables", "half").write_bytes(b"of it")
@@ -379,12 +377,12 @@ def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
     before = listing(tmp_path)
     for directory in (tmp_path / "serving", tmp_path / "new" / "serving"):
         with pytest.raises(KeyboardInterrupt):
-            export_saved_model(translator, directory, ["in 17 weeks"])
+            export_saved_model(light, directory, ["in 17 weeks"])
     assert listing(tmp_path) == before
 
 
-def test_a_full_disk_is_one_clear_line(translator, tmp_path, full_disk):
+def test_a_full_disk_is_one_clear_line(light, tmp_path, full_disk):
     with pytest.raises(OSError, match="serving .*File too large") as caught, full_disk(50_000):
-        export_saved_model(translator, tmp_path / "serving", ["in 17 weeks"])
+        export_saved_model(light, tmp_path / "serving", ["in 17 weeks"])
     assert "\n" not in str(caught.value)
     assert listing(tmp_path) == []
