@@ -110,4 +110,14 @@ TOGETHER = [
     setting("schedule.warmup_steps=3", "`schedule.warmup_steps` must be"),
 ]
 
-CASES = [*FILES, *SET, *VALUES, *TOGETHER]
+OTHERS = [
+    fails("settings trainin", "`section` must be one of.*did you mean training"),
+    setting("optimizer.kind=adams", "optimizer.kind must be.*'adams'"),
+    setting("optimizer.weight_decay=-1", "optimizer.weight_decay must be"),
+    setting("model.start_from=nowhere", "nowhere is not a finished run"),
+    setting("model.start_from=DATA", "DATA is not a finished run"),
+    setting("data.train_weights=[1]", "train_weights"),
+    setting("data.tsv_columns=[1]", "tsv_columns"),
+]
+
+CASES = [*OTHERS, *FILES, *SET, *VALUES, *TOGETHER]

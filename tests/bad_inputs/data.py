@@ -19,6 +19,11 @@ CORPORA = [
     fails(TRAIN, "same number of lines", emptied("DATA/val.de")),
     fails(TRAIN, "train.en, line 2: must be UTF-8", spoiled("DATA/train.en", b"a\n\xff\n")),
     fails(TRAIN, "val.de, line 1: must be UTF-8.*0xfe", spoiled("DATA/val.de", b"\xfe")),
+    fails(
+        f"{TRAIN} --set data.train_source=a.gz",
+        "a.gz",
+        spoiled("a.gz", b"\x1f\x8b\x08 cut"),
+    ),
     fails(f"{TRAIN} --set data.train_source=DATA", "DATA: cannot be read: Is a directory"),
     fails(f"{TRAIN} --set vocabulary.size=9999", "`size` must be at most.*size=9999"),
     fails(

@@ -63,7 +63,7 @@ def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp
 
     monkeypatch.setattr(Run, "update_metrics", refuse)
     done, _ = exported()
-    assert done.exit_code == 0 and json.loads(done.stdout) == {"agreement": 1.0}
+    assert done.exit_code == 0 and json.loads(done.stdout)["agreement"] == 1.0
     warning = f"Warning: {tmp_path} keeps no figures of this export: Permission denied."
     assert done.stderr.splitlines()[-1] == warning
 
@@ -163,7 +163,7 @@ def litert(monkeypatch, tmp_path):
     monkeypatch.setattr(Run, "require_finished", lambda run: None)
     settings = types.SimpleNamespace(data=None)
     monkeypatch.setattr("keras_transformer.training.settings.load_settings", lambda _: settings)
-    monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
+    monkeypatch.setattr(Translator, "from_run", lambda path, max_length=None: Recorder())
 
     def run(*options):
         arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", *options]
@@ -179,12 +179,12 @@ def test_without_a_test_split_the_sentences_are_those_of_validation(litert):
     assert [sentences for sentences, *_ in calls] == [["200 of validation"]]
     source = "1 sentence of the validation split of the run's data, which has no test split"
     assert json.loads(done.stdout)["checked_with"] == source
-    assert done.stderr == f"Checked with {source}.\n"
+    assert done.stderr.splitlines()[-1] == f"Checked with {source}."
 
 
 def test_with_a_test_split_nothing_is_said_of_it(litert):
     done, _ = litert()
-    assert done.stderr == ""
+    assert "Checked with" not in done.stderr
     assert (
         json.loads(done.stdout)["checked_with"] == "1 sentence of the test split of the run's data"
     )
@@ -226,7 +226,7 @@ def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
         return {"agreement": 1.0, "bytes": 3}
 
     monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
-    monkeypatch.setattr(Translator, "from_run", lambda path: Recorder())
+    monkeypatch.setattr(Translator, "from_run", lambda path, max_length=None: Recorder())
     (tmp_path / "sentences.txt").write_text("in 17 weeks\n")
     arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]
     arguments += [tmp_path / "sentences.txt", *options]
