@@ -1,5 +1,7 @@
 """What an export can be asked: each signature of a SavedModel is one of these."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 
@@ -171,6 +173,16 @@ class SentencesAndSettings(Sentences):
 
     def _lengths(self):
         return self.beam.min_length, self.translator.max_length
+
+    def rules(self, sentences):
+        """Returns the `Rules` that `example` asks for, one for each sentence."""
+        settings = self.example(sentences)
+        penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
+        rules = dataclasses.replace(Rules.of(self.searcher), extra_length=None)
+        return [
+            dataclasses.replace(rules, length_penalty=float(penalty), max_length=int(length))
+            for penalty, length in zip(penalties, lengths, strict=True)
+        ]
 
     def example(self, sentences):
         """Returns inputs by name; the settings are of every kind, each sentence has its own."""

@@ -137,6 +137,15 @@ def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
         assert values[7] == alone[name][0]
 
 
+def test_each_answer_is_judged_by_the_settings_that_were_asked_for(endpoint):
+    example, rules = endpoint.example(SENTENCES), endpoint.rules(SENTENCES)
+    assert [each.length_penalty for each in rules] == example["length_penalty"].numpy().tolist()
+    assert [each.max_length for each in rules] == example["max_length"].numpy().tolist()
+    assert {(each.greedy, each.normalization, each.extra_length) for each in rules} == {
+        (False, "gnmt", None)
+    }
+
+
 def test_settings_go_with_their_sentences_into_a_compiled_batch():
     """A stand-in for the search, which gives back what it was called with."""
     inputs = (
