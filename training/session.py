@@ -13,7 +13,7 @@ from .callbacks import Interrupts, Logs, Progress, Saving, Validation, diverged,
 from .changes import describe_changes
 from .checkpoint import Checkpoints
 from .curve import draw_curve
-from .data import TokenizedCorpus, parallel_data, sentences
+from .data import TokenizedCorpus, sentences
 from .factory import make_learner
 from .figure import MatplotlibMissing
 from .final import write_model
@@ -33,18 +33,19 @@ class Session:
     Args:
         run: The `Run` to train.
         settings: Its `Settings`.
+        data: The `ParallelData` of its settings.
         console: Where progress is shown.
         workers: The `Workers` that train together.
         start: The `Start` whose vocabulary and weights a new training begins with, or `None`.
         check: Called before anything is saved; raises if the run is no longer ours.
     """
 
-    def __init__(self, run, settings, console, workers, start=None, check=lambda: None):
+    def __init__(self, run, settings, data, console, workers, start=None, check=lambda: None):
         self.workers = workers
         self.run = run
         self.settings = settings
         self.console = console
-        self.data = workers.chief_first(lambda: parallel_data(settings.data))
+        self.data = data
         self.tokenizer = workers.chief_first(lambda: self._tokenizer(start))
         pairs = self.data.pairs("train")
         self.corpus = TokenizedCorpus.from_pairs(

@@ -45,7 +45,7 @@ def load_settings(path, overrides=()):
     try:
         return Settings.model_validate(values)
     except pydantic.ValidationError as error:
-        raise SettingsError(f"{path}: {_explain(error.errors()[0], values)}") from None
+        raise SettingsError(f"{path}: {_explain(_first(error.errors()), values)}") from None
 
 
 def save_settings(settings, path):
@@ -158,6 +158,11 @@ def _path_keys():
                 if any(part.get("format") == "path" for part in (kind, *kind.get("anyOf", ()))):
                     keys.setdefault(name, set()).add(key)
     return keys
+
+
+def _first(errors):
+    """The first error; a key that nobody knows first, which may be what another one lacks."""
+    return min(errors, key=lambda error: error["type"] != "extra_forbidden")
 
 
 def _explain(error, values):

@@ -12,6 +12,7 @@ from keras_transformer.run import Run
 from .callbacks import Terminations, say
 from .changes import REOPENS, check_changes
 from .checkpoint import Checkpoints
+from .data import parallel_data
 from .lock import RunLock
 from .session import Session
 from .settings import SettingsError, differences, load_settings, save_settings
@@ -76,10 +77,16 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         start = None
         if settings.model.start_from is not None and not _is_trained(run):
             start = Start(settings, load_settings)
+        # Before the folder is touched: a mistake in the data leaves nothing there.
+        data = workers.chief_first(lambda: parallel_data(settings.data))
         lock = RunLock(run.path)
+        if workers.is_chief and not run.path.exists():
+            stack.callback(_remove_if_empty, run.path)
         workers.chief_first(lambda: workers.is_chief and stack.enter_context(lock))
+        if workers.is_chief and not run.config.exists():
+            stack.enter_context(_beginning(run))
         before = workers.chief_first(lambda: _claim(run, settings))
-        session = Session(run, settings, console, workers, start, lock.check)
+        session = Session(run, settings, data, console, workers, start, lock.check)
         session.restore(before)
         workers.chief_first(lambda: before is None or _keep_changes(run, settings))
         session.fit(callbacks)
@@ -97,6 +104,22 @@ def _how(metrics, settings):
         f"it stopped early after update {updates:,} of {total:,}; a larger `training.patience` "
         "lets it go on"
     )
+
+
+@contextlib.contextmanager
+def _beginning(run):
+    """Takes the settings back out of a new run's folder if it fails before it has a vocabulary."""
+    try:
+        yield
+    except Exception:
+        if not run.tokenizer.exists():
+            run.config.unlink(missing_ok=True)
+        raise
+
+
+def _remove_if_empty(folder):
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _claim(run, settings):

@@ -105,8 +105,8 @@ def _explain(reason, size):
     """SentencePiece's message, which names C++ conditions, in the terms of the settings."""
     if found := re.search(r"too high .*<= (\d+)", reason):
         return (
-            f"`size` must be at most {found[1]} for this training text, which has no more pieces "
-            f"to learn. Received: size={size}."
+            f"`size` must be at most {found[1]} for a vocabulary of this training text, which has "
+            f"no more pieces to learn. Received: size={size}."
         )
     if found := re.search(r"required_chars\. \d+ vs (\d+)", reason):
         return (

@@ -16,7 +16,9 @@ FILES = [
     fails("train nowhere.toml --output NEW", "nowhere.toml: no such configuration file"),
     fails("train dmo --output NEW", "dmo: no such configuration file.*did you mean demo"),
     fails("train multi30 --output NEW", "multi30.*did you mean multi30k"),
-    fails("train FOLDER --output NEW", "FOLDER: no such configuration file", folder("FOLDER")),
+    fails(
+        "train FOLDER --output NEW", "FOLDER: is a folder; name a configuration", folder("FOLDER")
+    ),
     fails("train x.toml --output NEW", r"x\.toml.*\[data\]", spoiled("x.toml", b"")),
     fails("train x.toml --output NEW", "line 1.*not valid TOML", spoiled("x.toml", b"[data\n")),
     fails("train x.toml --output NEW", "line 2.*not valid TOML", spoiled("x.toml", b"\na b\n")),
@@ -79,7 +81,7 @@ VALUES = [
     setting("data.source=csv", "data.source must be one of cldr, text, tfds.*'csv'"),
     setting("data.batch_tokens=0", "data.batch_tokens must be greater than 0"),
     setting("data.max_length=1", "data.max_length must be greater than or equal to 2"),
-    setting("data.train_source=3", "data.train_source must be a valid string"),
+    setting("data.train_source=3", "data.train_source must be the name of a file, or a list"),
 ]
 
 TOGETHER = [
@@ -100,7 +102,7 @@ TOGETHER = [
     ),
     fails(
         "train x.toml --output NEW",
-        "data.train_source is missing",
+        r"\[data\] `train_source` and `train_target` are missing",
         spoiled("x.toml", b'[data]\nsource = "text"\n'),
     ),
     fails(f"{TRAIN} --set schedule.kind=linear", "needs `peak`"),

@@ -201,6 +201,10 @@ MISTAKES = {
         "[model]  # and no [data]",
         r"\[data\] is missing, and in it source, one of cldr, text, tfds: what to train on\.",
     ),
+    "misspelt data": (
+        "[dat]\nsource = 'cldr'  # not [data]",
+        r"\[dat\] is no section; did you mean data\? Valid sections",
+    ),
     "no kind of data": (
         "[data]\nexamples = 1000",
         r"data.source is missing: it must be one of cldr, text, tfds\.",
