@@ -21,8 +21,8 @@ class Output(Translation):
     Args:
         tokens: Tuple of token ids up to `eos_id`, which is there unless the limit came first; none
             for a hypothesis that does not exist. `None`: not known.
-        guessed: Whether the tokens are those that the tokenizer makes of the text: a search may
-            have taken others, and no end where the limit came first.
+        guessed: Whether the tokens were found by the text: a search may have taken others, and no
+            end where the limit came first.
     """
 
     tokens: tuple | None = None
@@ -193,9 +193,8 @@ def _filled(tokenizer, output, known):
     if nothing or not exists(output.score):
         return dataclasses.replace(output, tokens=())
     tokens = known.get(output.text)
-    if tokens is not None:
-        return dataclasses.replace(output, tokens=tokens)
-    tokens = tuple(tokenizer.encode([output.text]).to_list()[0])
+    if tokens is None:
+        tokens = tuple(tokenizer.encode([output.text]).to_list()[0])
     return dataclasses.replace(output, tokens=tokens, guessed=True)
 
 
