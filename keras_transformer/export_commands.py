@@ -18,7 +18,7 @@ from keras_transformer.command import (
 )
 from keras_transformer.export_progress import shown_progress
 from keras_transformer.lines import read_lines, read_parallel
-from keras_transformer.places import check_folder, check_output
+from keras_transformer.places import check_suffix
 
 
 class Exports(click.Group):
@@ -156,7 +156,6 @@ def saved_model(
     shapes = {name: value for name, value in shapes.items() if value is not None}
     if shapes and not jit:
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
-    check_folder(directory)
     check_place_of_versions(directory)
     with shown_progress() as progress:
         progress("loading the run")
@@ -263,7 +262,7 @@ def litert(
         refuse(["min_agreement", "max_loss", "references"], "needs --quantize.")
     if sentences and not references:
         refuse(["max_loss"], "needs --references beside --sentences.")
-    check_output(file, ".tflite")
+    check_suffix(file, ".tflite")
     check_place_of_file(file)
     sentences, references, source = _pairs(run, sentences, references)
     options = {"beam_size": beam, "n_best": 1 if n_best is None else n_best, "license": license}
@@ -291,7 +290,6 @@ def ctranslate2(run, directory, quantize, min_agreement, sentences):
 
     if quantize == "none":
         refuse(["min_agreement"], "needs --quantize.")
-    check_folder(directory)
     check_place_of_folder(directory, FILES)
     sentences, references, source = _pairs(run, sentences)
     _export_quantized(

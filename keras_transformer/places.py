@@ -19,15 +19,20 @@ def check_output(path, *suffixes):
         click.UsageError: If the suffix is another one.
         ValueError: If the file or its folder cannot be written.
     """
+    check_suffix(path, *suffixes)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file: it is not replaced.")
+    check_folder(path.parent)
+
+
+def check_suffix(path, *suffixes):
+    """Refuses a path with another suffix than those, if there are any."""
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
         why = " HDF5 holds weights alone." if path.suffix == ".h5" else ""
         raise click.UsageError(
             f"{path} must end in {known}: programs recognise the file by it.{why}"
         )
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is not a regular file: it is not replaced.")
-    check_folder(path.parent)
 
 
 def check_folder(path):

@@ -169,12 +169,24 @@ PLACES = [
     usage("export litert RUN x.h5", r"x\.h5 must end in \.tflite.*HDF5"),
     usage("export litert RUN NEW.tflite", "NEW.tflite' is a directory", folder("NEW.tflite")),
     fails("export litert RUN x.tflite", "exists and is not a .tflite file", spoiled("x.tflite")),
-    fails("export litert RUN IN.txt/x.tflite", "IN.txt is not a folder"),
-    fails("export saved-model RUN IN.txt", "IN.txt is not a folder"),
-    fails("export saved-model RUN IN.txt/x", "IN.txt is not a folder"),
+    fails(
+        "export litert RUN IN.txt/x.tflite",
+        "IN.txt (is a file|cannot be written)|nothing can be made in IN.txt",
+    ),
+    fails(
+        "export saved-model RUN IN.txt",
+        "IN.txt (is a file|cannot be written)|nothing can be made in IN.txt",
+    ),
+    fails(
+        "export saved-model RUN IN.txt/x",
+        "IN.txt (is a file|cannot be written)|nothing can be made in IN.txt",
+    ),
     fails("export saved-model RUN DATA", "DATA holds other things than versions"),
     fails("export saved-model RUN SAVED/1", "SAVED/1 is itself a SavedModel; name the folder"),
-    fails("export ctranslate2 RUN IN.txt", "IN.txt is not a folder"),
+    fails(
+        "export ctranslate2 RUN IN.txt",
+        "IN.txt (is a file|cannot be written)|nothing can be made in IN.txt",
+    ),
     fails("export ctranslate2 RUN DATA", "DATA holds other things than an older export"),
     fails("average RUN --last 2 --output DATA", "DATA exists already"),
     fails("average RUN --last 2 --output IN.txt/x", "IN.txt is not a folder"),
