@@ -27,7 +27,7 @@ max_length = 14
 batch_tokens = 60
 
 [schedule]
-warmup_steps = 5
+warmup_steps = 1
 peak = 1e-9
 
 [training]
