@@ -24,7 +24,9 @@ FILES = [
     fails("train x.toml --output NEW", "line 2.*not valid TOML", spoiled("x.toml", b"\na b\n")),
     fails("train x.toml --output NEW", "not UTF-8", spoiled("x.toml", b"# \xff\n")),
     fails("train x.toml --output NEW", "not valid TOML", spoiled("x.toml", b"a = 1\na = 2\n")),
-    fails("train x.toml --output NEW", r"\[data\] is missing", spoiled("x.toml", b"[modell]\n")),
+    fails(
+        "train x.toml --output NEW", r"\[modell\] is no section", spoiled("x.toml", b"[modell]\n")
+    ),
     fails(
         "train x.toml --output NEW", "model must be a section", spoiled("x.toml", b"model = 1\n")
     ),
@@ -116,7 +118,7 @@ OTHERS = [
     setting("optimizer.weight_decay=-1", "optimizer.weight_decay must be"),
     setting("model.start_from=nowhere", "nowhere is not a finished run"),
     setting("model.start_from=DATA", "DATA is not a finished run"),
-    setting("data.train_weights=[1]", "train_weights"),
+    setting("data.train_weights=[1, 2]", "train_weights"),
     setting("data.tsv_columns=[1]", "tsv_columns"),
 ]
 
