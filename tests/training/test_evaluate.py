@@ -100,7 +100,7 @@ def test_a_beam_is_used_and_named(tmp_path, run, monkeypatch):
 
 @pytest.fixture
 def run(tmp_path):
-    """The folder of a run on text files with a test split, without a model."""
+    """The folder of a run on text files with a test split; its model is never read."""
     for name, text in (("a", "x\ny\n"), ("b", "x\nz\n")):
         (tmp_path / name).write_text(text)
     sides = {"source": "a", "target": "b"}
@@ -112,6 +112,8 @@ def run(tmp_path):
     (tmp_path / "run").mkdir()
     config = "\n".join(["[data]", 'source = "text"', *lines])
     (tmp_path / "run" / "config.toml").write_text(config)
+    for name in ("model.keras", "tokenizer.model"):
+        (tmp_path / "run" / name).touch()
     return tmp_path / "run"
 
 
