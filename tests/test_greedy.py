@@ -194,6 +194,7 @@ def test_max_length_cuts_and_changes_nothing_before_the_cut(limit):
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 def test_max_length_is_the_config_s_by_default():
     model, source = talkative("paper"), sources()
     tokens, scores = greedy_decode(model, source)
@@ -239,6 +240,7 @@ def test_another_bos_and_eos():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 def test_decoding_drops_nothing(small_model):
     source = sentences([13, 6, 1])
     expected, expected_scores = decode_eagerly(small_model(), source)

@@ -9,20 +9,20 @@ from keras_transformer.export import SavedModelTranslator
 from keras_transformer.export.verify import SessionModel
 
 
-@pytest.fixture(scope="module", params=["greedy", "beam, compiled"])
-def exported(request, serving, compiled, translator):
+@pytest.fixture(
+    scope="module", params=["greedy", pytest.param("beam, compiled", marks=pytest.mark.slow)]
+)
+def exported(request, serving, translator):
     """A version, its layer and head, and how it searches: ids to ids."""
-    beam, version = compiled
-    options = (beam.beam_size, 1, beam.length_penalty, beam.normalization)
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
-    def search(source):
-        if request.param == "greedy":
-            return greedy_decode(translator.model, source)[0]
-        return beam_decode(translator.model, source, *options)[0][:, 0]
-
+    spec = tf.TensorSpec([None, None], tf.int32)
     if request.param == "greedy":
+        search = tf.function(lambda source: greedy_decode(translator.model, source)[0], [spec])
         return serving[0] / "1", (-1, None), search
+    beam, version = request.getfixturevalue("compiled")
+    options = (beam.beam_size, 1, beam.length_penalty, beam.normalization)
+    search = tf.function(
+        lambda source: beam_decode(translator.model, source, *options)[0][:, 0], [spec]
+    )
     return version, (0, 1), search
 
 

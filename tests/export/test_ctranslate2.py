@@ -125,6 +125,7 @@ def pieces_of(tokens, config):
     return [[PIECES[token] for token in row[:end]] for row, end in zip(rows, ends, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

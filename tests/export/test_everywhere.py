@@ -50,6 +50,7 @@ def in_batches(answer, source):
     return np.concatenate(tokens).reshape(len(source), -1), np.concatenate(scores).reshape(-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_the_same_tokens_everywhere(translator, serving, file, source, search):
     def decode(source):
@@ -83,6 +84,7 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
         np.testing.assert_allclose(found, scores, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_same_sample_everywhere(translator, source, tmp_path):
     """None of the exports samples: these are made here, of the function that `Translator` has."""
     model = translator.model

@@ -20,6 +20,7 @@ def assert_same_scores(found, expected):
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0, 1.5])
 def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
     serving, translator, sentences, length_penalty
@@ -33,6 +34,7 @@ def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
     assert_same(best, ours.n_best_batch(sentences, 1))
 
 
+@pytest.mark.slow
 def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, sentences):
     found = SavedModelTranslator(serving[0]).n_best_batch(sentences, 4)
     assert_same(found, BeamTranslator(translator).n_best_batch(sentences, 4))
@@ -45,6 +47,7 @@ def test_a_beam_that_a_saved_model_does_not_have_is_named(serving):
         SavedModelTranslator(serving[0], beam_size=5).translate_batch(["in 3 weeks"])
 
 
+@pytest.mark.slow
 def test_a_tflite_file_gives_the_best_few(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     export_litert(translator, path, sentences[:3], lengths=[20], beam_size=3, n_best=2)

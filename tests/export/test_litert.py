@@ -98,6 +98,7 @@ def test_every_signature_gives_the_same(export, sources):
         np.testing.assert_array_equal(ours, tokens[fitting])
 
 
+@pytest.mark.slow
 def test_signatures_are_named_and_of_fixed_shape(export):
     from ai_edge_litert.interpreter import Interpreter
 
@@ -141,6 +142,7 @@ def test_a_phone_without_tensorflow_gives_the_same(export, sources, python):
     np.testing.assert_array_equal(json.loads(answers), tokens[fitting, 0])
 
 
+@pytest.mark.slow
 def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
     """Dynamic shapes under XNNPACK gave tokens that depended on what lay in the memory."""
     ids, tokens, _ = sources
@@ -210,6 +212,7 @@ def attributes(model):
     }
 
 
+@pytest.mark.slow
 def test_nothing_of_a_model_changes_while_it_is_exported(
     translator, sentences, calibration, tmp_path, monkeypatch
 ):
@@ -239,6 +242,7 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
     assert [each.numpy().tobytes() for each in model.weights] == weights
 
 
+@pytest.mark.slow
 def test_a_model_translates_in_another_thread_while_it_is_exported(translator, sentences, tmp_path):
     expected, over, answers = translator.translate_batch(sentences[:4]), threading.Event(), []
 
@@ -331,6 +335,7 @@ def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
     assert "differences" not in facts["agreement"]  # nobody's sentences travel with the model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
 def test_quantised_files_lose_little(export, quantize):
     """Their products are exact in integers: no processor loses more than another."""
@@ -342,6 +347,7 @@ def test_quantised_files_lose_little(export, quantize):
         assert facts[name] == report[name]
 
 
+@pytest.mark.slow
 def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
     path = tmp_path / "batches.tflite"
     report = export_litert(translator, path, sentences, lengths=[20], batch_sizes=[1, 4])
@@ -351,6 +357,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
     assert [x.text for x in loaded.translate_batch(sentences[:7])] == translator(sentences[:7])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alignment", [(1, None), (0, 1)])
 def test_says_what_each_token_attended_to(translator, sentences, sources, tmp_path, alignment):
     from ai_edge_litert.interpreter import Interpreter
@@ -405,6 +412,7 @@ def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeyp
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [False, True], ids=["ids", "strings"])
 def test_a_model_that_needs_more_is_refused_by_name(
     unigram_translator, tmp_path, monkeypatch, inside
@@ -433,6 +441,7 @@ def of_another_model(export, translator):
     return content.replace(table.tobytes(), changed.tobytes())
 
 
+@pytest.mark.slow
 def test_a_file_that_differs_by_one_weight_is_found_out(
     of_another_model, translator, sentences, tmp_path, monkeypatch
 ):
@@ -469,6 +478,7 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path, monkeypatch):
     monkeypatch.setitem(agreement.MAX_SCORE_LOSS, "int8", 1e9)
     path = tmp_path / "x.tflite"
@@ -495,6 +505,7 @@ def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path, m
     assert facts["license"] == "MIT"
 
 
+@pytest.mark.slow
 def test_an_older_export_is_replaced(ready_made, translator, tmp_path):
     path = tmp_path / "x.tflite"
     path.write_bytes(b"\x1c\0\0\0TFL3 an older one")
@@ -514,6 +525,7 @@ def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
         export_litert(translator, tmp_path, ["in 17 weeks"])
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing(ready_made, translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
@@ -560,6 +572,7 @@ def in_int8(preset, vocab_size, **changes):
     return model, litert.convert(model, signatures, "int8")
 
 
+@pytest.mark.slow
 def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
     """Once to look up, once to describe the table in the body of all loops.
 

@@ -59,6 +59,7 @@ def padded(ids):
     return source
 
 
+@pytest.mark.slow
 def test_the_report_says_how_both_searches_agree(made, sentences):
     path, report = made()
     searches = ("greedy_1x20", "greedy_3x20", "beam4_1x20", "beam4_3x20")
@@ -153,6 +154,7 @@ def test_the_compiled_model_api_gives_the_same(made, ids):
     np.testing.assert_array_equal(tokens.reshape(1, BEST, LIMIT), expected)
 
 
+@pytest.mark.slow
 def test_in_int8_it_loses_little_and_stores_the_table_once(made, translator):
     path, report = made("int8")
     assert abs(report["beam"]["score_loss"]) <= 0.02 and report["beam"]["score_error"] <= 0.02
@@ -180,6 +182,7 @@ def test_wrong_numbers_are_refused(made, translator, tmp_path, monkeypatch):
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, monkeypatch):
     """Greedy search is right and the beam is not: the file is not kept."""
 
@@ -193,6 +196,7 @@ def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, mon
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["order", "score"])
 def test_a_wrong_second_hypothesis_is_found_out(
     made, translator, sentences, tmp_path, monkeypatch, wrong

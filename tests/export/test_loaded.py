@@ -48,6 +48,7 @@ def test_a_surrogate_is_an_error_that_says_so(loaded):
         loaded.translate_batch(["in 3 weeks", "\udcff"])
 
 
+@pytest.mark.slow
 def test_the_newest_version_is_taken(serving, tmp_path):
     for version in ("9", "10", "notes"):
         (tmp_path / version).mkdir()

@@ -179,6 +179,7 @@ def test_bytes_that_are_not_utf8_do_not_disturb_their_neighbours(serve):
         text.decode()  # the answers are UTF-8
 
 
+@pytest.mark.slow
 def test_versions_are_counted_up_and_mixed_precision_becomes_float32(light, sentences, tmp_path):
     directory = tmp_path / "serving"
     for version in ("2", "10"):
@@ -252,6 +253,7 @@ def test_nothing_to_check_with_is_refused_before_any_work(translator, tmp_path, 
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which, place", [(0, (7, 3)), (-1, (3, 7))])
 def test_an_export_that_differs_by_one_weight_is_found_out(
     light, sentences, tmp_path, monkeypatch, which, place
@@ -273,6 +275,7 @@ def test_an_export_that_differs_by_one_weight_is_found_out(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
     """Python finds variables that are saved as part of a Keras model; a server does not."""
     save, copies = tf.saved_model.save, []
@@ -292,7 +295,10 @@ def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
     assert listing(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "tokens" else pytest.mark.slow) for name in SIGNATURES],
+)
 def test_every_signature_is_checked(serving, translator, sentences, name, monkeypatch):
     """With each sentence's answer in the place of another's, from the loaded model."""
     run = SessionModel.run
@@ -309,6 +315,7 @@ def test_every_signature_is_checked(serving, translator, sentences, name, monkey
         verify(serving[0] / "1", "serving", make_endpoints(translator), sentences[:6], [], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, change",
     [
@@ -333,6 +340,7 @@ def test_every_output_of_an_alignment_is_checked(serving, translator, sentences,
         verify(serving[0] / "1", "x", endpoints, sentences[:5], [], expected)
 
 
+@pytest.mark.slow
 def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_path, monkeypatch):
     def make(translator, n_best, graph_of=None, alignment=None):
         if graph_of is None:
@@ -346,6 +354,7 @@ def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_p
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_request_that_the_server_could_not_answer_at_its_start_is_found_out(
     serving, translator, sentences
 ):

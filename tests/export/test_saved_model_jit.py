@@ -13,6 +13,8 @@ from keras_transformer import greedy_decode
 from keras_transformer.export.endpoints import make_endpoints
 from keras_transformer.export.verify import SessionModel
 
+pytestmark = pytest.mark.slow  # the export alone takes a minute
+
 # Counts what XLA compiles: it writes every program that it is given to a folder.
 COUNT = """
 import glob, json, sys

@@ -239,6 +239,7 @@ exec(compile(sys.argv[2], "README.md", "exec"))
 """
 
 
+@pytest.mark.slow
 def test_the_readmes_python_works_without_this_package(
     readme, version, python, translator, sentences
 ):
@@ -247,6 +248,7 @@ def test_the_readmes_python_works_without_this_package(
     assert python(LOADER, version, code) == translator(sentences[:1])[0] + "\n"
 
 
+@pytest.mark.slow
 def test_without_that_import_python_fails_as_the_readme_says(readme, version, python):
     _, code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     code = re.sub("(?m)^import tensorflow_text.*$", "", code)
@@ -320,6 +322,7 @@ def test_batching_parameters_are_what_the_server_reads(version):
     assert list(compiled.allowed_batch_sizes) == [1, 4] and compiled.max_batch_size.value == 4
 
 
+@pytest.mark.slow
 def test_every_endpoint_gives_one_answer_for_each_input(translator):
     """TensorFlow Serving cuts the outputs of a batch along their first axis."""
     for endpoint in make_endpoints(translator, alignment=(0, 0)):

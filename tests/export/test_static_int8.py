@@ -54,6 +54,7 @@ def test_the_file_says_how_it_was_calibrated(export):
     assert "calibration" not in LiteRTTranslator(export("int8")[0]).facts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monkeypatch):
     monkeypatch.setattr(litert, "convert", None)  # it fails before
@@ -65,6 +66,7 @@ def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monke
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_path, monkeypatch):
     """The gate is that of every quantised file."""
 
@@ -80,6 +82,7 @@ def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_p
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translator, calibration):
     """One sentence at a time, by the loop itself and not with its result given beforehand."""
     chosen = calibration[:4]
@@ -106,6 +109,7 @@ def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translat
         np.testing.assert_allclose(each, expected, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_which_share_lies_outside(translator, calibration, ranges):
     assert share_outside(translator, calibration, ranges) == 0
     nothing = {name: np.zeros_like(each) for name, each in ranges.items()}
@@ -113,6 +117,7 @@ def test_which_share_lies_outside(translator, calibration, ranges):
     assert 1 - 2 * inner < share_outside(translator, calibration, nothing) < 1 - 0.2 * inner
 
 
+@pytest.mark.slow
 def test_sentences_without_a_token_are_refused(translator):
     with pytest.raises(ValueError, match="None of the 2 sentences holds a token"):
         calibrate(translator, ["", "\u200b"])
@@ -226,6 +231,7 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
         np.testing.assert_array_equal(ours.ravel(), expected.ravel())
 
 
+@pytest.mark.slow
 def test_a_beam_too(translator, sentences, calibration, tmp_path):
     path = tmp_path / "x.tflite"
     options = {"calibration": calibration, "lengths": [20], "beam_size": 2}
@@ -234,6 +240,7 @@ def test_a_beam_too(translator, sentences, calibration, tmp_path):
     assert report["beam"]["token_agreement"] >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

@@ -72,6 +72,7 @@ def same(found, expected):
     assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_report_and_the_facts_name_what_is_inside(made, sentences):
     path, report = made()
     assert report["signatures"][-4:] == STRINGS
@@ -117,6 +118,7 @@ def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
     )
 
 
+@pytest.mark.slow
 def test_a_phone_gives_the_same(made, unigram_translator, sentences, python):
     answers = json.loads(python(STRING_PHONE, made()[0], json.dumps(sentences)))
     expected = unigram_translator.translate_batch(sentences)
@@ -153,6 +155,7 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unig
     assert text.decode() == unigram_translator(["in 17 weeks"])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_files_say_by_strings_what_they_say_by_ids(made, sentences, quantize):
     path, report = made(quantize)
@@ -213,6 +216,7 @@ def ready_made(made, monkeypatch):
     monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["all", "edges"])
 def test_strings_that_are_translated_differently_are_found_out(
     ready_made, unigram_translator, sentences, tmp_path, monkeypatch, wrong

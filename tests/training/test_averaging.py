@@ -69,6 +69,7 @@ def command(*arguments, data=None):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_new_run_is_used_like_any_other(folder, tmp_path):
     new = tmp_path / "new" / "average"
     assert command("average", folder, "--last", 2, "--output", new) == f"{new}\n"

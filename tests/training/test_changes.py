@@ -42,6 +42,7 @@ def table(folder):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_finished_run_that_is_made_longer_is_the_longer_training(folder, configured, tmp_path):
     Run(folder).update_metrics(bleu=12.0)  # as `evaluate` does, of the model that is no longer
     settings = configured("training.updates=11")
@@ -169,6 +170,7 @@ def impatient(configured, tmp_path_factory):
     return folder, overrides
 
 
+@pytest.mark.slow
 def test_a_larger_patience_lets_a_run_go_on(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     longer = configured("training.patience=1", "training.updates=20", *impatient[1])
@@ -179,6 +181,7 @@ def test_a_larger_patience_lets_a_run_go_on(impatient, configured, tmp_path):
     assert "training.patience from 1 to 2" in shown
 
 
+@pytest.mark.slow
 def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     overrides = ["training.patience=1", *impatient[1], "training.best_by=perplexity"]

@@ -67,6 +67,7 @@ def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model)
     np.testing.assert_allclose(figures["token_accuracy"], np.concatenate(right).mean(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "jit_compile"), [(1, False), (4, False), (100, False), (4, True)])
 def test_figures_of_evaluate_are_those_of_the_metrics_for_compile(
     tiny_model, monkeypatch, rows, jit_compile
@@ -176,12 +177,14 @@ def test_one_update_is_that_of_plain_keras(tiny_model):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_tokens_seen_are_real_target_tokens(tiny_model):
     learner = make_learner(tiny_model())
     learner.fit(datasets(batch(LENGTHS), batch(LENGTHS[:2])), verbose=0, shuffle=False)
     assert learner.tokens_seen.numpy() == (5 + 3 + 1) + (5 + 3)
 
 
+@pytest.mark.slow
 def test_the_gradient_accumulates_nothing_from_padding(tiny_model):
     inputs, labels = batch(LENGTHS)
     wide = {name: np.pad(tokens, ((0, 1), (0, 4))) for name, tokens in inputs.items()}
@@ -212,6 +215,7 @@ def test_logits_of_padding_are_computed_only_where_shapes_are_static(
     assert projected == [positions]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_learns(tiny_model, policy):
     keras.config.set_dtype_policy(policy)
@@ -249,6 +253,7 @@ def test_four_batches_of_two_are_one_of_eight(tiny_model):
     np.testing.assert_allclose(histories[1]["loss"], histories[0]["loss"], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_evaluation_between_updates_leaves_the_loss_of_the_training(tiny_model):
     """`fit` logs the mean since its epoch began, whatever was measured meanwhile."""
     losses = []
@@ -273,6 +278,7 @@ def test_another_loss_is_refused(tiny_model):
         Learner(tiny_model()).compile("sgd", keras.losses.MeanSquaredError())
 
 
+@pytest.mark.slow
 def test_a_jitted_update_equals_an_interpreted_one(tiny_model):
     inputs, labels = batch(LENGTHS)
     one, two = tiny_model(), tiny_model()
@@ -302,6 +308,7 @@ print(json.dumps([one, train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
 """
 
 
+@pytest.mark.slow
 def test_two_replicas_of_unequal_length_equal_one_device():
     one, two = on_two_devices(TWO_REPLICAS)
     assert one[0]["tokens_seen"] == two[0]["tokens_seen"] == 3 * 16

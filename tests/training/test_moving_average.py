@@ -50,6 +50,7 @@ def tiny_model(small_model):
     return lambda: small_model(num_layers=1, num_decoder_layers=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_the_block_sees_the_average_and_the_training_does_not(tiny_model, policy):
     plain = trained(tiny_model, Trace(), policy)
@@ -67,6 +68,7 @@ def test_the_block_sees_the_average_and_the_training_does_not(tiny_model, policy
     assert max(np.abs(a - w).max() for a, w in zip(average, weights, strict=True)) > 1e-3
 
 
+@pytest.mark.slow
 def test_the_trained_weights_come_back_after_an_exception(tiny_model):
     learner = make_learner(tiny_model(), keras.optimizers.Adam(0.01, use_ema=True))
     callback = Trace()
@@ -103,6 +105,7 @@ print(json.dumps([one, averages(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"
 """
 
 
+@pytest.mark.slow
 def test_two_replicas_have_the_average_of_one_device():
     one, two = on_two_devices(TWO_REPLICAS)
     for ours, theirs in zip(two, one, strict=True):

@@ -68,6 +68,7 @@ def test_without_matplotlib_one_line_says_what_to_install(translator, tmp_path, 
         draw_attention(translator, "two apples", tmp_path / "x.png")
 
 
+@pytest.mark.slow
 def test_matplotlib_is_needed_only_to_draw():
     code = "import sys; sys.modules['matplotlib'] = None; import keras_transformer.training.picture"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -91,6 +91,7 @@ def trained(model, r_drop, batches, **options):
     return learner.fit(batches, verbose=0, shuffle=False).history
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_without_dropout_an_update_is_the_same(small_model, jit_compile):
     with_it, without = (small_model(num_layers=1, num_decoder_layers=1) for _ in range(2))
@@ -103,6 +104,7 @@ def test_without_dropout_an_update_is_the_same(small_model, jit_compile):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_makes_passes_agree(small_model):
     """After the same updates the predictions of two passes through dropout are nearer."""
     inputs, labels = batch(LENGTHS)

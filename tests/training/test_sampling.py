@@ -85,6 +85,7 @@ def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
     assert len(batches) == corpus.steps(BATCH_TOKENS)
 
 
+@pytest.mark.slow
 def test_the_seed_and_the_epoch_decide(parts):
     def flat(batches):
         return [side.tolist() for batch in batches for side in batch]

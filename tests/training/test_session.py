@@ -90,6 +90,7 @@ def averaged(ema_settings, tmp_path_factory):
     return folder, run_quietly(ema_settings, folder)[0]
 
 
+@pytest.mark.slow
 def test_a_moving_average_leaves_the_trained_weights_as_they_were(averaged, configured, tmp_path):
     run_quietly(configured(keep_checkpoints=9), tmp_path)
     ours, theirs = archives(averaged[0]), archives(tmp_path)
@@ -129,6 +130,7 @@ def perplexity(folder):
     return np.exp(np.mean(losses))
 
 
+@pytest.mark.slow
 def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settings, tmp_path):
     assert run_quietly(ema_settings, tmp_path, [press_ctrl_c(4)])[0] is None
     figures, _ = run_quietly(ema_settings, tmp_path)
@@ -137,6 +139,7 @@ def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settin
     assert_equal(trained(archives(tmp_path)[6]), trained(archives(averaged[0])[6]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("final_model", ["best", "last"])
 def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, final_model):
     settings = configured(
@@ -193,6 +196,7 @@ def test_training_stops_when_nothing_improves(stopped_early, patient):
     assert Run(folder).model.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_resumed_training_stops_at_the_same_update(stopped_early, patient, tmp_path):
     assert run_quietly(patient, tmp_path, [press_ctrl_c(5)])[0] is None
     figures, _ = run_quietly(patient, tmp_path)
@@ -236,6 +240,7 @@ train(load_settings(sys.argv[1]), sys.argv[2], callbacks=[Kill()])
 """
 
 
+@pytest.mark.slow
 def test_the_history_grows_from_row_to_row_after_a_kill(configured, tmp_path):
     settings = configured(updates=8, checkpoint_every=4, log_every=1)
     config = tmp_path / "config.toml"
@@ -265,6 +270,7 @@ class Break(At):
         weight.assign(np.full(weight.shape, np.nan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "what", "good"),
     [
@@ -283,11 +289,13 @@ def test_a_diverged_training_names_the_checkpoint_that_is_on_the_disk(
     assert all(np.isfinite(value).all() for value in trained(archives(tmp_path)[2]).values())
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path):
     with pytest.raises(ValueError, match="after update 1. There is no checkpoint to go back to"):
         run_quietly(configured(), tmp_path, [Break(1)])
 
 
+@pytest.mark.slow
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
     """A training that continued would see some pairs twice in an epoch and others never."""
     write_pairs(tmp_path, "train", 40, seed=1)
@@ -302,6 +310,7 @@ def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
         run_quietly(settings, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_the_error(configured, tmp_path):
     """A process that ends while tf.data still runs ahead must not wait for it."""
     config, run = tmp_path / "config.toml", tmp_path / "run"
@@ -314,6 +323,7 @@ def test_the_command_ends_with_the_error(configured, tmp_path):
     assert process.stderr.splitlines()[-1].startswith("Error: the loss is nan at update 2.")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_the_training_goes_on_from_before(
     configured, tmp_path, monkeypatch
 ):
@@ -338,6 +348,7 @@ def test_a_full_disk_is_one_line_and_the_training_goes_on_from_before(
     assert figures["updates"] == 6
 
 
+@pytest.mark.slow
 def test_without_matplotlib_one_line_says_so(configured, tmp_path, monkeypatch):
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)

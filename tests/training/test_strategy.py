@@ -271,6 +271,7 @@ def test_replicas_get_their_pieces_of_any_structure(two_replicas):
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_two_devices_equal_one(config, one_device, tmp_path):
     ((figures, shown),) = ends(begin(config, tmp_path, "mirrored"))
     assert figures.startswith("{"), shown
@@ -281,6 +282,7 @@ def test_two_devices_equal_one(config, one_device, tmp_path):
     np.testing.assert_allclose(list(ours.values()), list(expected.values()), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_two_workers_equal_one_device(config, one_device, tmp_path):
     results = ends(*begin_two_workers(config, tmp_path))
     figures = [json.loads(out) if out.startswith("{") else pytest.fail(err) for out, err in results]
@@ -331,6 +333,7 @@ def test_a_signal_to_one_worker_stops_all_after_the_same_update(config, one_devi
     assert_same_weights(tmp_path, one_device)
 
 
+@pytest.mark.slow
 def test_workers_with_different_settings_are_refused(config, tmp_path):
     overrides = ([], ["training.seed=9"])
     for out, _ in ends(*begin_two_workers(config, tmp_path, overrides)):
@@ -339,6 +342,7 @@ def test_workers_with_different_settings_are_refused(config, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_what_fails_on_the_chief_ends_all_workers(config, tmp_path):
     overrides = (["vocabulary.size=5000"],) * 2
     first, second = ends(*begin_two_workers(config, tmp_path, overrides))
@@ -406,6 +410,7 @@ def test_a_wrong_cluster_is_one_line(monkeypatch, tmp_path, text, problem):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_an_address_in_use_is_one_line(config, tmp_path):
     with socket.socket() as taken:
         taken.bind(("localhost", 0))
