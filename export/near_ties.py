@@ -22,7 +22,7 @@ from .reference import Rules
 # Rounding of a float32, relative to the number.
 ROUNDING = 2.0**-24
 # What the log-probability of a token may be off by, in units of `ROUNDING` times the largest logit
-# there. Measured against a copy of the model in float64, the largest over all tokens: TensorFlow
+# there, or the logarithm of their sum where that is larger. Measured against a copy of the model in float64, the largest over all tokens: TensorFlow
 # 1.4 to 5.0, XLA 1.4 to 5.0, CTranslate2 2.0 to 5.0, with AVX-512 and with AVX2 alike, the demo's
 # model and random ones of up to 9 layers. It grows with the root of the depth. For comparison: with
 # an epsilon of 1e-5 in place of 1e-6 in layer normalisation it is 9 (the demo's) to 64.
@@ -68,11 +68,13 @@ class Teacher:
             logits = model({"source": source, "target": shifted}, training=False)  # [B, T, V]
             given = tf.gather(logits, target, batch_dims=2)  # [B, T]
             highest, lowest = (each(logits, axis=-1) for each in (tf.reduce_max, tf.reduce_min))
+            total = tf.reduce_logsumexp(logits, axis=-1)  # [B, T]
             here = tf.sequence_mask(lengths, tf.shape(target)[1])  # [B, T]
             columns = (
-                given - tf.reduce_logsumexp(logits, axis=-1),
+                given - total,
                 highest - given,
-                tf.maximum(highest, -lowest),
+                # Logits may all be small; the logarithm of their number is not.
+                tf.maximum(tf.maximum(highest, -lowest), tf.abs(total)),
             )
             gains, gaps, sizes = (tf.where(here, each, 0.0) for each in columns)
             return (

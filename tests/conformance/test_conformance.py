@@ -249,6 +249,7 @@ def test_a_layer_called_on_arrays_is_the_layer_in_a_model(models, name):
     np.testing.assert_allclose(call(name, layer, inputs_of(name)), models[name][1], **SAME)
 
 
+@pytest.mark.slow
 def test_in_somebody_s_sequential():
     """A text classifier of our layers among Keras's; trained, saved, loaded and called."""
     model = keras.Sequential(

@@ -268,6 +268,7 @@ def codes_of(table):
     return codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_the_tied_table_is_stored_once(exported, translator, quantize):
     table = translator.model.source_embedding.table.numpy()
@@ -369,6 +370,7 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
@@ -379,6 +381,7 @@ def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_pat
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_search_that_differs_with_a_beam_alone_is_found_out(
     translator, sentences, tmp_path, monkeypatch
 ):
@@ -393,6 +396,7 @@ def test_a_search_that_differs_with_a_beam_alone_is_found_out(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_an_older_export_is_replaced(translator, tmp_path):
     folder = tmp_path / "x"
     folder.mkdir()
@@ -430,6 +434,7 @@ def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
     assert listing(tmp_path) == ["x", "x/model.bin"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_older_one(
     translator, tmp_path, monkeypatch
 ):
@@ -466,6 +471,7 @@ def test_what_is_no_export_is_named(exported, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_from_the_command_line(translator, sentences, tmp_path):
     run = Run(tmp_path / "run")
     run.path.mkdir()

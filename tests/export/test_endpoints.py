@@ -43,6 +43,7 @@ def test_with_a_beam_the_default_is_that_beams_best(ask, beam, sentences):
     assert [each.score for each in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_beam_are_those_of_all(ask, beam, translator, sentences):
     source = translator.encode(tf.constant(sentences))[0]
     limit = np.minimum(tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + 50, 20)
@@ -102,6 +103,7 @@ def never_ending(tokenizer):
     return Translator(model, tokenizer)
 
 
+@pytest.mark.slow
 def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
     for endpoint in make_endpoints(dataclasses.replace(BeamTranslator(never_ending), beam_size=2)):
         answer = endpoint.function(**endpoint.example(["in 17 weeks", "in 3"]))
@@ -111,6 +113,7 @@ def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
         assert np.isfinite(answer["score"]).all()
 
 
+@pytest.mark.slow
 def test_the_number_of_translations_follows_the_beam(never_ending):
     assert shapes(never_ending) == (1, 4, 4)
     assert shapes(never_ending, 6) == (1, 6, 6)

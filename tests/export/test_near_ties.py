@@ -24,8 +24,11 @@ LIMIT = 12
 
 @pytest.fixture(scope="module")
 def random_translator(tokenizer):
-    """A model of random weights, in doubt everywhere."""
+    """A model of random weights, in doubt everywhere; it ends about half of its sentences."""
     model = copy_model(talkative(vocab_size=tokenizer.vocab_size))
+    kernel = model.output_layer.kernel.numpy()  # [D, V]
+    kernel[:, tokenizer.eos_id] *= 2  # among so many words
+    model.output_layer.kernel.assign(kernel)
     return Translator(model, tokenizer, LIMIT)
 
 
@@ -78,7 +81,7 @@ def judge(random_translator, program, texts):
 
 def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
     best = [row[0].tokens for row in judge.expected[False] if row[0].tokens]
-    assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 2
+    assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 1
     ended = [tokens[-1] == tokenizer.eos_id for tokens in best]
     assert any(ended) and not all(ended)
 
@@ -96,6 +99,7 @@ def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
     assert readings[0].gap == pytest.approx(0, abs=1e-4) and readings[1].gap > 0.01
 
 
+@pytest.mark.slow
 def test_the_same_model_in_float64_is_right(judge, random_translator, texts):
     """Another program: all its sums are rounded in another way."""
     exact = Program(random_translator, "float64")
@@ -195,9 +199,15 @@ def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts)
 
 
 def test_another_epsilon_is_found_out(tokenizer, texts):
-    """1e-5 in the place of 1e-6: some models change by less than rounding may, see `MARGIN`."""
-    config = small_config(vocab_size=tokenizer.vocab_size, max_length=LIMIT, num_decoder_layers=4)
-    translator = Translator(randomise(Transformer(config)), tokenizer)
+    """1e-5 in the place of 1e-6: some models change by less than rounding may, see `MARGIN`.
+
+    This one does not: what its first normalisations see has a variance of about 1e-3.
+    """
+    config = small_config(vocab_size=tokenizer.vocab_size, max_length=LIMIT, position="learned")
+    model = randomise(Transformer(config))
+    for table in (model.target_embedding.table, model.target_embedding.positions):
+        table.assign(table * 0.02)
+    translator = Translator(model, tokenizer)
     right, other = Program(translator), Program(translator)
     epsilon(1e-5)(other.model)
     agreement, rules = Agreement(translator, texts), right.searches[False].rules

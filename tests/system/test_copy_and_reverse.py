@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pytest
 import rich.console
 
 from keras_transformer import Translator
@@ -56,6 +57,7 @@ def write_task(folder, split, count, seed):
         (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 def test_a_model_learns_to_copy_and_to_reverse(tmp_path):
     write_task(tmp_path, "train", 20_000, seed=0)
     write_task(tmp_path, "validation", 200, seed=1)

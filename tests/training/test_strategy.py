@@ -421,6 +421,7 @@ def test_an_address_in_use_is_one_line(config, tmp_path):
     assert out.startswith("ValueError: this worker cannot join the others that TF_CONFIG"), shown
 
 
+@pytest.mark.slow
 def test_a_cluster_of_one_equals_one_device(config, one_device, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -437,6 +438,7 @@ def test_a_cluster_comes_before_any_computation(monkeypatch):
         make_strategy("multi_worker")
 
 
+@pytest.mark.slow
 def test_no_tpu_is_one_line(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     with pytest.raises(ValueError, match="no TPU found: TPU_NAME is not set. Set TPU_NAME to"):
@@ -458,6 +460,7 @@ def test_the_command_line_names_what_is_wrong(config, monkeypatch, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_xla_and_several_replicas_are_refused(config, tmp_path):
     ((out, shown),) = ends(begin(config, tmp_path, "mirrored", ["training.jit_compile=true"]))
     assert re.match("ValueError: `training.jit_compile` works on one .* MirroredStrategy; set", out)

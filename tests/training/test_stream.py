@@ -35,6 +35,7 @@ def test_every_epoch_holds_every_pair_once_in_an_order_of_its_own(corpus):
     assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_any_batch(corpus):
     steps = corpus.steps(BATCH_TOKENS)
     assert steps > 4

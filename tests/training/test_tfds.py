@@ -77,6 +77,7 @@ def test_well_known_datasets_are_read_in_either_direction(name, source, target):
     assert name in data.description
 
 
+@pytest.mark.slow
 def test_a_prepared_dataset_is_read_as_tfds_reads_it(tmp_path):
     data = parallel_data(settings("local_pairs", "de", "en", tmp_path))
     builder = tfds.builder("local_pairs", data_dir=tmp_path)

@@ -176,6 +176,7 @@ def test_weights_must_be_as_many_as_pairs(tokenizer):
         corpus(tokenizer, np.ones(3))
 
 
+@pytest.mark.slow
 def test_a_training_sees_what_the_weights_say(tmp_path):
     """One update of one batch: all of the first file, and 10 of the 40 equal pairs of the other."""
     write_pairs(tmp_path, "train", 40, seed=1)
