@@ -24,9 +24,9 @@ ROUNDING = 2.0**-24
 # What the log-probability of a token may be off by, in units of `ROUNDING` times the largest logit
 # there, or the logarithm of their sum where that is larger. Measured against a copy of the model in
 # float64, the largest over all tokens: TensorFlow 1.4 to 5.0, XLA 1.4 to 5.0, CTranslate2 2.0 to
-# 5.0, with AVX-512 and with AVX2 alike, the demo's model and random ones of up to 9 layers. It grows
-# with the root of the depth. For comparison: with an epsilon of 1e-5 in place of 1e-6 in layer
-# normalisation it is 9 (the demo's) to 64.
+# 5.0, with AVX-512 and with AVX2 alike, the demo's model and random ones of up to 9 layers. It
+# grows with the root of the depth. For comparison: with an epsilon of 1e-5 in place of 1e-6 in
+# layer normalisation it is 9 (the demo's) to 64.
 MARGIN = 32
 BATCH_SIZE = 8  # of whole logits [B, T, V]
 
