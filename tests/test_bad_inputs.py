@@ -185,6 +185,7 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
     assert (process.returncode, said.strip()) == (status, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "closed, message",
     [("<&-", "Error: stdin is closed. Give it lines"), (">&-", "Error: stdout is closed. Send it")],

@@ -127,6 +127,7 @@ def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
         assert_ranked((tokens[b], scores[b]), expected[:beam_size])
 
 
+@pytest.mark.slow
 def test_cached_is_the_uncached_reference():
     """And against the paper in float64, which knows nothing of the layers either."""
     model, source = talkative(), sources()[:2]
@@ -149,6 +150,7 @@ def test_a_beam_of_one_is_greedy(norm):
     np.testing.assert_allclose(scores[:, 0], expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_beam_finds_what_greedy_search_misses(norm):
     model, source = talkative(norm), sources()
@@ -190,6 +192,7 @@ def test_compiled_is_eager(jit_compile):
         np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 def test_litert_needs_builtin_operators_only_and_finds_the_same():
     """Penalty and limit as inputs; at first one hypothesis exists, and some sentences are cut."""
     model, source = talkative(), sources()
@@ -220,6 +223,7 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same():
         np.testing.assert_allclose(found["scores"], scores, **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization, length_penalty):
     """Each score is what the model gives to that very sentence when it sees it whole."""
@@ -238,6 +242,7 @@ def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization,
             np.testing.assert_allclose(score, scoring(**options)(total, len(text)), **SCORES)
 
 
+@pytest.mark.slow
 def test_fewer_best_are_the_first_of_more():
     model, source = talkative(), sources()
     tokens, scores = decode(model, source, beam_size=5, n_best=5)
@@ -247,6 +252,7 @@ def test_fewer_best_are_the_first_of_more():
         np.testing.assert_allclose(fewer_scores, scores[:, :n_best], **SCORES)
 
 
+@pytest.mark.slow
 def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
     """Padding and the beginning of a sentence are made the most probable tokens of all."""
     model = talkative()
@@ -271,6 +277,7 @@ def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
         assert ends == [length - 1] or (ends == [] and length == LIMIT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm, n_best", [("pre", 4), ("post", 1)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_stopping_early_changes_nothing(norm, n_best, normalization, length_penalty):
@@ -282,6 +289,7 @@ def test_stopping_early_changes_nothing(norm, n_best, normalization, length_pena
     np.testing.assert_array_equal(scores, late_scores)
 
 
+@pytest.mark.slow
 def test_stopping_early_saves_steps(monkeypatch):
     """Counts how often the decoder's feed-forward runs; of the results the test before knows."""
     model, source = talkative("post"), sources()
@@ -328,6 +336,7 @@ def test_every_sentence_can_have_its_own_lengths():
         assert min(lengths) >= shortest[b] and max(lengths) <= longest[b]
 
 
+@pytest.mark.slow
 def test_min_length_forbids_an_earlier_end_and_nothing_else():
     model, source = talkative("post"), sources()
     free, _ = decode(model, source, n_best=4)
@@ -338,6 +347,7 @@ def test_min_length_forbids_an_earlier_end_and_nothing_else():
         assert_ranked((tokens[b], scores[b]), expected[:4])
 
 
+@pytest.mark.slow
 def test_a_length_penalty_makes_sentences_longer():
     model, source = talkative("post"), sources()
     short, long = (
@@ -346,6 +356,7 @@ def test_a_length_penalty_makes_sentences_longer():
     assert short < long
 
 
+@pytest.mark.slow
 def test_changing_what_can_change_does_not_retrace():
     model, traces = talkative(), []
 
@@ -366,11 +377,13 @@ def test_changing_what_can_change_does_not_retrace():
     assert len({each.tobytes() for each in scores}) == 4 and len(traces) == 1
 
 
+@pytest.mark.slow
 def test_max_length_is_the_config_s_by_default():
     tokens, _ = beam_decode(talkative("post"), sources()[:2], 2)
     assert tokens.shape == (2, 1, 29)
 
 
+@pytest.mark.slow
 def test_another_end_and_a_beginning_that_is_the_end_or_padding():
     """The same weights: the tokens that begin, end and fill up a sentence are the config's."""
     for bos_id, eos_id, pad_id in [(11, 17, 0), (3, 3, 0), (0, 3, 0)]:
@@ -386,6 +399,7 @@ def test_another_end_and_a_beginning_that_is_the_end_or_padding():
             assert_ranked((tokens.numpy()[b], scores[b]), expected[:3])
 
 
+@pytest.mark.slow
 def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing to attend to: some sentence comes out, and its neighbour does not notice."""
     model = small_model()

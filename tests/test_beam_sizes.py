@@ -48,6 +48,7 @@ def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
     assert not np.array_equal(searched(norm, 1)[1][:, 0], searched(norm, WIDTH)[1][:, 0])
 
 
+@pytest.mark.slow
 def test_one_hypothesis_of_many_is_greedy_search():
     expected, expected_scores = greedy_decode(talkative(), sources(), LIMIT)
     tokens, scores = decode("pre", WIDTH, beam_sizes=[1] * 5, normalization="none")
@@ -56,6 +57,7 @@ def test_one_hypothesis_of_many_is_greedy_search():
     assert any(EOS not in row for row in tokens[:, 0]) and any(EOS in row for row in tokens[:, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -69,6 +71,7 @@ def test_whatever_else_is_asked_for(options):
     assert_each_is_a_beam_of_its_size(found, SIZES[0], 3, search)
 
 
+@pytest.mark.slow
 def test_scores_of_tokens_and_alignments_are_those_of_a_beam_of_that_size():
     options = {"token_scores": True, "alignment": (-1, None), "max_length": LIMIT}
     found = beam_decode(talkative(), sources(), WIDTH, 3, beam_sizes=[2] * 5, **options)
@@ -78,6 +81,7 @@ def test_scores_of_tokens_and_alignments_are_those_of_a_beam_of_that_size():
         assert np.all(found[name][:, 2:].numpy() == 0)
 
 
+@pytest.mark.slow
 def test_every_sentence_can_have_its_own_penalty_and_length():
     """In a compiled graph, and alone eagerly."""
     penalties = np.array([0.0, 0.6, 3.0, 1.5, 0.3], "float32")

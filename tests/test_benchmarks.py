@@ -22,6 +22,7 @@ def beside_the_script(monkeypatch):
 benchmark = functools.partial(run_benchmark, "training.py")
 
 
+@pytest.mark.slow
 def test_our_own_peer_is_measured(tmp_path):
     output = tmp_path / "figures.json"
     done = benchmark(
@@ -71,6 +72,7 @@ def test_multi30k_is_measured_where_it_is(tmp_path, monkeypatch):
     assert data.train_source == [str(tmp_path / "multi30k" / "train.en")] and vocabulary_size > 0
 
 
+@pytest.mark.slow
 def test_operations_are_those_of_the_graph():
     """The formula against TensorFlow's count of the products in a graph of the same shape."""
     from task import Task

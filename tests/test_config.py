@@ -89,6 +89,7 @@ def test_preset_has_the_row_s_values(name):
     assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "num_layers"),
     [*((name, 1) for name in ROWS), *((name, None) for name in WHOLE)],

@@ -18,6 +18,7 @@ def beside_the_script(monkeypatch):
 benchmark = functools.partial(run_benchmark, "decoding.py")
 
 
+@pytest.mark.slow
 def test_our_own_peer_is_measured(tmp_path):
     output = tmp_path / "figures.json"
     done = benchmark(

@@ -156,6 +156,7 @@ def test_nothing_but_padding_follows_eos():
         assert length == LIMIT or list(np.flatnonzero(row == 3)) == [length - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_loop_stops_when_every_sentence_has_ended(compiled, monkeypatch):
     """Counts how often the decoder's feed-forward runs: once for each token of the longest."""
@@ -182,6 +183,7 @@ def test_the_loop_stops_when_every_sentence_has_ended(compiled, monkeypatch):
         assert len(calls) == max(lengths(tokens)) == max(expected[chosen])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 4])
 def test_max_length_cuts_and_changes_nothing_before_the_cut(limit):
     model, source = talkative("paper"), sources()
@@ -218,6 +220,7 @@ def test_compiled_is_eager(variant, jit_compile):
         np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 def test_another_pad_id(small_model):
     model = small_model(pad_id=7)
     source = sentences([13, 6, 1, 9, 4, 11, 8], pad_id=7)
@@ -228,6 +231,7 @@ def test_another_pad_id(small_model):
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 def test_another_bos_and_eos():
     """The same weights: the tokens that begin and end a sentence are the config's."""
     trained = talkative("paper")
@@ -250,6 +254,7 @@ def test_decoding_drops_nothing(small_model):
     np.testing.assert_array_equal(scores, expected_scores)
 
 
+@pytest.mark.slow
 def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing to attend to: some sentence comes out, and its neighbour does not notice."""
     model = small_model()
@@ -263,6 +268,7 @@ def test_an_empty_source_stays_finite(policy, small_model):
     np.testing.assert_array_equal(tokens[0], expected[0])
 
 
+@pytest.mark.slow
 def test_every_sentence_can_have_its_own_max_length():
     """As numbers of a tensor, one graph for all; one of them is cut at the cache's length."""
     model, source = talkative("untied_pre_norm_learned"), sources()
@@ -284,6 +290,7 @@ def test_every_sentence_can_have_its_own_max_length():
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 def test_a_cache_longer_than_max_length_changes_the_shape_alone():
     model, source = talkative("untied_pre_norm_learned"), sources()
     tokens, scores = decode(model, source, 4)

@@ -98,6 +98,7 @@ def test_config_holds_every_argument_of_the_constructor(name):
                 assert parameter.name in config, parameter.name
 
 
+@pytest.mark.slow
 @each_row
 def test_keras_file_in_a_fresh_process(models, fresh_process, name):
     with np.load(fresh_process / "loaded.npz") as loaded:
@@ -193,6 +194,7 @@ def test_mixed_float16_gradients_are_finite(name):
         assert np.all(np.isfinite(to_numpy(tf.convert_to_tensor(gradient)))), variable.path
 
 
+@pytest.mark.slow
 @each_row
 def test_two_replicas(models, fresh_process, name):
     """Outputs, loss and every weight after one step of training, on two devices and on one."""
@@ -210,6 +212,7 @@ def test_two_replicas(models, fresh_process, name):
             assert moved > 1e-5 or weight.path.endswith("key/bias"), weight.path
 
 
+@pytest.mark.slow
 @each_row
 def test_saved_model(models, name, tmp_path):
     """In Python, and as a C program meets it: through the loader of version 1."""

@@ -83,6 +83,7 @@ def test_the_pieces_are_the_text(run, sentences):
         assert words.replace("▁", " ").strip() == text.decode()
 
 
+@pytest.mark.slow
 def test_beside_it_stands_what_the_default_says(run, exported, sentences):
     answer = run(sentences)
     default = SavedModelTranslator(exported[0]).translate_batch(sentences)

@@ -149,6 +149,7 @@ def test_every_kind_of_model_gives_the_same(changes, tmp_path):
     assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
 )
@@ -173,6 +174,7 @@ def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, t
             assert found_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
     """Why `normalization="none"` is 1e-9 there: with 0 another rule says when to stop."""
     model = model_that_ends(3, 9, sharpness=6, norm="pre")
@@ -328,6 +330,7 @@ def of_a_changed_model(monkeypatch, change):
     monkeypatch.setattr(module, "make_spec", make)
 
 
+@pytest.mark.slow
 def test_a_model_that_differs_by_one_weight_is_found_out(
     translator, sentences, tmp_path, monkeypatch
 ):
@@ -341,6 +344,7 @@ def test_a_model_that_differs_by_one_weight_is_found_out(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_quantisation_that_hurts_is_found_out(translator, sentences, tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
@@ -349,6 +353,7 @@ def test_a_quantisation_that_hurts_is_found_out(translator, sentences, tmp_path,
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, monkeypatch):
     monkeypatch.setitem(module.MAX_KERNEL_LOSS, "int8", 1e-6)
     with pytest.raises(ExportError, match="x: .* by .* nats per token, 1e-06 are allowed"):
@@ -356,6 +361,7 @@ def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, 
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
     translator, sentences, tmp_path, monkeypatch
 ):

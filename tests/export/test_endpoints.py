@@ -34,6 +34,7 @@ def ask(beam):
     return ask
 
 
+@pytest.mark.slow
 def test_with_a_beam_the_default_is_that_beams_best(ask, beam, sentences):
     answer = ask("serving_default", sentences)
     ours = beam.translate_batch(sentences)

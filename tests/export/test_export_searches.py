@@ -42,6 +42,7 @@ def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, 
         SavedModelTranslator(serving[0]).n_best_batch(sentences, 5)
 
 
+@pytest.mark.slow
 def test_a_beam_that_a_saved_model_does_not_have_is_named(serving):
     with pytest.raises(ValueError, match=r"/1: `beam_size` must be from 1 to 4\.$"):
         SavedModelTranslator(serving[0], beam_size=5).translate_batch(["in 3 weeks"])

@@ -461,6 +461,7 @@ def damaged(export, translator, monkeypatch):
     monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
 
 
+@pytest.mark.slow
 def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     message = "x.tflite: .* by .* nats per token, 0.1 are allowed; .*% of the tokens are the same"
@@ -469,6 +470,7 @@ def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, 
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
     damaged, translator, sentences, tmp_path
 ):

@@ -113,6 +113,7 @@ def test_the_controls_are_inputs(made, ids):
     assert (found[0] != found[1]).any()
 
 
+@pytest.mark.slow
 def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
     loaded = LiteRTTranslator(made()[0], beam_size=BEAM, length_penalty=1.0)
     expected = translate_sorted(BeamTranslator(translator, BEAM, 1.0), sentences)

@@ -38,6 +38,7 @@ def test_translates_as_the_model_in_memory(loaded, translator, sentences):
     same(translate_sorted(loaded, sentences, batch_size=4), expected)
 
 
+@pytest.mark.slow
 def test_odd_batches(loaded, translator):
     for batch in ([], [""], [" ", "in 3 weeks", "", "\n"], ["x" * 5000]):
         same(loaded.translate_batch(batch), translator.translate_batch(batch))

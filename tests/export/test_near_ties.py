@@ -117,6 +117,7 @@ def swap_near_ties(model, by):
     model.output_layer.kernel.assign(kernel)
 
 
+@pytest.mark.slow
 def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts):
     """Programs that round differently take one token or the other; all that follows differs."""
     tied = copy_model(random_translator.model)
@@ -191,6 +192,7 @@ def epsilon(value):
     return change
 
 
+@pytest.mark.slow
 def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts):
     other = Program(random_translator)
     drop_mask(other.model)  # before it is traced
@@ -198,6 +200,7 @@ def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts)
         judge(other.outputs(texts, False))
 
 
+@pytest.mark.slow
 def test_another_epsilon_is_found_out(tokenizer, texts):
     """1e-5 in the place of 1e-6: some models change by less than rounding may, see `MARGIN`.
 

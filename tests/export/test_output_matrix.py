@@ -16,6 +16,7 @@ def _transformer(vocab_size=4200, **changes):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "xla"])
 @pytest.mark.parametrize(
     ("jit", "shapes"),

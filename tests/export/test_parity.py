@@ -107,6 +107,7 @@ def test_nothing_to_compare_is_an_error():
         check_sentences(["one", 3])
 
 
+@pytest.mark.slow
 def test_exports_compute_in_float32(translator):
     assert in_float32(translator) is translator
     mixed = Transformer(translator.model.config, dtype="mixed_bfloat16")

@@ -161,6 +161,7 @@ BATCHES = {
 }
 
 
+@pytest.mark.slow
 def test_any_batch_gets_its_answers(serve, translator):
     for name, batch in BATCHES.items():
         answers = serve(sentences=tf.constant(batch, tf.string, [len(batch)]))
@@ -390,6 +391,7 @@ def test_ctrl_c_leaves_nothing(light, tmp_path, monkeypatch):
     assert listing(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_clear_line(light, tmp_path, full_disk):
     with pytest.raises(OSError, match="serving .*File too large") as caught, full_disk(50_000):
         export_saved_model(light, tmp_path / "serving", ["in 17 weeks"])

@@ -71,6 +71,7 @@ def test_alone_is_the_same_as_among_others(answer, ask):
         np.testing.assert_allclose(alone["score"], answer["score"][row : row + 1], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_it_is_what_a_beam_translator_gives(ask, doubting):
     beam = BeamTranslator(doubting, 4, length_penalty=1.5, extra_length=None)
     ours = beam.translate_batch(SENTENCES)
@@ -82,6 +83,7 @@ def test_it_is_what_a_beam_translator_gives(ask, doubting):
     assert answer["truncated"].tolist() == [each.truncated for each in ours]
 
 
+@pytest.mark.slow
 def test_one_hypothesis_is_greedy_search(ask, doubting):
     source = doubting.encode(tf.constant(SENTENCES))[0]
     tokens, scores = greedy_decode(doubting.model, source, LONGEST)

@@ -217,6 +217,7 @@ def test_the_readme_describes_every_signature(readme, server):
     assert "`serving_default`: greedy search" in readme and "`n_best`: beam search, 4" in readme
 
 
+@pytest.mark.slow
 def test_the_readmes_grpc_client_works(readme, port, translator, sentences, capsys):
     code, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert code.count("localhost:8500") == 1
@@ -257,6 +258,7 @@ def test_without_that_import_python_fails_as_the_readme_says(readme, version, py
         python(LOADER, version, code)
 
 
+@pytest.mark.slow
 def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*?)'\n", readme, re.DOTALL)]
     assert [body.get("signature_name", "serving_default") for body in bodies] == NAMES
@@ -277,6 +279,7 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     assert np.sum(answers[5]["alignment"][0], axis=1) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_without_an_alignment_the_readme_says_nothing_of_it(translator):
     text = readme_of("x", make_endpoints(translator), "in 3 weeks")
     assert "align" not in text and "pieces" not in text and "T:" not in text

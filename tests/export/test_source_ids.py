@@ -58,7 +58,7 @@ def model():
     )
 
 
-@pytest.fixture(scope="module", params=["none", "int8"])
+@pytest.fixture(scope="module", params=["none", pytest.param("int8", marks=pytest.mark.slow)])
 def runners(request, model):
     """Functions from `source` to the outputs, by signature; and the same without the check."""
     from ai_edge_litert.interpreter import Interpreter

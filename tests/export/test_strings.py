@@ -107,6 +107,7 @@ def test_every_signature_gives_the_same(made, unigram_translator, sentences):
         same(loaded.translate_batch(short, signature), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"length_penalty": 1.5, "extra_length": 2}])
 def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
     loaded = LiteRTStringTranslator(made()[0], beam_size=3, **options)
@@ -125,6 +126,7 @@ def test_a_phone_gives_the_same(made, unigram_translator, sentences, python):
     assert answers == [[each.text, each.truncated] for each in expected]
 
 
+@pytest.mark.slow
 def test_without_the_operators_the_other_signatures_run(made, unigram_translator, python):
     """A runtime meets an operator that it lacks when it runs the signature that needs it."""
     from ai_edge_litert.interpreter import Interpreter

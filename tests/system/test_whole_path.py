@@ -50,6 +50,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_run_holds_what_the_readme_says(folder):
     run = folder / "runs" / "demo"
     for name in ("config.toml", "tokenizer.model", "model.keras", "metrics.json", "attention.png"):
@@ -65,10 +66,12 @@ def test_the_run_holds_what_the_readme_says(folder):
     assert metrics["train_seconds"] > 0 and metrics["parameters"] > 30_000
 
 
+@pytest.mark.slow
 def test_the_model_computes_in_float32_whatever_it_was_trained_in(folder):
     assert Run(folder / "runs" / "demo").load_model().policy.name == "float32"
 
 
+@pytest.mark.slow
 def test_run_saved_model_and_litert_translate_alike(folder):
     run = folder / "runs" / "demo"
     lines = ["in 17 weeks", "", "Japan", "France, Japan, and Brazil " * 9, "March 5, 2031", "Ω≠∞"]
@@ -87,6 +90,7 @@ def test_run_saved_model_and_litert_translate_alike(folder):
     assert "line 7: not UTF-8" in results[0].stderr
 
 
+@pytest.mark.slow
 def test_the_same_command_says_that_the_run_is_finished(folder):
     run = folder / "runs" / "demo"
     before = (run / "model.keras").read_bytes()
@@ -101,6 +105,7 @@ def python_blocks():
     return blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(python_blocks())))
 def test_the_python_of_the_readme_runs(folder, number, monkeypatch, capsys):
     demo = folder / "demo.tflite"

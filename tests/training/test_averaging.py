@@ -123,6 +123,7 @@ def refused(folder, *arguments):
     return lines[0]
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_line_and_leave_nothing_behind(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)

@@ -146,6 +146,7 @@ def test_a_run_without_checkpoints_is_not_trained_from_the_beginning(folder, con
     assert load_settings(run.config).training.updates == 6
 
 
+@pytest.mark.slow
 def test_a_stopped_run_may_end_where_it_is(folder, configured):
     """The checkpoint of update 4 is made the newest; its validation was never measured."""
     run = Run(folder)
@@ -190,6 +191,7 @@ def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path
     assert (figures["updates"], figures["best_update"]) == (6, 6)
 
 
+@pytest.mark.slow
 def test_a_finished_run_may_get_its_best_model(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     assert json.loads(Run(folder).metrics.read_text())["model_update"] == 4
@@ -201,6 +203,7 @@ def test_a_finished_run_may_get_its_best_model(impatient, configured, tmp_path):
     assert Run(folder).model.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_damaged_best_checkpoint_keeps_no_training_from_its_end(impatient, configured, tmp_path):
     """The next best is used: that of update 4, since that of update 3 is damaged as well."""
     folder = shutil.copytree(impatient[0], tmp_path / "run")

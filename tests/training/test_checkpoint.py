@@ -59,6 +59,7 @@ def test_only_the_newest_are_kept_and_the_newest_is_restored(tmp_path, variables
     assert checkpoints.restore(variables) == {"update": 100_000_001}
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_changes_a_value_unseen(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     good, newer, loaded = make_variables(1), make_variables(2), make_variables(3)

@@ -51,6 +51,7 @@ def refused(options, match):
 # The phrases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("languages", ["en de", "de en", "ja en", "hi fr", "ar ru"])
 def test_no_source_text_has_two_targets(languages):
     book = PhraseBook(*map(Locale, languages.split()))
@@ -71,6 +72,7 @@ def test_dates_that_read_alike_in_two_formats_keep_one_target(book):
         assert meanings[text] == f"{day}. Mai {year}"
 
 
+@pytest.mark.slow
 def test_both_sides_are_what_babel_makes_of_one_value(book):
     """A second reading of the phrases: parsed in one language, rendered in the other."""
     found = dict.fromkeys(("time", "number", "medium date", "weeks", "percent"), 0)
@@ -215,6 +217,7 @@ def test_two_thousand_pairs_are_held_out_of_a_large_corpus(monkeypatch):
         assert min(indices) < 300 and max(indices) > 29700
 
 
+@pytest.mark.slow
 def test_built_once_and_read_again(tmp_path, capfd):
     first = pairs_of(parallel_data(settings(tmp_path)))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.tfrecord*")}
@@ -225,6 +228,7 @@ def test_built_once_and_read_again(tmp_path, capfd):
     assert pairs_of(parallel_data(settings(tmp_path / "elsewhere"))) == first
 
 
+@pytest.mark.slow
 def test_other_settings_are_other_data(tmp_path):
     base = pairs_of(parallel_data(settings(tmp_path)))
     for changes in ({"seed": 2}, {"examples": 310}, {"target_language": "fr"}):

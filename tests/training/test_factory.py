@@ -22,6 +22,7 @@ def after_updates(model, settings, count, gradient=0.0):
     return [(v.path, old, v.numpy()) for v, old in zip(variables, before, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_matrices_alone_decay_under_adamw(small_model, tie):
     """With gradients of zero, three updates multiply them by (1 - rate * decay) ** 3."""
@@ -39,6 +40,7 @@ def test_matrices_alone_decay_under_adamw(small_model, tie):
     assert decayed == kinds | ({"output"} if tie == "none" else set())
 
 
+@pytest.mark.slow
 def test_an_update_of_adamw_is_that_of_adam_after_the_decay(small_model):
     first = OptimizerSettings(kind="adamw", weight_decay=DECAY)
     decayed = after_updates(small_model(), first, 1, gradient=0.2)

@@ -50,6 +50,7 @@ def datasets(*batches):
     return dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
 
 
+@pytest.mark.slow
 def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model):
     model = tiny_model()
     batches = [batch(LENGTHS[:1], seed=3), batch(LENGTHS[1:], seed=5, width=6)]
@@ -90,6 +91,7 @@ def test_figures_of_evaluate_are_those_of_the_metrics_for_compile(
         np.testing.assert_allclose(figures[name], expected[name], rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_batch_of_padding_changes_no_figure(tiny_model):
     learner = make_learner(tiny_model())
     inputs, labels = batch(LENGTHS)

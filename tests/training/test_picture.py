@@ -44,6 +44,7 @@ def test_weights_belong_to_the_pieces_that_were_chosen(translator):
     np.testing.assert_allclose(weights[-1, :, 0], first, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [False, True])
 def test_a_png_file_is_written(translator, tmp_path, layers):
     path = tmp_path / "new" / "attention.png"
@@ -61,6 +62,7 @@ def test_an_empty_sentence_has_no_picture(translator, tmp_path):
         draw_attention(translator, " ", tmp_path / "x.png")
 
 
+@pytest.mark.slow
 def test_without_matplotlib_one_line_says_what_to_install(translator, tmp_path, monkeypatch):
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -58,6 +58,7 @@ def measure(hidden, table, labels, weights, smoothing, r_drop, **options):
     return function(tf.constant(hidden, "float32"), tf.constant(table, "float32"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows, jit_compile", [(1, False), (4, False), (4, True), (10, False), (11, False), (100, False)]
 )  # rows of a chunk and pass; 11 is all

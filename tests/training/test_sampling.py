@@ -108,6 +108,7 @@ def test_no_batch_is_larger_and_no_sentence_longer_than_allowed(parts):
     assert max(side.size for batch in batches for side in batch) <= BATCH_TOKENS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_the_stream_goes_on_anywhere(parts, accumulate):
     def take(skip, count):

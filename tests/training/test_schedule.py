@@ -54,6 +54,7 @@ def cosine(n, peak, warmup_steps, updates):
     return peak * math.cos(math.pi / 2 * done) ** 2  # half of one plus the cosine of twice that
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("warmup_steps", "updates"), [(10, 50), (1, 7), (2, 3), (1, 2), (400, 977)]
 )

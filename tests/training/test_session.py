@@ -99,6 +99,7 @@ def test_a_moving_average_leaves_the_trained_weights_as_they_were(averaged, conf
         assert_equal(trained(ours[update]), trained(theirs[update]))
 
 
+@pytest.mark.slow
 def test_the_model_and_its_validation_are_those_of_the_moving_average(averaged):
     folder, figures = averaged
     first, *others = [trained(arrays) for arrays in archives(folder).values()]
@@ -204,6 +205,7 @@ def test_a_resumed_training_stops_at_the_same_update(stopped_early, patient, tmp
     assert_equal(model_weights(tmp_path), model_weights(stopped_early[0]))
 
 
+@pytest.mark.slow
 def test_a_process_killed_before_the_model_was_written_only_writes_it(
     stopped_early, patient, tmp_path
 ):
@@ -216,6 +218,7 @@ def test_a_process_killed_before_the_model_was_written_only_writes_it(
     assert table(folder) == table(stopped_early[0])
 
 
+@pytest.mark.slow
 def test_a_best_checkpoint_that_is_gone_is_not_asked_for(stopped_early, patient, tmp_path):
     """As after damage: the one that pushed it out cannot be read, and it is no longer there."""
     folder = shutil.copytree(stopped_early[0], tmp_path / "run")

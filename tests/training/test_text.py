@@ -180,6 +180,7 @@ def test_a_weight_is_that_of_every_pair_of_its_corpus(tmp_path):
     assert data.weights("validation") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", [b"line", b"\xef\xbb\xbfline"])
 def test_gzip_in_several_members_is_read_whole(tmp_path, mark):
     """As `bgzip`, `pigz` and `cat a.gz b.gz` write it."""

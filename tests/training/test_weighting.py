@@ -128,6 +128,7 @@ def test_weights_of_one_change_no_batch_but_the_order(tokenizer):
     assert weighted.steps(200) == plain.steps(200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled", [False, True])
 def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sampled):
     weighted = corpus(tokenizer, mixed())
