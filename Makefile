@@ -8,8 +8,8 @@ TENSORFLOW ?= tensorflow
 COMMAND := $(VENV)/bin/keras-transformer
 READY := $(VENV)/.ready
 
-# Two processes; the tests of a file, and those that share an export, run in the same one.
-FAST := -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow"
+# Two processes; the tests of a file run in the same one.
+FAST := -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 # A processor with AVX2 and neither AVX-512 nor VNNI nor bfloat16, as nearly as one can have it.
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
 	TEST_WITH_GRAPPLER=1

@@ -29,28 +29,16 @@ if not os.environ.get("TEST_WITH_GRAPPLER"):
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-# Fixtures that several files use, and the group of these files: in one process each is made once.
-SHARED = {"compiled": "saved_model", "serving": "saved_model", "export": "litert"}
+# Exports that several files use.
+SHARED = {"compiled", "serving", "export"}
 
 
-@pytest.hookimpl(wrapper=True)  # or xdist, which puts itself first, would find no groups yet
-def pytest_collection_modifyitems(config, items):
-    """For `--dist loadgroup`: a file is one group, and so are all files that share an export.
-
-    Those come first, so that the last groups to be handed out are short ones.
-    """
+def pytest_collection_modifyitems(items):
+    """Files that use an export come first, so that the last to be handed out are short ones."""
     fixtures = collections.defaultdict(set)
     for item in items:
         fixtures[item.path].update(item.fixturenames)
-    groups = {
-        path: next((group for name, group in SHARED.items() if name in used), path.stem)
-        for path, used in fixtures.items()
-    }
-    items.sort(key=lambda item: groups[item.path] not in SHARED.values())
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
-    return (yield)
+    items.sort(key=lambda item: not SHARED & fixtures[item.path])
 
 
 class DataDir:
