@@ -175,6 +175,7 @@ def test_a_beam_as_wide_as_the_language_finds_every_allowed_sentence(rules, min_
         assert ended == sorted(ended, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
 def test_a_narrow_beam_is_the_search_in_plain_python(rules):
     tokens, scores = beam_decode(
@@ -215,6 +216,7 @@ def plain_beam(rules, b, width, min_length):
     return sorted(ended, reverse=True)[:width]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
 def test_samples_are_allowed_sentences(rules):
     """Many samples of a hot model: all are allowed, and they begin with most that is allowed."""
@@ -334,6 +336,7 @@ def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 def test_litert_needs_builtin_operators_only_and_finds_the_same():
     specs = {
         key: tf.TensorSpec(value.shape, value.dtype, key)

@@ -55,6 +55,7 @@ def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
     np.testing.assert_allclose(rows["token_scores"].sum(1), rows["scores"], **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("layer, head", [(0, 2), (-1, None), (1, -3)])
 def test_alignments_are_the_attention_to_the_whole_output(search, layer, head):
@@ -94,6 +95,7 @@ def test_what_is_asked_for_changes_nothing_else(search):
     np.testing.assert_allclose(found["scores"], scores, **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager(search, jit_compile):
@@ -126,6 +128,7 @@ def test_what_is_not_asked_for_is_not_in_the_graph(search):
         assert more[0] > variables and more[1] > operations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam"])
 def test_litert_needs_builtin_operators_only_and_finds_the_same(search):
     model, source = talkative(), sources()

@@ -78,6 +78,7 @@ def test_n_best_lists_have_the_number_of_their_line(translate, translator):
     assert {row[0] for row in expected} == {"1", "2", "3", "4", "5"}
 
 
+@pytest.mark.slow
 def test_every_option_of_a_beam_reaches_it(translate, translator):
     options = {"length_penalty": 0.0, "min_length": 3, "extra_length": 2}
     expected = translator(LINES, beam_size=3, **options)
@@ -87,6 +88,7 @@ def test_every_option_of_a_beam_reaches_it(translate, translator):
     assert translate("--beam", 3, "--normalization", "average") == expected
 
 
+@pytest.mark.slow
 def test_samples_are_those_of_python_whatever_the_batch(translate, translator):
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9, "seed": 3}
     expected = [result.text for result in translator.sample(LINES, **options)]

@@ -157,6 +157,7 @@ def test_one_seed_makes_equal_sentences_equal_and_many_make_them_differ():
     np.testing.assert_array_equal(different[1], same[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
     """One graph for all of them; at their neutral values they are as if not given."""
@@ -213,6 +214,7 @@ def test_without_temperature_the_first_of_equal_tokens_is_taken_whatever_the_dra
             assert set(cold.tolist()) == {1}
 
 
+@pytest.mark.slow
 def test_without_temperature_a_model_of_ties_is_searched_greedily(small_model):
     """Eagerly and in a graph whose temperature is a tensor: every logit is equal."""
     model = small_model()

@@ -64,6 +64,7 @@ def test_neighbours_and_padding_change_nothing():
     np.testing.assert_allclose(backward_sums[::-1], sums, **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager(jit_compile):
     model, source, target = talkative(), tf.constant(sources()), tf.constant(targets())
@@ -72,6 +73,7 @@ def test_compiled_is_eager(jit_compile):
         np.testing.assert_allclose(found, expected, **SCORES)
 
 
+@pytest.mark.slow
 def test_dropout_is_off_and_half_precision_scores_in_float32(policy, small_model):
     source, target = sources(), targets()
     gains, sums = score(small_model(dropout=0.4), source, target)

@@ -31,7 +31,7 @@ def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third
     assert stages.stages(length, ()) == [length]
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_all_that_is_found_is_the_same(search, jit_compile):
     model, source = talkative(), tf.constant(sources())
@@ -81,6 +81,7 @@ def test_stages_that_do_not_increase_are_an_error(wrong):
         greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam"])
 def test_litert_finds_the_same_in_three_stages(search):
     """Its converter failed at other ways to attend to a cache in two parts."""

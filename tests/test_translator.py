@@ -199,6 +199,7 @@ def test_a_beam_keeps_the_order_whatever_the_batches(translator, batch_size):
     assert translator([], beam_size=4) == []
 
 
+@pytest.mark.slow
 def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
     best = translator.n_best(SENTENCES, 3, min_length=2)
     assert [each[0].text for each in best] == translator(SENTENCES, beam_size=4, min_length=2)
@@ -223,6 +224,7 @@ def test_one_graph_serves_every_length_and_penalty(translator):
     assert search.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_a_beam_adds_nothing_to_an_export(translator, tmp_path):
     translator(["dog"], beam_size=2)
     tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
@@ -262,6 +264,7 @@ def test_what_a_beam_needs_is_named(translator):
         translator.n_best(["dog"], 3, beam_size=2)
 
 
+@pytest.mark.slow
 def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
     """Each with the seed of its place in the list, and one graph for all controls."""
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9}
@@ -310,6 +313,7 @@ def test_a_long_pair_is_cut_and_says_so(translator):
         assert (found.tokens == 11) == (target == long)
 
 
+@pytest.mark.slow
 def test_alignments_have_a_row_for_each_piece(translator):
     for layer, head in [(-1, None), (0, 1)]:
         found = translator.align(SENTENCES, layer, head, batch_size=3)
@@ -326,6 +330,7 @@ def test_alignments_have_a_row_for_each_piece(translator):
             np.testing.assert_allclose(ours.weights, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_was_asked_for_adds_nothing_to_an_export(translator, tmp_path):
     translator.sample(["dog"])
     translator.score(["dog"], ["cat"])

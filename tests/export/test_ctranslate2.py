@@ -235,6 +235,7 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
     assert path.stat().st_mode & 0o777 == path.parent.stat().st_mode & 0o777
 
 
+@pytest.mark.slow
 def test_a_program_without_tensorflow_gives_the_same(exported, translator, sentences, python):
     """As our own loader of the same file, which is held against the model in memory below.
 
@@ -279,6 +280,7 @@ def test_the_tied_table_is_stored_once(exported, translator, quantize):
     assert content.count(stored[quantize].tobytes()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_models_are_smaller_and_lose_little(exported, quantize):
     """Their weights on every processor; its kernels may lose more."""

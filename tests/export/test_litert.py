@@ -194,6 +194,7 @@ def operators(path):
     return set(codes), ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
     names, ends = operators(export(quantize)[0])
@@ -284,6 +285,7 @@ def codes_of(table):
     return codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_the_tied_table_is_stored_once(export, translator, quantize):
     """It is used twice, to look up and for the logits, in each of two signatures."""

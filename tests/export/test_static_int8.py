@@ -34,6 +34,7 @@ def ranges(translator, calibration):
     return calibrate(translator, calibration)
 
 
+@pytest.mark.slow
 def test_real_sentences_give_a_file_that_agrees(export, sentences):
     path, report = export("int8_static")
     assert abs(report["score_loss"]) <= 0.02 and report["score_error"] <= 0.02  # seen: 0.003
@@ -171,6 +172,7 @@ def check_products(graphs, vocab_size, expected):
     return static
 
 
+@pytest.mark.slow
 def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges):
     """Each signature has a graph for the encoder and one for the step, each with its own."""
     graphs = Graphs(model_of(export("int8_static")[0]))

@@ -143,6 +143,7 @@ def test_without_the_operators_the_other_signatures_run(made, unigram_translator
         interpreter.get_signature_runner("translate_1x16")(sentence=np.array([b"in 17 weeks"]))
 
 
+@pytest.mark.slow
 def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unigram_translator):
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
     model = compiled_model.CompiledModel.from_file(str(made()[0]))
@@ -167,6 +168,7 @@ def test_quantised_files_say_by_strings_what_they_say_by_ids(made, sentences, qu
     assert report["strings"]["token_agreement"] == report["token_agreement"]
 
 
+@pytest.mark.slow
 def test_a_process_that_ran_other_models_before_gives_the_same(made, sentences):
     loaded = {name: LiteRTStringTranslator(made(name)[0]) for name in ("none", "int8", "float16")}
     first = {name: each.translate_batch(sentences[:12]) for name, each in loaded.items()}
