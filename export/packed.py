@@ -52,7 +52,7 @@ class Signature:
 
 
 def pack(path, content, tokenizer, facts):
-    """Writes a model and behind it its vocabulary and the facts.
+    """Writes a model, and after it its vocabulary and the facts.
 
     Args:
         path: The file, a `Path`.

@@ -24,10 +24,10 @@ LIMIT = 12
 
 @pytest.fixture(scope="module")
 def random_translator(tokenizer):
-    """A model of random weights, in doubt everywhere; it ends about half of its sentences."""
+    """A model of random weights, in doubt everywhere; it ends a third of its sentences."""
     model = copy_model(talkative(vocab_size=tokenizer.vocab_size))
     kernel = model.output_layer.kernel.numpy()  # [D, V]
-    kernel[:, tokenizer.eos_id] *= 2  # among so many words
+    kernel[:, tokenizer.eos_id] *= 1.5  # among so many words
     model.output_layer.kernel.assign(kernel)
     return Translator(model, tokenizer, LIMIT)
 
@@ -81,7 +81,7 @@ def judge(random_translator, program, texts):
 
 def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
     best = [row[0].tokens for row in judge.expected[False] if row[0].tokens]
-    assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 1
+    assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 2
     ended = [tokens[-1] == tokenizer.eos_id for tokens in best]
     assert any(ended) and not all(ended)
 
