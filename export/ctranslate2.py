@@ -37,6 +37,7 @@ def export_ctranslate2(
     min_agreement=None,
     references=None,
     max_loss=MAX_LOSS,
+    max_score_loss=None,
     progress=None,
 ):
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
@@ -72,6 +73,9 @@ def export_ctranslate2(
         references: List of the right translations of `sentences`. With them, BLEU and chrF of a
             quantised model are compared with those of the model in memory.
         max_loss: Most BLEU and most chrF, each from 0 to 100, that its weights may lose.
+        max_score_loss: Largest `score_loss` and `score_error` of a quantised model's weights, in
+            nats per token: see `Agreement`. With the processor's kernels they may be 1, or this
+            if it is more. `None`: see `MAX_SCORE_LOSS`.
         progress: See `export_saved_model`.
 
     Returns:
@@ -104,14 +108,19 @@ def export_ctranslate2(
         min_agreement,
         references,
         max_loss,
-        MAX_SCORE_LOSS[quantize],
+        MAX_SCORE_LOSS[quantize] if max_score_loss is None else max_score_loss,
+    )
+    of_kernels = dataclasses.replace(
+        agreement,
+        max_loss=math.inf,
+        max_score_loss=max(MAX_KERNEL_LOSS[quantize], max_score_loss or 0),
     )
 
     def write(draft):
         progress("writing the weights")
         _write(draft, translator, quantize)
         progress(f"translating {len(sentences)} sentences greedily and with a beam")
-        report = _judge(draft, agreement, directory)
+        report = _judge(draft, agreement, of_kernels, directory)
         _keep_figures(draft / CONFIG, report)
         return report
 
@@ -140,8 +149,8 @@ def _keep_figures(config, report):
     config.write_text(json.dumps(facts, indent=2), "utf-8")
 
 
-def _judge(draft, agreement, name):
-    """The figures of both searches of a draft."""
+def _judge(draft, agreement, of_kernels, name):
+    """The figures of both searches of a draft; with quantised weights also those in float32."""
     greedy, quantize = Reference(agreement.translator), agreement.quantize
     expected = greedy.outputs(agreement.sentences)
 
@@ -153,9 +162,7 @@ def _judge(draft, agreement, name):
     if quantize != "none":
         weights = judge(dataclasses.replace(agreement, min_agreement=None), "float32")
         report["in_float32"] = {name: weights[name] for name in FIGURES if name in weights}
-        agreement = dataclasses.replace(
-            agreement, max_loss=math.inf, max_score_loss=MAX_KERNEL_LOSS[quantize]
-        )
+        agreement = of_kernels
     report = {**judge(agreement), **report}
     beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
     return {**report, "beam_sentences": beam["sentences"], "beam_agreement": beam["agreement"]}

@@ -36,6 +36,7 @@ def export_litert(
     min_agreement=None,
     references=None,
     max_loss=MAX_LOSS,
+    max_score_loss=None,
     beam_size=None,
     n_best=1,
     alignment=None,
@@ -92,6 +93,8 @@ def export_litert(
         references: List of the right translations of `sentences`. With them, BLEU and chrF of a
             quantised file are compared with those of the model in memory.
         max_loss: Most BLEU and most chrF, each from 0 to 100, that a quantised file may lose.
+        max_score_loss: Largest `score_loss` and `score_error` of a quantised file, in nats per
+            token: see `Agreement`. `None`: its default.
         beam_size: Hypotheses of the beam. `None`: greedy search alone.
         n_best: How many of them the beam returns.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
@@ -131,7 +134,9 @@ def export_litert(
     check_space(path, translator, quantize)
     progress = progress or silent
     translator = in_float32(translator)
-    agreement = Agreement(translator, sentences, quantize, min_agreement, references, max_loss)
+    agreement = Agreement(
+        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+    )
     gate = Gate(agreement, beam_size, n_best)
     signatures = [
         *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),

@@ -21,11 +21,8 @@ __version__ = "0.1.0"
 _MODULES = {
     "config": ("PRESETS", "TransformerConfig"),
     "masks": ("PaddingMask", "causal_mask", "padding_mask"),
-    "attention": (
-        "MultiHeadCrossAttention",
-        "MultiHeadSelfAttention",
-        "dot_product_attention",
-    ),
+    "dot_product": ("dot_product_attention",),
+    "attention": ("MultiHeadCrossAttention", "MultiHeadSelfAttention"),
     "feed_forward": ("FeedForward",),
     "embedding": ("PositionalEmbedding", "sinusoids"),
     "encoder": ("Encoder", "EncoderBlock"),

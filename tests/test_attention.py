@@ -8,7 +8,7 @@ import tensorflow as tf
 from support import KV, B, D, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
 from keras_transformer import MultiHeadCrossAttention, MultiHeadSelfAttention
-from keras_transformer.attention import dot_product_attention
+from keras_transformer.dot_product import dot_product_attention
 
 LAYER = {"rtol": 0, "atol": 1e-5}
 

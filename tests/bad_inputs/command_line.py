@@ -96,6 +96,7 @@ WITHOUT_EFFECT = [
     usage("export litert RUN x.tflite --n-best 1", "--n-best needs --beam"),
     usage("export litert RUN x.tflite --min-agreement 90", "--min-agreement needs --quantize"),
     usage("export litert RUN x.tflite --max-loss 1", "--max-loss needs --quantize"),
+    usage("export litert RUN x.tflite --max-score-loss 1", "--max-score-loss needs --quantize"),
     usage(
         "export litert RUN x.tflite --quantize int8 --sentences IN.txt --max-loss 1",
         "--max-loss needs --references",
@@ -113,6 +114,12 @@ WITHOUT_EFFECT = [
         "--calibration needs --quantize int8_static",
     ),
     usage("export ctranslate2 RUN NEW --min-agreement 90", "--min-agreement needs --quantize"),
+    usage("export ctranslate2 RUN NEW --max-score-loss 1", "--max-score-loss needs --quantize"),
+    usage("export ctranslate2 RUN NEW --max-loss 1", "--max-loss needs --quantize"),
+    usage(
+        "export ctranslate2 RUN NEW --quantize int8 --references OUT.txt",
+        "--references needs --sentences",
+    ),
     usage("translate SAVED --sample", "--sample has no effect on SAVED"),
     fails("translate SAVED --beam 5", "`beam_size` must be from 1 to 4"),
     usage("translate SAVED --n-best 2 --length-penalty 1", "--length-penalty needs --beam"),

@@ -372,9 +372,9 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
         "decode",
         lambda self, ids: (np.full((len(ids), 20), 3), np.zeros(len(ids))),
     )
-    monkeypatch.setattr(module, "MAX_SCORE_LOSS", {"int8": 1e9})
+    limits = {"min_agreement": 0.99, "max_score_loss": 1e9}
     with pytest.raises(ExportError, match=r"x: .*% of the tokens .* 99 % are asked"):
-        export_ctranslate2(translator, tmp_path / "x", sentences, "int8", min_agreement=0.99)
+        export_ctranslate2(translator, tmp_path / "x", sentences, "int8", **limits)
     assert listing(tmp_path) == []
 
 
@@ -382,8 +382,7 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
 def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
-    monkeypatch.setattr(module, "MAX_SCORE_LOSS", {"int8": 1e9})
-    options = {"references": translator(sentences)}
+    options = {"references": translator(sentences), "max_score_loss": 1e9}
     with pytest.raises(ExportError, match="x: BLEU falls from 100.0 to .* than the 1 that are"):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8", **options)
     assert listing(tmp_path) == []

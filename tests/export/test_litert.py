@@ -483,15 +483,14 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
 
 
 @pytest.mark.slow
-def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path, monkeypatch):
-    monkeypatch.setitem(agreement.MAX_SCORE_LOSS, "int8", 1e9)
+def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     right = translator(sentences)
 
     def export(references, **options):
         return export_litert(
             translator, path, sentences, "int8",
-            references=references, license="MIT", min_agreement=0, **options,
+            references=references, license="MIT", max_score_loss=1e9, **options,
         )  # fmt: skip
 
     for options, message in [
