@@ -42,7 +42,7 @@ test: $(READY)
 	$(VENV)/bin/python -m pytest $(FAST)
 
 test-slow: $(READY)
-	$(VENV)/bin/python -m pytest -m slow --timeout 1800
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m slow --timeout 1800
 
 test-avx2: $(READY)
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST)

@@ -11,20 +11,15 @@ for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREA
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import grappler  # noqa: E402, F401
 import keras  # noqa: E402
 import pytest  # noqa: E402
-import tensorflow as tf  # noqa: E402
 from support import randomise, small_config  # noqa: E402
 
 # Graphs are many objects, and to look through all of them again and again for garbage takes a fifth
 # of the time.
 gc.freeze()
 gc.set_threshold(100_000, 20, 20)
-
-# Grappler rewrites every graph before its first run, for a second run that few tests make. Sessions
-# are not concerned, so that a SavedModel is tested with it; `make test-avx2` tests all with it.
-if not os.environ.get("TEST_WITH_GRAPPLER"):
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 

@@ -1,6 +1,9 @@
 """Weights, sizes and tokens that the tests of the layers share."""
 
+import concurrent.futures
 import json
+import multiprocessing
+import os
 import pathlib
 import subprocess
 import sys
@@ -112,3 +115,18 @@ def run_benchmark(script, *arguments):
     """Runs a script of `benchmarks/` in a process of its own; returns what became of it."""
     command = [sys.executable, BENCHMARKS / script, *arguments]
     return subprocess.run(command, capture_output=True, text=True)
+
+
+def with_tests_on_path():
+    """The environment of a process that can import the modules of this folder."""
+    return {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent)}
+
+
+def in_own_process(function, *arguments):
+    """Returns what a function of a test's module returns in a process of its own.
+
+    What XLA compiles, and the largest models, take gigabytes that only the end of a process frees.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+        return pool.submit(function, *arguments).result()

@@ -5,6 +5,7 @@ import io
 import pytest
 import rich.console
 import tensorflow_datasets as tfds
+from support import in_own_process
 
 from keras_transformer.training.settings import load_settings
 from keras_transformer.training.train import train
@@ -22,6 +23,15 @@ NAMES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
+    metrics = in_own_process(step, name, tmp_path / "run")
+    assert metrics["updates"] == 1
+    layers, d_model = NAMES[name]
+    assert metrics["parameters"] == layers + 60 * d_model
+    assert 0 < metrics["validation"]["loss"] < 20
+
+
+def step(name, run):
+    """Takes a step, and returns the metrics."""
     small = ["data.batch_tokens=300", "vocabulary.size=60", "training.accumulate=2"]
     short = [
         "training.updates=1",
@@ -33,8 +43,4 @@ def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
     policy = tfds.testing.MockPolicy.USE_CODE
     console = rich.console.Console(file=io.StringIO())
     with tfds.testing.mock_data(num_examples=20, policy=policy):
-        metrics = train(settings, tmp_path / "run", console=console)
-    assert metrics["updates"] == 1
-    layers, d_model = NAMES[name]
-    assert metrics["parameters"] == layers + 60 * d_model
-    assert 0 < metrics["validation"]["loss"] < 20
+        return train(settings, run, console=console)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import sentences
+from support import in_own_process, sentences
 
 from keras_transformer import PRESETS, Transformer, TransformerConfig
 from keras_transformer.training.learner import Learner
@@ -14,6 +14,10 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_an_update_compiles_for_static_shapes(name):
+    in_own_process(update, name)
+
+
+def update(name):
     config = TransformerConfig.preset(name, vocab_size=60, max_length=16)
     learner = Learner(Transformer(config))
     learner.compile(keras.optimizers.Adam(1e-3), LabelSmoothedCrossEntropy(0.1), jit_compile=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import with_tests_on_path
 from test_train import CONFIG, At, run_quietly, write_pairs
 
 from keras_transformer.atomic import sync
@@ -230,7 +231,7 @@ def test_a_best_checkpoint_that_is_gone_is_not_asked_for(stopped_early, patient,
 
 KILLED = """
 import os, signal, sys
-import keras
+import grappler, keras
 from keras_transformer.training.settings import load_settings
 from keras_transformer.training.train import train
 
@@ -249,7 +250,9 @@ def test_the_history_grows_from_row_to_row_after_a_kill(configured, tmp_path):
     config = tmp_path / "config.toml"
     save_settings(settings, config)
     command = [sys.executable, "-c", KILLED, str(config), str(tmp_path / "run")]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    process = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env=with_tests_on_path()
+    )
     assert process.returncode == -signal.SIGKILL, process.stderr
     killed = table(tmp_path / "run")
     assert [int(row["update"]) for row in killed] == [1, 2, 3, 4, 5, 6]  # behind checkpoint 4, too

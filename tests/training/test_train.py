@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import rich.console
+from support import with_tests_on_path
 
 from keras_transformer import atomic
 from keras_transformer.run import Run
@@ -208,7 +209,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
 
 STOPPED = """
 import os, signal, sys
-import keras
+import grappler, keras
 from keras_transformer.training.settings import load_settings
 from keras_transformer.training.train import train
 
@@ -291,7 +292,9 @@ def test_a_process_holds_the_folder_until_it_is_killed_which_costs_what_was_not_
     settings, corpus, finished, tmp_path
 ):
     command = [sys.executable, "-c", STOPPED, str(corpus / "config.toml"), str(tmp_path / "run")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=with_tests_on_path()
+    )
     try:
         assert os.waitpid(process.pid, os.WUNTRACED)[1] & 0xFF == 0x7F  # it stopped in update 9
         before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
