@@ -5,9 +5,9 @@ import pathlib
 import tempfile
 import time
 
-from keras_transformer.tokenizer import Tokenizer
-from keras_transformer.training.data import TokenizedCorpus, parallel_data, sentences
-from keras_transformer.training.schema import CldrData, TextData, VocabularySettings
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.data.corpus import TokenizedCorpus, parallel_data, sentences
+from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"

@@ -5,19 +5,18 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.translation import encode
-from keras_transformer.translator import Translator
-
-from .near_ties import Comparison, Teacher
-from .parity import (
+from keras_transformer.export.near_ties import Comparison, Teacher
+from keras_transformer.export.parity import (
     ExportError,
     compare,
     measure_quality,
     require_agreement,
     require_quality,
 )
-from .processor import describe_processor
-from .reference import best_of
+from keras_transformer.export.processor import describe_processor
+from keras_transformer.export.reference import best_of
+from keras_transformer.tasks.translation import encode
+from keras_transformer.tasks.translator import Translator
 
 # Share of a beam's hypotheses that may be other ones than those in memory, with their right scores:
 # where two are tied at its edge, one of them is dropped, and whatever would have come of it.

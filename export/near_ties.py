@@ -17,7 +17,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from .reference import Rules
+from keras_transformer.export.reference import Rules
 
 # Rounding of a float32, relative to the number.
 ROUNDING = 2.0**-24

@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 
 from keras_transformer import Transformer
-from keras_transformer.quality import score
-from keras_transformer.translator import Translator
+from keras_transformer.tasks.translator import Translator
+from keras_transformer.text.quality import score
 
 # Runtimes order their additions differently: seen are relative differences of 1e-6.
 SCORE_TOLERANCE = 1e-3

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.beam_translator import BeamTranslator, search_with_limit
 from keras_transformer.decoding import greedy_decode
 from keras_transformer.decoding.hypotheses import exists
-from keras_transformer.translation import Translation, encode, map_sorted
+from keras_transformer.tasks.beam_translator import BeamTranslator, search_with_limit
+from keras_transformer.tasks.translation import Translation, encode, map_sorted
 
 SOURCE = tf.TensorSpec([None, None], tf.int32)
 BATCH_SIZE = 64

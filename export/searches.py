@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from keras_transformer.beam_translator import search_with_limit
 from keras_transformer.decoding import beam_decode, greedy_decode
 from keras_transformer.decoding.beam import check_beam
+from keras_transformer.tasks.beam_translator import search_with_limit
 
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
 

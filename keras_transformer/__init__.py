@@ -12,27 +12,27 @@ Masks are boolean tensors and `True` means "may attend".
 """
 
 import importlib
-import pathlib
-import sys
+
+from keras_transformer.registration import register
 
 __version__ = "0.1.0"
 
 # Where each public name is defined, in the order of the paper.
 _MODULES = {
     "config": ("PRESETS", "TransformerConfig"),
-    "masks": ("PaddingMask", "causal_mask", "padding_mask"),
-    "dot_product": ("dot_product_attention",),
-    "attention": ("MultiHeadCrossAttention", "MultiHeadSelfAttention"),
-    "feed_forward": ("FeedForward",),
-    "embedding": ("PositionalEmbedding", "sinusoids"),
-    "encoder": ("Encoder", "EncoderBlock"),
-    "decoder": ("Decoder", "DecoderBlock"),
-    "model": ("Transformer",),
+    "layers.masks": ("PaddingMask", "causal_mask", "padding_mask"),
+    "layers.dot_product": ("dot_product_attention",),
+    "layers.attention": ("MultiHeadCrossAttention", "MultiHeadSelfAttention"),
+    "layers.feed_forward": ("FeedForward",),
+    "layers.embedding": ("PositionalEmbedding", "sinusoids"),
+    "layers.encoder": ("Encoder", "EncoderBlock"),
+    "layers.decoder": ("Decoder", "DecoderBlock"),
+    "models.transformer": ("Transformer",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
-    "tokenizer": ("Tokenizer",),
-    "translation": ("Alignment", "Score", "Translation"),
-    "translator": ("Translator",),
-    "beam_translator": ("BeamTranslator",),
+    "text.tokenizer": ("Tokenizer",),
+    "tasks.translation": ("Alignment", "Score", "Translation"),
+    "tasks.translator": ("Translator",),
+    "tasks.beam_translator": ("BeamTranslator",),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
@@ -52,8 +52,4 @@ def __dir__():
     return sorted({*globals(), *__all__})
 
 
-# Importing the package registers the layers with Keras, so that `keras.saving.load_model` knows
-# them. Only the command (`keras-transformer`, or `python -m`) waits until it needs TensorFlow:
-# `--help` would take seconds otherwise.
-if sys.argv[:1] != ["-m"] and pathlib.Path(*sys.argv[:1]).stem != "keras-transformer":
-    importlib.import_module(f"{__name__}.model")
+register()

@@ -5,7 +5,7 @@ import pathlib
 
 import keras
 
-from keras_transformer.atomic import write_text
+from keras_transformer.files import write_text
 
 
 class Run:
@@ -32,7 +32,7 @@ class Run:
         Raises:
             ValueError: If the run has no model, or it cannot be read.
         """
-        import keras_transformer.model
+        import keras_transformer.models.transformer
 
         self._require(self.model)
         try:
@@ -41,7 +41,7 @@ class Run:
             raise
         except Exception as error:  # zip, JSON, HDF5 and Keras raise nearly anything
             raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
-        if not isinstance(model, keras_transformer.model.Transformer):
+        if not isinstance(model, keras_transformer.models.transformer.Transformer):
             raise ValueError(
                 f"{self.model} must hold a Transformer. Received: a {type(model).__name__}."
             )
@@ -53,7 +53,7 @@ class Run:
         Raises:
             ValueError: If the run has no vocabulary, or it cannot be read.
         """
-        from keras_transformer.tokenizer import Tokenizer
+        from keras_transformer.text.tokenizer import Tokenizer
 
         self._require(self.tokenizer)
         try:

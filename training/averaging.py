@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer import Transformer
-from keras_transformer.atomic import draft_of, remove_stale_drafts, sync
+from keras_transformer.files import draft_of, remove_stale_drafts, sync
 from keras_transformer.run import Run
-
-from .checkpoint import STATE, Checkpoints, read
-from .factory import model_config
-from .learner import Learner
-from .settings import load_settings
+from keras_transformer.training.factory import model_config
+from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.settings.toml import load_settings
 
 
 def average_checkpoints(run_dir, last=5, output=None):

@@ -3,12 +3,11 @@
 import functools
 import time
 
-from keras_transformer.lines import read_parallel
-from keras_transformer.quality import score
 from keras_transformer.run import Run
-from keras_transformer.translator import Translator
-
-from .settings import load_settings
+from keras_transformer.tasks.translator import Translator
+from keras_transformer.text.lines import read_parallel
+from keras_transformer.text.quality import score
+from keras_transformer.training.settings.toml import load_settings
 
 
 def evaluate(translator, sources, references, *, lowercase=False, tokenize="13a"):
@@ -81,7 +80,7 @@ def evaluate_split(
         The dictionary of `evaluate`, and `search`, which says how it was translated. For the test
         split `metrics.json` of the run has it, too.
     """
-    from .data import parallel_data
+    from keras_transformer.training.data.corpus import parallel_data
 
     folder = Run(run)
     folder.require_finished()

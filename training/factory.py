@@ -4,11 +4,10 @@ import keras
 import tensorflow as tf
 
 from keras_transformer import Transformer
-
-from .learner import Learner
-from .loss import LabelSmoothedCrossEntropy
-from .precision import dtype_policy
-from .schedule import make_schedule
+from keras_transformer.training.devices.precision import dtype_policy
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.schedule import make_schedule
 
 
 def model_config(settings, tokenizer):

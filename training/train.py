@@ -6,18 +6,22 @@ import zlib
 import rich.console
 import tensorflow as tf
 
-from keras_transformer.atomic import remove_stale_drafts, replacing
+from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.run import Run
-
-from .callbacks import Terminations, say
-from .changes import REOPENS, check_changes
-from .checkpoint import Checkpoints
-from .data import parallel_data
-from .lock import RunLock
-from .session import Session
-from .settings import SettingsError, differences, load_settings, save_settings
-from .start import Start
-from .workers import Workers
+from keras_transformer.training.data.corpus import parallel_data
+from keras_transformer.training.devices.workers import Workers
+from keras_transformer.training.loop.callbacks import Terminations, say
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.loop.lock import RunLock
+from keras_transformer.training.loop.session import Session
+from keras_transformer.training.loop.start import Start
+from keras_transformer.training.settings.changes import REOPENS, check_changes
+from keras_transformer.training.settings.toml import (
+    SettingsError,
+    differences,
+    load_settings,
+    save_settings,
+)
 
 
 def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):

@@ -5,8 +5,8 @@ from keras_training import KerasTraining, adam
 from task import BOS_ID, EOS_ID, PAD_ID, Task
 
 from keras_transformer import Transformer, TransformerConfig
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 
 def make(order):

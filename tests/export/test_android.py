@@ -13,7 +13,7 @@ import pytest
 from test_browser_modules import odd_text, plain_text, vocabulary, with_standard_normalization
 
 from keras_transformer import Tokenizer
-from keras_transformer.export.packed import pack
+from keras_transformer.export.litert.packed import pack
 
 HERE = pathlib.Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "android"

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer import Transformer, TransformerConfig, Translator
-from keras_transformer import __main__ as command_line
-from keras_transformer.export import conversion
-from keras_transformer.export.batch_rows import require_rows_as_alone
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
-from keras_transformer.export.packed import Signature
+from keras_transformer.cli import main as command_line
+from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert.batch_rows import require_rows_as_alone
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.plan import plan
+from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.export.plan import plan
 
 SENTENCES = [f"{word} {number}" + " days" * (number % 3) for word in ("in", "for", "after")
              for number in range(11)][:32]  # fmt: skip
@@ -153,7 +153,7 @@ def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
         ran.append((translator, options))
         return {"agreement": 1.0, "bytes": 1}
 
-    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
+    monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
     monkeypatch.setattr(Translator, "from_run", lambda run, max_length=None: max_length)
     (tmp_path / "in.txt").write_text("in 3 days\n")
     (tmp_path / "config.toml").write_text(

@@ -13,7 +13,7 @@ import pytest
 from chromium import PAGE, SCRIPTS, Browser, missing, program
 
 from keras_transformer.export import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.litert.runtime import LiteRTTranslator
 
 pytest.importorskip("ai_edge_litert")
 

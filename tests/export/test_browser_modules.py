@@ -16,8 +16,8 @@ from chromium import PAGE, SCRIPTS, program
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import Tokenizer
+from keras_transformer.tasks.translation import encode
 from keras_transformer.training.vocabulary import learn_vocabulary
-from keras_transformer.translation import encode
 
 WORDS = [
     "größer", "straße", "ein", "zwei", "drei", "m²", "½", "…", "naïve", "Ελλάδα", "Москва", "東京",

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.export.buckets import BucketedSearch, Buckets
+from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 
 
 def search(source):

@@ -10,15 +10,15 @@ from click.testing import CliRunner
 from support import randomise, small_config
 
 from keras_transformer import Run, Transformer, Translator, beam_decode, greedy_decode
-from keras_transformer.__main__ import cli
-from keras_transformer.export import ctranslate2 as module
+from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
-from keras_transformer.export.ctranslate2 import export_ctranslate2
-from keras_transformer.export.ctranslate2_loaded import CTranslate2Translator
-from keras_transformer.export.ctranslate2_spec import make_spec
+from keras_transformer.export.ctranslate2 import export as module
+from keras_transformer.export.ctranslate2.export import export_ctranslate2
+from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.parity import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
-from keras_transformer.translation import translate_sorted
+from keras_transformer.tasks.translation import translate_sorted
 
 ctranslate2 = pytest.importorskip(
     "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'

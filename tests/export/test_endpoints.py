@@ -13,7 +13,7 @@ from keras_transformer import (
     beam_decode,
     greedy_decode,
 )
-from keras_transformer.export.endpoints import make_endpoints
+from keras_transformer.export.saved_model.signatures import make_endpoints
 
 
 @pytest.fixture(scope="module")

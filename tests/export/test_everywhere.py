@@ -6,10 +6,10 @@ import tensorflow as tf
 from phrases import phrases
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
-from keras_transformer.export.conversion import convert_functions
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
-from keras_transformer.export.staging import save
+from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.place import save
 
 interpreters = pytest.importorskip("ai_edge_litert.interpreter")
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer import BeamTranslator, Run, TransformerConfig, Translator
-from keras_transformer import __main__ as command_line
+from keras_transformer.cli import main as command_line
 
 
 class Recorder(Translator):
@@ -33,7 +33,7 @@ def exported(monkeypatch, tmp_path):
         translator.max_length = max_length or 20
         return translator
 
-    monkeypatch.setattr("keras_transformer.export.saved_model.export_saved_model", record)
+    monkeypatch.setattr("keras_transformer.export.saved_model.export.export_saved_model", record)
     monkeypatch.setattr(Translator, "from_run", from_run)
     sentences = tmp_path / "sentences.txt"
     sentences.write_text("in 17 weeks\nin 3 days\n")
@@ -78,7 +78,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run_is_loaded(
         raise AssertionError("work was done before the refusal")
 
     monkeypatch.setattr(Translator, "from_run", load)
-    monkeypatch.setattr("keras_transformer.training.settings.load_settings", load)
+    monkeypatch.setattr("keras_transformer.training.settings.toml.load_settings", load)
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "x.tflite"
     name, *options = command
@@ -157,12 +157,14 @@ def litert(monkeypatch, tmp_path):
     def read_pairs(data, split, limit):
         return [f"{limit} of {split}"], ["a translation"]
 
-    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
-    monkeypatch.setattr("keras_transformer.training.data.parallel_data", lambda _: data)
+    monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
+    monkeypatch.setattr("keras_transformer.training.data.corpus.parallel_data", lambda _: data)
     monkeypatch.setattr("keras_transformer.training.evaluate.read_pairs", read_pairs)
     monkeypatch.setattr(Run, "require_finished", lambda run: None)
     settings = types.SimpleNamespace(data=None)
-    monkeypatch.setattr("keras_transformer.training.settings.load_settings", lambda _: settings)
+    monkeypatch.setattr(
+        "keras_transformer.training.settings.toml.load_settings", lambda _: settings
+    )
     monkeypatch.setattr(Translator, "from_run", lambda path, max_length=None: Recorder())
 
     def run(*options):
@@ -225,7 +227,7 @@ def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
         calls.append(options)
         return {"agreement": 1.0, "bytes": 3}
 
-    monkeypatch.setattr("keras_transformer.export.litert.export_litert", record)
+    monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
     monkeypatch.setattr(Translator, "from_run", lambda path, max_length=None: Recorder())
     (tmp_path / "sentences.txt").write_text("in 17 weeks\n")
     arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]

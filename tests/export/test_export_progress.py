@@ -5,7 +5,7 @@ import time
 
 import rich.console
 
-from keras_transformer.export_progress import shown_progress
+from keras_transformer.cli.progress import shown_progress
 
 
 def test_in_a_file_there_is_a_line_for_each_stage():

@@ -9,10 +9,10 @@ import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import Tokenizer
-from keras_transformer.export.fast_tokenizer import FastTokenizer
+from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.parity import ExportError
+from keras_transformer.tasks.translation import encode
 from keras_transformer.training.vocabulary import learn_vocabulary
-from keras_transformer.translation import encode
 
 LENGTH = 20
 WORDS = [

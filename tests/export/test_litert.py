@@ -10,13 +10,15 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
-from keras_transformer.export import agreement, conversion, litert
-from keras_transformer.export import calibration as calibrating
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
-from keras_transformer.export.packed import Signature
+from keras_transformer.export import agreement
+from keras_transformer.export.litert import calibration as calibrating
+from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.translation import translate_sorted
+from keras_transformer.tasks.translation import translate_sorted
 
 pytest.importorskip("ai_edge_litert")
 

@@ -9,11 +9,12 @@ import tensorflow as tf
 from test_litert import PHONE, listing, model_of, operators, tables
 
 from keras_transformer import BeamTranslator, beam_decode
-from keras_transformer.export import conversion, litert
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.translation import translate_sorted
+from keras_transformer.tasks.translation import translate_sorted
 
 pytest.importorskip("ai_edge_litert")
 

@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
-from keras_transformer.export.loaded import LiteRTTranslator
-from keras_transformer.export.saved_model_loaded import SavedModelTranslator
-from keras_transformer.translation import translate_sorted
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.tasks.translation import translate_sorted
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import Transformer, TransformerConfig
-from keras_transformer.export.output_matrix import store_output_matrix
+from keras_transformer.export.saved_model.kernels import store_output_matrix
 
 
 def _transformer(vocab_size=4200, **changes):

@@ -8,13 +8,13 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import Transformer, Translator
-from keras_transformer.export import saved_model
-from keras_transformer.export.endpoints import make_endpoints
 from keras_transformer.export.parity import ExportError, copy_translator
-from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.export.verify import SessionModel, check_operations, verify
-from keras_transformer.export.warmup import Request
-from keras_transformer.translation import translate_sorted
+from keras_transformer.export.saved_model import export as saved_model
+from keras_transformer.export.saved_model.export import export_saved_model
+from keras_transformer.export.saved_model.signatures import make_endpoints
+from keras_transformer.export.saved_model.verify import SessionModel, check_operations, verify
+from keras_transformer.export.saved_model.warmup import Request
+from keras_transformer.tasks.translation import translate_sorted
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
@@ -348,7 +348,7 @@ def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_p
             return make_endpoints(translator, n_best, alignment=alignment)
         return make_endpoints(translator, n_best, graph_of, (0, None))
 
-    monkeypatch.setattr("keras_transformer.export.saved_model.make_endpoints", make)
+    monkeypatch.setattr("keras_transformer.export.saved_model.export.make_endpoints", make)
     message = "serving, alignment: `alignment` of .* differs .* not kept"
     with pytest.raises(ExportError, match=message):
         export_saved_model(translator, tmp_path / "serving", sentences[:3], alignment=(-1, None))

@@ -10,8 +10,8 @@ import tensorflow as tf
 from phrases import phrases
 
 from keras_transformer import greedy_decode
-from keras_transformer.export.endpoints import make_endpoints
-from keras_transformer.export.verify import SessionModel
+from keras_transformer.export.saved_model.signatures import make_endpoints
+from keras_transformer.export.saved_model.verify import SessionModel
 
 pytestmark = pytest.mark.slow  # the export alone takes a minute
 

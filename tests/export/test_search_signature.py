@@ -6,8 +6,8 @@ import tensorflow as tf
 from doubt import talkative
 
 from keras_transformer import BeamTranslator, Translator, beam_decode, greedy_decode
-from keras_transformer.export.buckets import BucketedSearch, Buckets
-from keras_transformer.export.endpoints import make_endpoints
+from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
+from keras_transformer.export.saved_model.signatures import make_endpoints
 
 SENTENCES = ["in 17 weeks", "", "for 3 days and 5 hours", "before 4", "in 20 years", "after 9"]
 SIZES = [1, 2, 3, 4, 4, 2]

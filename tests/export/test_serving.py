@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-from keras_transformer.export.buckets import Buckets
-from keras_transformer.export.endpoints import make_endpoints
-from keras_transformer.export.serving import batching_parameters, model_name
-from keras_transformer.export.serving import readme as readme_of
-from keras_transformer.export.warmup import sentence_of_length
+from keras_transformer.export.saved_model.buckets import Buckets
+from keras_transformer.export.saved_model.guide import batching_parameters, model_name
+from keras_transformer.export.saved_model.guide import readme as readme_of
+from keras_transformer.export.saved_model.signatures import make_endpoints
+from keras_transformer.export.saved_model.warmup import sentence_of_length
 
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("tensorflow_serving.apis")

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import Transformer, TransformerConfig, Translator
-from keras_transformer.export import conversion
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
-from keras_transformer.export.packed import Signature
-from keras_transformer.export.source_ids import RULE
+from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.source_ids import RULE
 
 pytest.importorskip("ai_edge_litert")
 

@@ -8,9 +8,9 @@ import types
 
 import pytest
 
-from keras_transformer.atomic import draft_of
-from keras_transformer.export import staging
+from keras_transformer.export import place as staging
 from keras_transformer.export.parity import ExportError
+from keras_transformer.files import draft_of
 
 NAMES = {"model.bin"}
 CHECKS = {

@@ -10,14 +10,15 @@ from tensorflow.lite.python import schema_py_generated as schema
 from test_litert import codes_of, listing, model_of, operators, tables
 
 from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
-from keras_transformer.export import calibration as calibrating
-from keras_transformer.export import conversion, litert
-from keras_transformer.export.calibration import calibrate, hook, products, share_outside
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
-from keras_transformer.export.packed import Signature
+from keras_transformer.export.litert import calibration as calibrating
+from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert.calibration import calibrate, hook, products, share_outside
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.parity import ExportError, copy_model
-from keras_transformer.export.static_int8 import finish_static_int8
 
 pytest.importorskip("ai_edge_litert")
 

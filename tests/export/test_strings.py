@@ -9,11 +9,12 @@ import tensorflow as tf
 from test_litert import PHONE, listing, model_of, operators
 
 from keras_transformer import BeamTranslator
-from keras_transformer.export import gate, litert
-from keras_transformer.export.litert import export_litert
-from keras_transformer.export.loaded import LiteRTTranslator
+from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert import gate
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.export.strings_loaded import LiteRTStringTranslator
 
 pytest.importorskip("ai_edge_litert")
 

@@ -8,7 +8,7 @@ import rich.console
 
 from keras_transformer import Translator
 from keras_transformer.training.evaluate import evaluate_files
-from keras_transformer.training.settings import load_settings
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 CONFIG = """

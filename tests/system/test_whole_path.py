@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer import Run
-from keras_transformer.__main__ import cli
+from keras_transformer.cli.main import cli
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 SMALL = {

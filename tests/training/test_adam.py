@@ -8,8 +8,8 @@ from support import on_two_devices, randomise, small_config
 from test_learner import batch
 
 from keras_transformer import PositionalEmbedding, Transformer
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 UPDATES, RATE, SMOOTHING = 3, 0.01, 0.1
 # Large enough that roundings of gradients near 0 do not decide about a whole update.
@@ -118,7 +118,7 @@ def test_the_learner(tie, clip, accumulate):
 
 TWO_REPLICAS = """
 from test_adam import learner_of, make_batches, make_model
-from keras_transformer.training.pieces import cut_batches
+from keras_transformer.training.data.shards import cut_batches
 
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():

@@ -8,11 +8,12 @@ import pytest
 from click.testing import CliRunner
 from test_train import CONFIG, run_quietly, write_pairs
 
-from keras_transformer.__main__ import cli
+from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
-from keras_transformer.training import averaging, checkpoint
+from keras_transformer.training import averaging
 from keras_transformer.training.averaging import average_checkpoints
-from keras_transformer.training.settings import SettingsError, load_settings
+from keras_transformer.training.loop import checkpoint
+from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
 
 

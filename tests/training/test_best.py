@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.training.best import Best
+from keras_transformer.training.loop.best import Best
 
 
 @pytest.mark.parametrize(

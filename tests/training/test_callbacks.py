@@ -10,9 +10,9 @@ import pytest
 import rich.console
 import tensorflow as tf
 
-from keras_transformer.training import callbacks
-from keras_transformer.training.callbacks import Interrupts, Logs, Progress, Saving, Validation
-from keras_transformer.training.history import History
+from keras_transformer.training.loop import callbacks
+from keras_transformer.training.loop.callbacks import Interrupts, Logs, Progress, Saving, Validation
+from keras_transformer.training.loop.history import History
 
 
 class Clock:

@@ -8,10 +8,10 @@ import pytest
 from test_train import CONFIG, assert_same_end, run_quietly, write_pairs
 
 from keras_transformer.run import Run
-from keras_transformer.training.changes import check_changes, describe_changes
-from keras_transformer.training.checkpoint import Checkpoints
-from keras_transformer.training.schema import DATA_KINDS, Settings
-from keras_transformer.training.settings import SettingsError, load_settings, save_settings
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.settings.changes import check_changes, describe_changes
+from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer import atomic
-from keras_transformer.training.checkpoint import Checkpoints, read_state
+from keras_transformer import files as atomic
+from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from babel import Locale, dates, numbers
 
-from keras_transformer.training.sources import cldr, parallel_data
-from keras_transformer.training.sources.dice import Dice
-from keras_transformer.training.sources.phrases import MAX_CHARACTERS, PhraseBook
-from keras_transformer.training.sources.words import Words
+from keras_transformer.training.data.sources import cldr, parallel_data
+from keras_transformer.training.data.sources.dice import Dice
+from keras_transformer.training.data.sources.phrases import MAX_CHARACTERS, PhraseBook
+from keras_transformer.training.data.sources.words import Words
 
 SPLITS = ("train", "validation", "test")
 

@@ -7,7 +7,7 @@ import rich.console
 import tensorflow_datasets as tfds
 from support import in_own_process
 
-from keras_transformer.training.settings import load_settings
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 # Parameters without the vocabulary, by hand from section 3, and d_model: 6 encoder layers of

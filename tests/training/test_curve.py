@@ -4,9 +4,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from keras_transformer.training import curve, figure
-from keras_transformer.training.curve import draw_curve
-from keras_transformer.training.history import History
+from keras_transformer.plots import curve, figure
+from keras_transformer.plots.curve import draw_curve
+from keras_transformer.training.loop.history import History
 
 
 @pytest.fixture

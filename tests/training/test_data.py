@@ -11,8 +11,8 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer import Tokenizer
-from keras_transformer.training.batching import choose_widths, plan_batches
-from keras_transformer.training.data import (
+from keras_transformer.training.data.batching import choose_widths, plan_batches
+from keras_transformer.training.data.corpus import (
     TokenizedCorpus,
     make_batches,
     parallel_data,

@@ -5,7 +5,7 @@ import json
 import pytest
 import sacrebleu
 
-from keras_transformer.quality import score
+from keras_transformer.text.quality import score
 from keras_transformer.training import evaluate as module
 from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split
 

@@ -6,7 +6,7 @@ import pytest
 from support import on_two_devices
 
 from keras_transformer.training.factory import make_optimizer
-from keras_transformer.training.schema import OptimizerSettings
+from keras_transformer.training.settings.schema import OptimizerSettings
 
 RATE, DECAY = 0.5, 0.03
 
@@ -71,7 +71,7 @@ def test_matrices_alone_decay_on_two_devices():
 from support import on_two_devices
 
 from keras_transformer.training.factory import make_optimizer
-from keras_transformer.training.schema import OptimizerSettings
+from keras_transformer.training.settings.schema import OptimizerSettings
 
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from keras_transformer.training.history import COLUMNS, History
+from keras_transformer.training.loop.history import COLUMNS, History
 
 
 @pytest.fixture

@@ -11,11 +11,14 @@ import tensorflow as tf
 from support import on_two_devices, sentences
 
 from keras_transformer import training
-from keras_transformer.training import projection
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy, smoothed_cross_entropy
-from keras_transformer.training.metrics import Perplexity, TokenAccuracy
-from keras_transformer.training.projection import projected_cross_entropy
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses import projected as projection
+from keras_transformer.training.losses.cross_entropy import (
+    LabelSmoothedCrossEntropy,
+    smoothed_cross_entropy,
+)
+from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
+from keras_transformer.training.losses.projected import projected_cross_entropy
 
 LENGTHS = [(7, 5), (2, 3), (4, 1)]  # source and target of each sentence
 
@@ -131,8 +134,8 @@ MEMORY = """
 import resource, sys
 import keras, numpy as np
 from keras_transformer import Transformer, TransformerConfig
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy, smoothed_cross_entropy
-from keras_transformer.training.metrics import Perplexity, TokenAccuracy
+from keras_transformer.training.losses.cross_entropy import (
+    LabelSmoothedCrossEntropy,
+    smoothed_cross_entropy,
+)
+from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 
 B, T, V = 3, 5, 11
 PAD = 4
@@ -164,7 +167,7 @@ def test_arguments_that_mean_nothing_here_are_refused(batch):
 TWO_REPLICAS = """
 import json, sys
 import keras, numpy as np, tensorflow as tf
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)

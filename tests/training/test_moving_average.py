@@ -6,7 +6,7 @@ import pytest
 from support import on_two_devices
 from test_learner import LENGTHS, batch, datasets, make_learner
 
-from keras_transformer.training.moving_average import averaged_weights
+from keras_transformer.training.loop.moving_average import averaged_weights
 
 BATCHES = [batch(LENGTHS, seed) for seed in range(3)]
 

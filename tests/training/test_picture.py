@@ -10,7 +10,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer import Tokenizer, Translator
-from keras_transformer.training.picture import cross_attention, draw_attention
+from keras_transformer.plots.attention import cross_attention, draw_attention
 
 LINES = ["the dog runs over the meadow", "der hund läuft über die wiese", "two apples", "äpfel"]
 
@@ -72,5 +72,5 @@ def test_without_matplotlib_one_line_says_what_to_install(translator, tmp_path, 
 
 @pytest.mark.slow
 def test_matplotlib_is_needed_only_to_draw():
-    code = "import sys; sys.modules['matplotlib'] = None; import keras_transformer.training.picture"
+    code = "import sys; sys.modules['matplotlib'] = None; import keras_transformer.plots.attention"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -7,8 +7,8 @@ import tensorflow as tf
 from support import in_own_process, sentences
 
 from keras_transformer import PRESETS, Transformer, TransformerConfig
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training import projection
-from keras_transformer.training.projection import projected_cross_entropy
+from keras_transformer.training.losses import projected as projection
+from keras_transformer.training.losses.projected import projected_cross_entropy
 
 N, D, V = 23, 5, 13
 

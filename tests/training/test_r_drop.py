@@ -6,11 +6,11 @@ import pytest
 import tensorflow as tf
 from test_learner import LENGTHS, batch, datasets
 
-from keras_transformer.training import projection
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.projection import projected_cross_entropy
-from keras_transformer.training.r_drop import disagreement
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.losses import projected as projection
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.losses.projected import projected_cross_entropy
+from keras_transformer.training.losses.r_drop import disagreement
 
 N, D, V = 11, 5, 13  # positions of each of two passes
 

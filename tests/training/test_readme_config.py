@@ -9,8 +9,8 @@ import pytest
 import rich.console
 
 from keras_transformer.run import Run
-from keras_transformer.training.data import parallel_data
-from keras_transformer.training.settings import load_settings
+from keras_transformer.training.data.corpus import parallel_data
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"

@@ -7,11 +7,11 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from keras_transformer.tokenizer import Tokenizer
-from keras_transformer.training.data import TokenizedCorpus
-from keras_transformer.training.sampling import SubwordSampler
-from keras_transformer.training.schema import VocabularySettings
-from keras_transformer.training.stream import endless_batches
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.data.stream import endless_batches
+from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 SYLLABLES = ("wal", "tal", "un", "der", "ov", "er", "king", "ked", "won", "thu", "ing", "ber")

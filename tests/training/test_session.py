@@ -15,10 +15,10 @@ import pytest
 from support import with_tests_on_path
 from test_train import CONFIG, At, run_quietly, write_pairs
 
-from keras_transformer.atomic import sync
+from keras_transformer.files import sync
 from keras_transformer.run import Run
-from keras_transformer.training.checkpoint import Checkpoints
-from keras_transformer.training.settings import load_settings, save_settings
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.settings.toml import load_settings, save_settings
 
 MOMENTUM = 0.7
 
@@ -232,7 +232,7 @@ def test_a_best_checkpoint_that_is_gone_is_not_asked_for(stopped_early, patient,
 KILLED = """
 import os, signal, sys
 import grappler, keras
-from keras_transformer.training.settings import load_settings
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 class Kill(keras.callbacks.Callback):
@@ -340,7 +340,7 @@ def test_a_full_disk_is_one_line_and_the_training_goes_on_from_before(
 
     settings = configured(checkpoint_every=2)
     with monkeypatch.context() as patch:
-        patch.setattr("keras_transformer.atomic.sync", full)
+        patch.setattr("keras_transformer.files.sync", full)
         with pytest.raises(OSError) as error:
             run_quietly(settings, tmp_path)
     folder = Checkpoints(Run(tmp_path).checkpoints)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import TransformerConfig
-from keras_transformer.training.schema import CldrData, ModelSettings, Settings, TextData
-from keras_transformer.training.settings import (
+from keras_transformer.training.settings.schema import CldrData, ModelSettings, Settings, TextData
+from keras_transformer.training.settings.toml import (
     CONFIGS,
     SettingsError,
     differences,

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer import TransformerConfig
-from keras_transformer.__main__ import cli
-from keras_transformer.training.schema import DATA_KINDS, ModelSettings, Settings
-from keras_transformer.training.settings_page import as_markdown, as_text, tables
+from keras_transformer.cli.main import cli
+from keras_transformer.training.settings.page import as_markdown, as_text, tables
+from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ import pytest
 from test_train import CONFIG, run_quietly, write_pairs
 
 from keras_transformer.run import Run
-from keras_transformer.training.checkpoint import Checkpoints
-from keras_transformer.training.settings import SettingsError, load_settings
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
 
 TUNING = """

@@ -15,16 +15,16 @@ import tensorflow as tf
 from click.testing import CliRunner
 from test_train import CONFIG, run_quietly
 
-from keras_transformer.__main__ import cli
+from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
-from keras_transformer.training.checkpoint import Checkpoints
-from keras_transformer.training.data import TokenizedCorpus, parallel_data
-from keras_transformer.training.distributed import check_methods, sum_gradients_first
-from keras_transformer.training.learner import Learner
-from keras_transformer.training.pieces import cut
-from keras_transformer.training.settings import load_settings
-from keras_transformer.training.strategy import make_strategy
-from keras_transformer.training.workers import Workers
+from keras_transformer.training.data.corpus import TokenizedCorpus, parallel_data
+from keras_transformer.training.data.shards import cut
+from keras_transformer.training.devices.keras_patches import check_methods, sum_gradients_first
+from keras_transformer.training.devices.strategy import make_strategy
+from keras_transformer.training.devices.workers import Workers
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.settings.toml import load_settings
 
 UPDATES = 10
 # The gradient is clipped at every update, and no dropout: replicas would draw masks of their own.
@@ -41,8 +41,8 @@ OVERRIDES = [
 PROCESS = """
 import json, os, sys
 import keras, rich.console, tensorflow as tf
-from keras_transformer.training.settings import load_settings
-from keras_transformer.training.strategy import make_strategy
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.devices.strategy import make_strategy
 from keras_transformer.training.train import train
 
 config, run, name, overrides, update, number = sys.argv[1:]
@@ -198,9 +198,9 @@ import json
 import keras, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from keras_transformer.training.distributed import sum_gradients_first
-from keras_transformer.training.pieces import cut_batches
-from keras_transformer.training.strategy import make_strategy
+from keras_transformer.training.devices.keras_patches import sum_gradients_first
+from keras_transformer.training.data.shards import cut_batches
+from keras_transformer.training.devices.strategy import make_strategy
 
 strategy = make_strategy("mirrored")
 with strategy.scope():
@@ -493,7 +493,7 @@ def test_a_keras_without_a_method_is_refused_in_one_line(monkeypatch):
 
 
 def test_the_strategies_of_the_command_line_are_all(monkeypatch):
-    from keras_transformer.training.strategy import STRATEGIES
+    from keras_transformer.training.devices.strategy import STRATEGIES
 
     (option,) = [each for each in cli.commands["train"].params if each.name == "strategy"]
     assert tuple(option.type.choices) == STRATEGIES

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.data import TokenizedCorpus
-from keras_transformer.training.stream import endless_batches
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.stream import endless_batches
 
 PAIRS = 23
 BATCH_TOKENS = 12

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.training.sources import parallel_data
+from keras_transformer.training.data.sources import parallel_data
 
 
 def write(folder, name, lines, end="\n"):

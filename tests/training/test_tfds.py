@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow_datasets as tfds
 
-from keras_transformer.training.sources import parallel_data
+from keras_transformer.training.data.sources import parallel_data
 
 
 def settings(name, source, target, data_dir=None):

@@ -15,13 +15,13 @@ import pytest
 import rich.console
 from support import with_tests_on_path
 
-from keras_transformer import atomic
+from keras_transformer import files as atomic
 from keras_transformer.run import Run
-from keras_transformer.training import final
 from keras_transformer.training.averaging import average_checkpoints
-from keras_transformer.training.checkpoint import Checkpoints
-from keras_transformer.training.lock import RunLocked
-from keras_transformer.training.settings import SettingsError, load_settings
+from keras_transformer.training.loop import final
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.loop.lock import RunLocked
+from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
 
 UPDATES = 11
@@ -210,7 +210,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
 STOPPED = """
 import os, signal, sys
 import grappler, keras
-from keras_transformer.training.settings import load_settings
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 class Stop(keras.callbacks.Callback):

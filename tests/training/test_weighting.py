@@ -10,13 +10,13 @@ from test_data import arrays, dataset, rows, same, text_pairs
 from test_train import CONFIG, run_quietly, write_pairs
 
 from keras_transformer import Run, Tokenizer
-from keras_transformer.training.data import TokenizedCorpus, sentences
-from keras_transformer.training.sampling import SubwordSampler
-from keras_transformer.training.schema import VocabularySettings
-from keras_transformer.training.settings import load_settings
-from keras_transformer.training.stream import endless_batches
+from keras_transformer.training.data.corpus import TokenizedCorpus, sentences
+from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.data.stream import endless_batches
+from keras_transformer.training.data.weighting import WeightedEpochs
+from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.vocabulary import learn_vocabulary
-from keras_transformer.training.weighting import WeightedEpochs
 
 
 def counts(epochs, number, first=0):

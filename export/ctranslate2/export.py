@@ -1,0 +1,198 @@
+"""A CTranslate2 model: tokens in and out, searched by CTranslate2, for those who already run it."""
+
+import dataclasses
+import json
+import math
+
+from keras_transformer.export.agreement import MAX_LOSS, Agreement
+from keras_transformer.export.ctranslate2.runtime import (
+    CONFIG,
+    MODEL,
+    CTranslate2Translator,
+    load_ctranslate2,
+)
+from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.parity import check_sentences, in_float32
+from keras_transformer.export.place import check_place_of_folder, check_space, place_folder, silent
+from keras_transformer.export.reference import Reference, outputs_of
+from keras_transformer.export.runtime import VOCABULARY
+from keras_transformer.tasks.beam_translator import BeamTranslator
+
+VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
+FILES = {MODEL, CONFIG, VOCABULARY, *VOCABULARIES}
+QUANTIZATIONS = ("none", "float16", "int8")
+# Nats per token that a quantised model may lose: its weights, computed with in float32, and the
+# processor's kernels. Seen of int8, for the small model of the tests: 0.001 and, with VNNI, 0.0015,
+# with AVX2 alone 0.1 for 37 sentences and 0.3 for 8, half of which mean nothing to it; with weights
+# of the table off by a quarter 0.11 on any processor, with a matrix upside down 4. So the weights
+# are limited closely, and the kernels only where they give nonsense.
+MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
+MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
+BEAM_SIZE = 4
+FIGURES = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
+
+
+def export_ctranslate2(
+    translator,
+    directory,
+    sentences,
+    quantize="none",
+    *,
+    min_agreement=None,
+    references=None,
+    max_loss=MAX_LOSS,
+    max_score_loss=None,
+    progress=None,
+):
+    """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
+
+    Its tokens are SentencePiece's pieces; it adds the end of a source by itself. With the right
+    options of `translate_batch` it finds what the searches of this package find:
+
+    - always `min_decoding_length=0` and, up to 256, `max_decoding_length=max_length`;
+    - `greedy_decode`: `beam_size=1`; with `length_penalty=0` the scores, too;
+    - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
+    - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0 CTranslate2 goes on until
+      the best of all hypotheses has ended, where `beam_decode` stops after `beam_size` of them.
+
+    Nothing there equals `normalization="gnmt"`, the default of `beam_decode`: CTranslate2 divides
+    by `n ** length_penalty`. Two differences remain with a beam: CTranslate2 may say `pad_id` and
+    `bos_id`, and it ranks hypotheses that the limit cut among those that ended, not behind them.
+
+    The folder appears at `directory` when it has translated `sentences` as the model in memory
+    does, greedily and with a beam of 4 and averages where the limit cut nothing; with the beam 1 %
+    of the translations may be others. If it does not, or on any other error, `directory` is as it
+    was before. How that is judged: see `Agreement` in `agreement.py`. The kernels for int8 of a
+    processor without VNNI lose a good deal themselves: what limits a quantised model closely is
+    what it loses when CTranslate2 computes with its weights in float32, on any processor.
+
+    Args:
+        translator: A `Translator`.
+        directory: The folder. An older export is replaced.
+        sentences: List of real sentences to check the export with.
+        quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
+            quarter of the size, products in integers.
+        min_agreement: Smallest share of tokens that must be those of the model in memory, for
+            quantised models, searched greedily on this processor. `None`: no limit.
+        references: List of the right translations of `sentences`. With them, BLEU and chrF of a
+            quantised model are compared with those of the model in memory.
+        max_loss: Most BLEU and most chrF, each from 0 to 100, that its weights may lose.
+        max_score_loss: Largest `score_loss` and `score_error` of a quantised model's weights, in
+            nats per token: see `Agreement`. With the processor's kernels they may be 1, or this
+            if it is more. `None`: see `MAX_SCORE_LOSS`.
+        progress: See `export_saved_model`.
+
+    Returns:
+        Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement`, those of a quantised
+        model's weights under `in_float32`, and of the search with a beam `beam_sentences` and
+        `beam_agreement`, which is `None` if there are no sentences. All but path and size are also
+        in the folder, in its `config.json` under `agreement`.
+
+    Raises:
+        ExportError: If CTranslate2 cannot express the model, the translations differ, or something
+            else is at `directory`.
+        OSError: If it cannot be written.
+        ValueError: If ctranslate2 is missing, or an argument is wrong.
+    """
+    load_ctranslate2()
+    sentences = check_sentences(sentences)
+    directory = check_place_of_folder(directory, FILES)
+    if quantize not in QUANTIZATIONS:
+        raise ValueError(
+            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
+        )
+    check_space(directory, translator, quantize)
+    progress = progress or silent
+    translator = in_float32(translator)
+
+    agreement = Agreement(
+        translator,
+        sentences,
+        quantize,
+        min_agreement,
+        references,
+        max_loss,
+        MAX_SCORE_LOSS[quantize] if max_score_loss is None else max_score_loss,
+    )
+    of_kernels = dataclasses.replace(
+        agreement,
+        max_loss=math.inf,
+        max_score_loss=max(MAX_KERNEL_LOSS[quantize], max_score_loss or 0),
+    )
+
+    def write(draft):
+        progress("writing the weights")
+        _write(draft, translator, quantize)
+        progress(f"translating {len(sentences)} sentences greedily and with a beam")
+        report = _judge(draft, agreement, of_kernels, directory)
+        _keep_figures(draft / CONFIG, report)
+        return report
+
+    report = place_folder(directory, write)
+    return {
+        "path": str(directory),
+        "bytes": sum(file.stat().st_size for file in directory.iterdir()),
+        "quantize": quantize,
+        **report,
+    }
+
+
+def _write(draft, translator, quantize):
+    tokenizer = translator.tokenizer
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    spec = make_spec(translator.model, pieces, tokenizer.unk_id, translator.max_length)
+    spec.optimize(None if quantize == "none" else quantize)
+    spec.save(str(draft))
+    (draft / VOCABULARY).write_bytes(tokenizer.model)
+
+
+def _keep_figures(config, report):
+    """Adds the figures to the facts of a model; of nobody's sentences."""
+    facts = json.loads(config.read_text("utf-8"))
+    facts["agreement"] = {name: value for name, value in report.items() if name != "differences"}
+    config.write_text(json.dumps(facts, indent=2), "utf-8")
+
+
+def _judge(draft, agreement, of_kernels, name):
+    """The figures of both searches of a draft; with quantised weights also those in float32."""
+    greedy, quantize = Reference(agreement.translator), agreement.quantize
+    expected = greedy.outputs(agreement.sentences)
+
+    def judge(agreement, compute_type="default"):
+        loaded = CTranslate2Translator(draft, compute_type=compute_type)
+        return agreement.judge(greedy.rules, expected, _outputs(loaded, agreement.sentences), name)
+
+    report = {}
+    if quantize != "none":
+        weights = judge(dataclasses.replace(agreement, min_agreement=None), "float32")
+        report["in_float32"] = {name: weights[name] for name in FIGURES if name in weights}
+        agreement = of_kernels
+    report = {**judge(agreement), **report}
+    beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
+    return {**report, "beam_sentences": beam["sentences"], "beam_agreement": beam["agreement"]}
+
+
+def _judge_beam(draft, agreement, name):
+    """The figures of the sentences to whose end CTranslate2 came."""
+    loaded = CTranslate2Translator(draft, beam_size=BEAM_SIZE, length_penalty=1)
+    settings = BeamTranslator(
+        agreement.translator, BEAM_SIZE, normalization="average", extra_length=None
+    )
+    sentences, reference = agreement.sentences, Reference(settings)
+    rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, sentences), strict=True)
+    rows = [row for row in rows if loaded.tokenizer.eos_id in row[2][0].tokens]
+    if not rows:
+        return {"sentences": 0, "agreement": None}
+    sentences, expected, found = map(list, zip(*rows, strict=True))
+    agreement = dataclasses.replace(
+        agreement, sentences=sentences, references=None, min_agreement=None
+    )
+    return agreement.judge(reference.rules, expected, found, name)
+
+
+def _outputs(loaded, sentences):
+    def decode(ids):
+        tokens, scores = loaded.decode(ids.to_list())
+        return tokens[:, None], scores[:, None]  # [B, M=1, L], [B, M=1]
+
+    return outputs_of(decode, loaded.tokenizer, loaded.max_length, sentences)

@@ -1,0 +1,171 @@
+"""The weights of a `Transformer`, in the layout of CTranslate2.
+
+A linear layer is stored as `[out, in]`. Self-attention has query, key and value in one matrix, one
+below the other; cross-attention has its query alone and key and value in one.
+"""
+
+import math
+
+import keras
+import numpy as np
+
+from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
+from keras_transformer.export.parity import ExportError
+from keras_transformer.layers.embedding import sinusoids
+
+# Inputs are cut at 1,024 tokens and outputs at 256 unless the caller says otherwise. Positions up
+# to there keep those defaults from failing on a model that was trained on shorter sentences.
+POSITIONS = 1024
+
+
+def make_spec(model, pieces, unk_id, max_length):
+    """Returns a validated `ctranslate2.specs.TransformerSpec` with the weights of a model.
+
+    Args:
+        model: A `Transformer` that computes in float32.
+        pieces: List of strings, the vocabulary.
+        unk_id: Id of the unknown piece.
+        max_length: Longest source and longest output in tokens; is kept among the facts of the
+            model, and changes nothing in it.
+
+    Raises:
+        ExportError: If CTranslate2 has nothing equal.
+    """
+    config = model.config
+    spec = load_ctranslate2().specs.TransformerSpec.from_config(
+        (config.num_layers, config.num_decoder_layers or config.num_layers),
+        config.num_heads,
+        pre_norm=config.norm == "pre",
+        activation=_activation(config.activation),
+    )
+    _fill_encoder(spec.encoder, model)
+    _fill_decoder(spec.decoder, model)
+    _set_vocabulary(spec, config, pieces, unk_id)
+    spec.config.layer_norm_epsilon = config.layer_norm_epsilon
+    spec.config.add_attribute("max_length", max_length)
+    spec.validate()
+    return spec
+
+
+def _activation(name):
+    known = load_ctranslate2().specs.Activation
+    equals = {"relu": known.RELU, "gelu": known.GELU, "silu": known.SWISH}
+    # Keras has several names for some of them.
+    name = keras.activations.serialize(keras.activations.get(name))
+    if name not in equals:
+        raise ExportError(
+            f"CTranslate2 can express the activations {', '.join(equals)}. This model has {name}."
+        )
+    return equals[name]
+
+
+def _set_vocabulary(spec, config, pieces, unk_id):
+    if config.output_size > len(pieces):
+        raise ExportError(
+            f"CTranslate2 needs a name for every token. This model has {config.output_size} target "
+            f"tokens, its vocabulary {len(pieces)} pieces."
+        )
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces[: config.output_size])
+    spec.config.bos_token = spec.config.decoder_start_token = pieces[config.bos_id]
+    spec.config.eos_token = pieces[config.eos_id]
+    spec.config.unk_token = pieces[unk_id]
+    spec.config.add_source_eos = True
+
+
+def _fill_encoder(spec, model):
+    spec.embeddings[0].weight = model.source_embedding.table.numpy()
+    spec.position_encodings.encodings = _positions(model.source_embedding)
+    for layer, block in zip(spec.layer, model.encoder.blocks, strict=True):
+        _fill_self_attention(layer.self_attention, block)
+        _fill_feed_forward(layer.ffn, block)
+    _fill_last_norm(spec, model.encoder)
+
+
+def _fill_decoder(spec, model):
+    spec.embeddings.weight = model.target_embedding.table.numpy()
+    spec.position_encodings.encodings = _positions(model.target_embedding)
+    spec.projection.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
+    for layer, block in zip(spec.layer, model.decoder.blocks, strict=True):
+        _fill_self_attention(layer.self_attention, block)
+        _fill_cross_attention(layer.attention, block)
+        _fill_feed_forward(layer.ffn, block)
+    _fill_last_norm(spec, model.decoder)
+
+
+def _positions(embedding):
+    """The table `[positions, D]`; left to itself CTranslate2 has sinusoids of another layout."""
+    if embedding.position == "learned":
+        return embedding.positions.numpy()
+    length = max(POSITIONS, embedding.max_length)
+    if embedding.position == "none":
+        return np.zeros((length, embedding.d_model), np.float32)
+    return sinusoids(length, embedding.d_model)
+
+
+def _fill_last_norm(spec, stack):
+    if stack.norm is not None:
+        _fill_norm(spec.layer_norm, stack.norm)
+
+
+def _fill_self_attention(spec, block):
+    query, key, value, output = _projections(spec, block.self_attention)
+    _fill_linear(spec.linear[0], query, key, value)
+    _fill_linear(spec.linear[1], output)
+    _fill_norm(spec.layer_norm, block.self_attention_norm)
+
+
+def _fill_cross_attention(spec, block):
+    query, key, value, output = _projections(spec, block.cross_attention)
+    _fill_linear(spec.linear[0], query)
+    _fill_linear(spec.linear[1], key, value)
+    _fill_linear(spec.linear[2], output)
+    _fill_norm(spec.layer_norm, block.cross_attention_norm)
+
+
+def _fill_feed_forward(spec, block):
+    _fill_linear(spec.linear_0, _dense(block.feed_forward.inner))
+    _fill_linear(spec.linear_1, _dense(block.feed_forward.outer))
+    _fill_norm(spec.layer_norm, block.feed_forward_norm)
+
+
+def _fill_linear(spec, *parts):
+    """Puts pairs of a kernel `[in, out]` and a bias `[out]`, or `None`, side by side."""
+    kernels, biases = zip(*parts, strict=True)
+    spec.weight = np.ascontiguousarray(np.concatenate(kernels, axis=1).T)  # [out, in]
+    if biases[0] is not None:
+        spec.bias = np.concatenate(biases)
+
+
+def _fill_norm(spec, norm):
+    spec.gamma = norm.gamma.numpy()
+    spec.beta = norm.beta.numpy()
+
+
+def _dense(layer):
+    return layer.kernel.numpy(), None if layer.bias is None else layer.bias.numpy()
+
+
+def _projections(spec, attention):
+    """The four projections of an attention, and its scale, with heads of one size.
+
+    CTranslate2 has no d_v beside d_k: the smaller heads are filled up with zeros, which change no
+    product and no sum.
+    """
+    heads = attention.num_heads
+    size = max(attention.query.units, attention.value.units) // heads
+    spec.queries_scale = math.sqrt(heads / attention.query.units)  # 1 / sqrt(d_k)
+    inputs = [
+        tuple(None if part is None else _fill_up_heads(part, heads, size) for part in _dense(each))
+        for each in (attention.query, attention.key, attention.value)
+    ]
+    kernel, bias = _dense(attention.output_projection)
+    return *inputs, (_fill_up_heads(kernel.T, heads, size).T, bias)
+
+
+def _fill_up_heads(weights, heads, size):
+    """From `[..., H * K]` to `[..., H * size]`."""
+    split = weights.reshape(*weights.shape[:-1], heads, -1)  # [..., H, K]
+    missing = size - split.shape[-1]
+    filled = np.pad(split, [(0, 0)] * (split.ndim - 1) + [(0, missing)])  # [..., H, size]
+    return filled.reshape(*weights.shape[:-1], heads * size)

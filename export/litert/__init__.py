@@ -1,0 +1,1 @@
+"""A .tflite file for phones and browsers."""

@@ -1,0 +1,240 @@
+"""The ranges of the activations around every product, seen while real sentences are translated.
+
+TensorFlow's own calibrator ends the process at a loop (tensorflow #75140), and the decoder is one.
+"""
+
+import functools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding import greedy_decode
+from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.tasks.translation import map_sorted
+
+# What LiteRT's FULLY_CONNECTED applies itself, before its result is rounded to int8.
+FUSED = (keras.activations.linear, keras.activations.relu)
+IDS = tf.TensorSpec([None, None], tf.int32)
+
+# Share of the activations for the sentences of the check that may lie outside of the ranges. Seen,
+# for the phrases of the tests: 0.00001 with 200 real sentences, 0.0006 with 5; 0.006 to 0.017 with
+# those of another script, one character or one word, of whose tokens 88 to 98 % still agreed.
+MAX_OUTSIDE = 0.002
+
+
+def check_calibration(quantize, sentences):
+    """Returns the sentences to calibrate with as a list, or `None` where nothing is calibrated.
+
+    Raises:
+        TypeError: If they are not strings.
+        ValueError: If there is none that says something, or `quantize` does not go with them.
+    """
+    if quantize != "int8_static":
+        if sentences is not None:
+            raise ValueError(f"`calibration` has no effect with quantize={quantize!r}.")
+        return None
+    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences or ()):
+        raise TypeError(f"`calibration` must be a list of strings. Received: {sentences!r}.")
+    if not any(sentence.strip() for sentence in sentences or ()):
+        raise ValueError(
+            '`calibration` must hold real sentences with quantize="int8_static", a hundred or '
+            "more, other than those of `sentences`. Received: "
+            f"{'None' if sentences is None else f'{len(sentences)} sentences'}."
+        )
+    return list(sentences)
+
+
+def find_ranges(translator, calibration, sentences, what):
+    """Calibrates, and checks the ranges with other sentences.
+
+    What lies outside of the ranges is cut. Translations stand a good deal of that before they
+    differ in many tokens: agreement alone does not find a calibration with the wrong sentences.
+
+    Args:
+        translator: A `Translator` whose model computes in float32.
+        calibration: What `check_calibration` returned.
+        sentences: List of real sentences.
+        what: Name of what is exported, for the error.
+
+    Returns:
+        The ranges, as from `calibrate`, and a dictionary of `calibration`, the facts of how they
+        were found; `None` and an empty dictionary where nothing is calibrated.
+
+    Raises:
+        ExportError: If more than `MAX_OUTSIDE` of the activations for `sentences` lie outside.
+    """
+    if calibration is None:
+        return None, {}
+    ranges = calibrate(translator, calibration)
+    outside = share_outside(translator, sentences, ranges)
+    if not outside <= MAX_OUTSIDE:
+        raise ExportError(
+            f"{what}: {100 * outside:.2g} % of the activations for `sentences` lie outside of the "
+            f"ranges seen in calibration, at most {100 * MAX_OUTSIDE:g} % may. Calibrate with more "
+            "sentences, of the kind that is to be translated. The export was not kept."
+        )
+    facts = {
+        "sentences": len(calibration),
+        "ranges": "smallest and largest value around each product, in encoder and decoder step",
+        "outside": outside,
+    }
+    return ranges, {"calibration": facts}
+
+
+def calibrate(translator, sentences):
+    """Translates sentences and returns the ranges of the activations around every product.
+
+    The encoder reads each sentence, and the decoder every position of its translation by greedy
+    search, both without padding. Every product has ranges of its own, so that encoder and decoder
+    share none.
+
+    Args:
+        translator: A `Translator` whose model computes in float32.
+        sentences: List of strings.
+
+    Returns:
+        Dictionary from the name of a product, as in `products`, to the smallest and the largest
+        value of its input and of its output, `[2, 2]`, float32. 0 is in every range: int8 has to
+        say it exactly.
+    """
+
+    def extremes(name, side, x):
+        return tf.stack([tf.reduce_min(x), tf.reduce_max(x)])
+
+    lows, highs = np.moveaxis(_observe(translator, sentences, extremes), -1, 0)
+    ranges = np.stack([lows.min(axis=0, initial=0), highs.max(axis=0, initial=0)], axis=-1)
+    return dict(zip(products(translator.model), ranges, strict=True))
+
+
+def share_outside(translator, sentences, ranges):
+    """Returns which share of the activations for other sentences lies outside of the ranges.
+
+    Args:
+        translator: A `Translator` whose model computes in float32.
+        sentences: List of strings.
+        ranges: From `calibrate`.
+    """
+
+    def outside(name, side, x):
+        low, high = ranges[name][side]
+        return tf.reduce_mean(tf.cast((x < low) | (x > high), tf.float32))
+
+    return float(_observe(translator, sentences, outside).mean())
+
+
+def fake_quantize(model, ranges):
+    """Rounds the input and the output of every product of a model as int8 would.
+
+    Args:
+        model: A `Transformer`, which is changed.
+        ranges: From `calibrate`.
+    """
+    for name, dense in products(model).items():
+        hook(dense, *(functools.partial(_fake_quantize, *each) for each in ranges[name]))
+    for attention in _find(model, MultiHeadAttention).values():
+        attention.dropout = _keep_in_float
+
+
+def products(model):
+    """Returns the layers that multiply by a matrix of weights, by name; all but the output's.
+
+    Logits in 256 steps would be equal where one has to be the largest.
+    """
+    return _find(model, keras.layers.Dense)
+
+
+def hook(dense, at_input, at_output):
+    """Puts a function before a `Dense` layer and one behind its product."""
+    call, activation = dense.call, dense.activation
+    if activation in FUSED:
+        dense.activation = lambda x: at_output(activation(x))
+    else:
+        dense.activation = lambda x: activation(at_output(x))
+    dense.call = lambda inputs, training=None: call(at_input(inputs))
+
+
+def _fake_quantize(low, high, x):
+    high = high if high > low else 1.0  # nothing but zeros
+    return tf.quantization.fake_quant_with_min_max_args(x, low, high)
+
+
+def _keep_in_float(weights, training):
+    """Changes no weight of an attention: they are not negative.
+
+    Between two that are rounded, the converter would compute their product with the values in int8,
+    too, and round them to multiples of 1/256. It does not look through this; see also
+    `finish_static_int8`.
+    """
+    return tf.abs(weights)
+
+
+def _find(model, kind):
+    """The layers of a kind in encoder and decoder, by name."""
+    found = {}
+
+    def walk(layer, path):
+        for each in getattr(layer, "layers", ()):
+            name = f"{path}/{each.name}"
+            if isinstance(each, kind):
+                found[name] = each
+            walk(each, name)
+
+    for stack in (model.encoder, model.decoder):
+        walk(stack, stack.name)
+    return found
+
+
+def _observe(translator, sentences, measure):
+    """What `measure` says of the input and of the output of every product for every sentence.
+
+    Args:
+        translator: A `Translator` whose model computes in float32.
+        sentences: List of strings.
+        measure: Function of the name of a product, 0 for its input or 1 for its output, and that.
+
+    Returns:
+        Array `[sentences, products, 2, ...]`; empty sentences are left out.
+
+    Raises:
+        ValueError: If all of them are empty.
+    """
+    model, seen = copy_model(translator.model), {}
+
+    def watch(name, side, x):
+        seen[name, side] = measure(name, side, x)
+        return x
+
+    for name, dense in products(model).items():
+        hook(dense, *(functools.partial(watch, name, side) for side in (0, 1)))
+
+    @tf.function(input_signature=[IDS, IDS])
+    def run(source, target):
+        model.hidden_states({"source": source, "target": target}, training=False)
+        return tf.stack([[seen[name, 0], seen[name, 1]] for name in products(model)])
+
+    found = [run(*(ids[None] for ids in pair)) for pair in _read(translator, sentences)]
+    if not found:
+        raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
+    return np.stack(found)
+
+
+def _read(translator, sentences):
+    """Pairs of the token ids that the encoder reads and those that the decoder reads."""
+    config = translator.model.config
+
+    @tf.function(input_signature=[IDS])
+    def search(source):
+        return greedy_decode(translator.model, source, translator.max_length)[0]
+
+    def translate(batch):
+        source, _, empty = translator.encode(tf.constant(batch))
+        return zip(source.numpy(), search(source).numpy(), empty.numpy(), strict=True)
+
+    for source, tokens, empty in map_sorted(translate, sentences, batch_size=64):
+        if not empty:
+            source, tokens = (
+                side[: np.count_nonzero(side != config.pad_id)] for side in (source, tokens)
+            )
+            yield source, np.concatenate([[config.bos_id], tokens[:-1]]).astype(np.int32)

@@ -1,0 +1,202 @@
+"""From a model and its signatures to the bytes of a .tflite file."""
+
+import functools
+import pathlib
+import re
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_transformer.decoding import beam_decode, greedy_decode
+from keras_transformer.export.litert.calibration import fake_quantize
+from keras_transformer.export.litert.compact import share_quantization
+from keras_transformer.export.litert.int8_rows import codes_of_rows, scales_of_rows
+from keras_transformer.export.litert.kernels import use_fast_step
+from keras_transformer.export.litert.source_ids import refuse_wrong_rows
+from keras_transformer.export.litert.static_int8 import finish_static_int8
+from keras_transformer.export.litert.strings import trace_strings
+from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.place import save
+
+TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
+
+# Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
+# 100 to 200 kB; in a large batch most of a step is to read and to copy the cache. Static int8 has
+# one stage: the converter would round weights of an attention over two parts, see
+# `finish_static_int8`.
+CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
+MANY = 8
+
+
+def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None):
+    """Returns the bytes of a .tflite model with the given signatures.
+
+    Args:
+        model: A `Transformer`; nothing of it is changed.
+        signatures: List of `Signature`.
+        quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
+        ranges: For `"int8_static"`, from `calibrate`.
+        strings: List of `Signature` that take and give strings, see `string_signatures`.
+        tokenizer: For these a `FastTokenizer`.
+
+    Raises:
+        ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
+            TensorFlow Text; the message names them.
+    """
+    in_int8 = quantize in ("int8", "int8_static")
+    model = copy_model(model)  # what follows changes it
+    if in_int8:
+        for embedding in {model.source_embedding, model.target_embedding}:
+            embedding.look_up = _look_up_in_int8(embedding.table.numpy())
+    if quantize == "int8_static":
+        fake_quantize(model, ranges)
+    grows = quantize != "int8_static"
+    if grows:
+        use_fast_step(model)
+    functions = {each.name: _trace(model, each, grows) for each in signatures}
+    for each in strings:
+        search = functools.partial(_search, model, each, grows)
+        functions[each.name] = trace_strings(search, each, tokenizer)
+    content = convert_functions(model, functions, quantize, TEXT if strings else "")
+    if quantize == "int8_static":
+        content = finish_static_int8(content)
+    return share_quantization(content) if in_int8 else content
+
+
+def convert_functions(model, functions, quantize="none", custom=""):
+    """Returns the bytes of a .tflite model whose signatures are functions of a `Transformer`.
+
+    Args:
+        model: The `Transformer`.
+        functions: Dictionary from the name of a signature to a concrete function.
+        quantize: `"none"`, `"float16"`, `"int8"`, or `"int8_static"`: a draft of it.
+        custom: Beginning of the names of operators that a runtime must register. `""`: it needs
+            none but the builtin ones.
+
+    Raises:
+        ExportError: If it needs other operators; the message names them.
+    """
+    # The variables are tracked, the model is not: see `Translator`.
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder, "model")
+        save(module, folder, functions)
+        return _convert(folder, list(functions), quantize, custom)
+
+
+def _convert(folder, names, quantize, custom):
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=names)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    converter.allow_custom_ops = bool(custom)
+    if quantize != "none":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    try:
+        content = converter.convert()
+    except Exception as error:
+        found = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
+        if not found:
+            raise
+        raise _missing(name for names in found for name in names.strip().split(", ")) from error
+    if custom:
+        foreign = [name for name in custom_operators(content) if not name.startswith(custom)]
+        if foreign:
+            raise _missing(foreign)
+    return content
+
+
+def _missing(names):
+    return ExportError(f"LiteRT has no builtin operator for {', '.join(sorted(set(names)))}.")
+
+
+def custom_operators(content):
+    """Returns the names of what a .tflite model needs besides LiteRT's builtin operators.
+
+    Args:
+        content: The bytes of the model.
+    """
+    codes = flatbuffer_utils.read_model_from_bytearray(bytearray(content)).operatorCodes
+    return sorted(code.customCode.decode() for code in codes if code.customCode)
+
+
+def _trace(model, signature, grows):
+    """The decoding of one signature as a graph in which every shape is known.
+
+    With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
+    """
+    batch = signature.batch_size
+    specification = {
+        "source": tf.TensorSpec([batch, signature.source_length], tf.int32, name="source")
+    }
+    if signature.beam_size is not None:
+        specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
+        # Not scalars: not every runtime has tensors without an axis.
+        specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
+    search = functools.partial(_search, model, signature, grows)
+    function = tf.function(refuse_wrong_rows(search, model.config), autograph=False)
+    return function.get_concrete_function(**specification)
+
+
+def _search(model, signature, grows, **inputs):
+    search = _greedy if signature.beam_size is None else _beam
+    return search(model, signature, _cache_stages(signature) if grows else (), **inputs)
+
+
+def _greedy(model, signature, cache_stages, source):
+    options = {"max_length": signature.target_length, "cache_stages": cache_stages}
+    if signature.alignment is None:
+        return _outputs(model, *greedy_decode(model, source, **options))
+    found = greedy_decode(model, source, **options, alignment=tuple(signature.alignment))
+    weights = tf.maximum(found["alignment"], 0.0)  # as in `_outputs`
+    return {**_outputs(model, found["tokens"], found["scores"]), "alignment": weights}
+
+
+def _beam(model, signature, cache_stages, source, max_length, length_penalty):
+    tokens, scores = beam_decode(
+        model,
+        source,
+        signature.beam_size,
+        signature.n_best,
+        length_penalty,
+        max_length=max_length,
+        cache_length=signature.target_length,
+        cache_stages=cache_stages,
+    )
+    return _outputs(model, tokens, scores)
+
+
+def _cache_stages(signature):
+    return CACHE_STAGES[signature.batch_size * (signature.beam_size or 1) > MANY]
+
+
+def _outputs(model, tokens, scores):
+    real = tf.cast(tf.not_equal(tokens, model.config.pad_id), tf.int32)
+    return {
+        # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
+        # browsers. Neither of these changes a value.
+        "tokens": tf.maximum(tokens, 0),
+        "score": tf.minimum(scores, 0.0),
+        "length": tf.reduce_sum(real, axis=-1),
+    }
+
+
+def _look_up_in_int8(table):
+    """A function that looks up rows of the table in int8, one scale per row.
+
+    The converter quantises the table once for looking up and once for the logits. With the very
+    numbers that it computes for the logits, it stores one.
+    """
+    scales = scales_of_rows(table)[:, None]  # [V, 1]
+    codes = codes_of_rows(table, scales[:, 0])  # [V, D]
+    # Dressed up as integers: the converter would round the scales to 8 bits, too.
+    scales = scales.astype(np.float32).view(np.int32)
+
+    def look_up(tokens):
+        scale = tf.bitcast(tf.gather(scales, tokens), tf.float32)
+        return tf.cast(tf.gather(codes, tokens), tf.float32) * scale
+
+    return look_up

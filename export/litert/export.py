@@ -1,0 +1,262 @@
+"""One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
+
+import itertools
+import numbers
+
+import tensorflow as tf
+
+import keras_transformer
+from keras_transformer.decoding.alignment import check_alignment
+from keras_transformer.decoding.beam import check_beam
+from keras_transformer.export.agreement import MAX_LOSS, Agreement
+from keras_transformer.export.litert.calibration import check_calibration, find_ranges
+from keras_transformer.export.litert.convert import convert, custom_operators
+from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
+from keras_transformer.export.litert.gate import Gate
+from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, STRINGS, Signature, pack
+from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
+from keras_transformer.export.litert.source_ids import RULE
+from keras_transformer.export.litert.strings import string_signatures
+from keras_transformer.export.parity import ExportError, check_sentences, in_float32
+from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
+from keras_transformer.export.shapes import default_lengths
+
+QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
+
+
+def export_litert(
+    translator,
+    path,
+    sentences,
+    quantize="none",
+    *,
+    calibration=None,
+    lengths=None,
+    batch_sizes=(1,),
+    min_agreement=None,
+    references=None,
+    max_loss=MAX_LOSS,
+    max_score_loss=None,
+    beam_size=None,
+    n_best=1,
+    alignment=None,
+    license=None,
+    tokenizer=False,
+    progress=None,
+    source_language=None,
+    target_language=None,
+):
+    """Writes a .tflite file that runs with LiteRT's builtin operators alone.
+
+    For each length of source and batch size it has a signature of fixed shape, such as
+    `greedy_1x16`: `source`, int32 `[1, 16]`, ids that end in `eos_id` and then padding; to
+    `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, `score`, float32 `[1]`, and
+    `length`, int32 `[1]`, of how many tokens there are before the padding. With a beam it has as
+    many more, such as `beam4_1x16`, which also take `max_length`, int32 `[1]`, the longest output
+    of each sentence, and `length_penalty`, float32 `[1]`; to what `beam_decode` gives, `tokens`
+    `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. A row of wrong ids, such as
+    one without `eos_id`, with an id that is not in the vocabulary or of nothing but padding, gives
+    padding, the score -1e9 and the length 0, and does not touch the other rows; the facts state
+    under `source` what is right.
+
+    The vocabulary and a JSON of facts lie after the model as in a ZIP archive, `tokenizer.model`
+    and `facts.json`: any unzip program reads them, and LiteRT ignores them.
+
+    With `tokenizer` it has for each length one more signature, such as `translate_1x16`:
+    `sentence`, string `[1]`, to `translation`, string `[1]`, `score`, float32 `[1]`, and
+    `truncated`, boolean `[1]`, whether the sentence has more tokens than that and was cut: a longer
+    signature may hold it. With a beam another, `translate_beam4_1x16`, which also takes
+    `extra_length`, int32 `[1]`, and `length_penalty`, float32 `[1]`, and gives the best hypothesis.
+    These need a runtime that registers operators of TensorFlow Text, which the facts list under
+    `custom_operators`; one that does not runs the other signatures all the same.
+
+    The file appears at `path` when it has translated `sentences` as the model in memory does. If
+    it does not, or on any other error, `path` is as it was before.
+
+    Args:
+        translator: A `Translator`.
+        path: The file. An older .tflite file is replaced.
+        sentences: List of real sentences to check the export with.
+        quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
+            quarter of the size, products in integers, activations rounded anew for each product.
+            `"int8_static"`: the same, but activations rounded by ranges that `calibration` gave,
+            those of encoder and decoder step apart; layer normalisation, attention's own products,
+            softmax and logits stay in float32 or as for int8.
+        calibration: For `"int8_static"`, a list of real sentences, other than `sentences`.
+        lengths: Source lengths in tokens; the last one is the translator's `max_length`. A sentence
+            is padded to the next one, which costs time in the encoder; each costs room for the
+            graph and memory at run time. `None`: see `default_lengths`.
+        batch_sizes: Sentences at a time: for each length there is a signature of each size.
+        min_agreement: Smallest share of tokens that must be those of the model in memory, for
+            quantised files. `None`: no limit but those of `Agreement`, which holds for every
+            processor; without quantisation every translation must be the same but for near ties.
+        references: List of the right translations of `sentences`. With them, BLEU and chrF of a
+            quantised file are compared with those of the model in memory.
+        max_loss: Most BLEU and most chrF, each from 0 to 100, that a quantised file may lose.
+        max_score_loss: Largest `score_loss` and `score_error` of a quantised file, in nats per
+            token: see `Agreement`. `None`: its default.
+        beam_size: Hypotheses of the beam. `None`: greedy search alone.
+        n_best: How many of them the beam returns.
+        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
+            heads: the greedy signatures then have the output `alignment`, too, float32 `[1,
+            max_length, 16]`, what each token of the output attended to in the source.
+        license: Under which the model may be used, a string for the facts.
+        tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a
+            unigram model: see `FastTokenizer`.
+        progress: See `export_saved_model`.
+        source_language: Code of the language that the model translates, a string for the facts.
+        target_language: Code of the language that it translates to.
+
+    Returns:
+        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the figures of a `Parity`;
+        with references, those of `measure_quality`; with a beam, under `beam`, all of them again;
+        with `tokenizer`, under `strings`, those of the signatures that take strings. For
+        `"int8_static"`, under `calibration`, the number of its `sentences`, how the `ranges` were
+        found, and which share of the activations for the sentences of the check lies `outside`.
+
+    Raises:
+        ExportError: If the file does not agree, needs other than builtin operators, or was to be
+            calibrated with other than real sentences; if something else is at `path`; with
+            `tokenizer`, if TensorFlow Text's operators give other pieces.
+        OSError: If it cannot be written.
+    """
+    load_interpreter()
+    sentences = check_sentences(sentences)
+    path = check_place_of_file(path)
+    if lengths is None:
+        lengths = default_lengths(translator.max_length)
+    lengths, batch_sizes = list(lengths), list(batch_sizes)
+    _check(quantize, lengths, batch_sizes, translator.max_length)
+    calibration = check_calibration(quantize, calibration)
+    if beam_size is not None:
+        check_beam(beam_size, n_best, 0, "gnmt")
+    check_alignment(alignment, translator.model.config)
+    check_space(path, translator, quantize)
+    progress = progress or silent
+    translator = in_float32(translator)
+    agreement = Agreement(
+        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+    )
+    gate = Gate(agreement, beam_size, n_best)
+    signatures = [
+        *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
+        *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
+    ]
+    options = _string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
+    strings = options.get("strings", [])
+    about = {
+        "source_language": source_language,
+        "target_language": target_language,
+        "license": license,
+    }
+
+    def write(draft):
+        if calibration is not None:
+            progress(f"calibrating with {len(calibration)} sentences")
+        ranges, calibrated = find_ranges(translator, calibration, sentences, path)
+        progress(f"converting {len(signatures) + len(strings)} signatures")
+        content = _convert_or_explain(
+            path, translator.model, signatures, quantize, ranges=ranges, **options
+        )
+        facts = {**_facts(translator, signatures, quantize), **about, **calibrated}
+        if strings:
+            facts[STRINGS] = [vars(each) for each in strings]
+            facts["custom_operators"] = custom_operators(content)
+        pack(draft, content, translator.tokenizer, facts)
+        progress(f"translating {len(sentences)} sentences with every signature")
+        report = gate.check(draft, path, bool(strings))
+        pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
+        LiteRTTranslator(draft).translate_batch(sentences[:1])
+        return {**report, **calibrated}
+
+    report = place_file(path, write)
+    return {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "quantize": quantize,
+        "signatures": [signature.name for signature in [*signatures, *strings]],
+        **report,
+    }
+
+
+def _greedy_signatures(lengths, batch_sizes, target_length, alignment):
+    return [
+        Signature(f"greedy_{batch}x{length}", batch, length, target_length, alignment=alignment)
+        for length, batch in itertools.product(lengths, batch_sizes)
+    ]
+
+
+def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
+    if beam_size is None:
+        return []
+    return [
+        Signature(
+            f"beam{beam_size}_{batch}x{length}", batch, length, target_length, beam_size, n_best
+        )
+        for length, batch in itertools.product(lengths, batch_sizes)
+    ]
+
+
+def _string_options(translator, sentences, lengths, beam_size):
+    """What `convert` needs for the signatures that take strings."""
+    tokenizer = FastTokenizer(translator.tokenizer, translator.max_length)
+    tokenizer.require_same_pieces(sentences)
+    strings = string_signatures(lengths, translator.max_length, beam_size)
+    return {"strings": strings, "tokenizer": tokenizer}
+
+
+def _convert_or_explain(path, model, signatures, quantize, **options):
+    try:
+        return convert(model, signatures, quantize, **options)
+    except ExportError as error:
+        raise ExportError(f"{path}: {error}") from error
+
+
+def _facts(translator, signatures, quantize):
+    """What a program needs to know to use the file."""
+    tokenizer = translator.tokenizer
+    return {
+        "format": FORMAT,
+        "tokens": {name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")},
+        "vocab_size": tokenizer.vocab_size,
+        "source": RULE,
+        "max_length": translator.max_length,
+        "parameters": translator.model.count_params(),
+        "quantize": quantize,
+        SIGNATURES: [vars(signature) for signature in signatures],
+        "made_with": {
+            "keras_transformer": keras_transformer.__version__,
+            "tensorflow": tf.__version__,
+        },
+    }
+
+
+def _figures(report):
+    """What of a report travels with the file: nobody's sentences."""
+    return {
+        name: _figures(value) if isinstance(value, dict) else value
+        for name, value in report.items()
+        if name != "differences"
+    }
+
+
+def _check(quantize, lengths, batch_sizes, max_length):
+    if quantize not in QUANTIZATIONS:
+        raise ValueError(
+            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
+        )
+    if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
+        raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
+    if lengths[-1] != max_length:
+        raise ValueError(
+            f"`lengths` must end in the translator's max_length, {max_length}, which can be chosen "
+            f"when it is made. Received: {lengths}."
+        )
+    if not _are_counts(batch_sizes) or len(set(batch_sizes)) < len(batch_sizes):
+        raise ValueError(
+            f"`batch_sizes` must be positive numbers, each once. Received: {batch_sizes}."
+        )
+
+
+def _are_counts(values):
+    return bool(values) and all(isinstance(x, numbers.Integral) and x > 0 for x in values)

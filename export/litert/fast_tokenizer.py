@@ -1,0 +1,166 @@
+"""A `Tokenizer` in operators that LiteRT can run: those of TensorFlow Text for LiteRT."""
+
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text
+from sentencepiece import sentencepiece_model_pb2
+
+from keras_transformer.export.parity import ExportError
+from keras_transformer.tasks.translation import BYTES_PER_TOKEN
+
+UNKNOWN = "\ue000"  # a character that stands for nothing
+_SPACE = "▁"  # what SentencePiece writes for a space
+_NO_PIECE = " \u2047 "  # what it writes for an unknown piece
+_Piece = sentencepiece_model_pb2.ModelProto.SentencePiece
+_KINDS = {_Piece.NORMAL, _Piece.UNKNOWN, _Piece.CONTROL}
+
+
+class FastTokenizer:
+    """What a `Tokenizer` does, for one sentence and in tensors of fixed shape.
+
+    LiteRT has no operators for text. TensorFlow Text has some, which a runtime must register; of
+    SentencePiece they know unigram models with the usual treatment of spaces.
+
+    Args:
+        tokenizer: The `Tokenizer`.
+        max_length: Longest source of its `Translator`, in tokens, the end of the sentence included.
+
+    Attributes:
+        pad_id, eos_id: As those of the `Tokenizer`.
+
+    Raises:
+        ExportError: If the vocabulary is one for which they give other pieces.
+    """
+
+    def __init__(self, tokenizer, max_length):
+        proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
+        _check(proto)  # the operators would end the process, or give other pieces
+        self._tokenizer = tokenizer
+        self.pad_id, self.eos_id = tokenizer.pad_id, tokenizer.eos_id
+        self._limit = BYTES_PER_TOKEN * max_length
+        self._space = [each.piece for each in proto.pieces].index(_SPACE)
+        self._encoder = tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
+        # A space at the beginning is dropped, also that of an unknown piece: this one has two.
+        proto.pieces.add(piece=_SPACE + _NO_PIECE.replace(" ", _SPACE), type=_Piece.NORMAL)
+        self._decoder = tensorflow_text.FastSentencepieceTokenizer(proto.SerializeToString())
+
+    def encode(self, sentence, length):
+        """Tokenises a sentence, as `keras_transformer.tasks.translation.encode` does.
+
+        Args:
+            sentence: `[1]`, string.
+            length: Most tokens S, the end of the sentence included, an integer.
+
+        Returns:
+            Token ids `[1, S]`, int32, ending in `eos_id` and then padding; whether the sentence was
+            cut, `[1]`; and whether it holds nothing to translate, `[1]`.
+        """
+        splitter = tensorflow_text.ByteSplitter()
+        size = tf.cast(splitter.split(sentence).row_splits[1:], tf.int32)  # [1], in bytes
+        end = tf.expand_dims(tf.minimum(size, self._limit), 1)  # [1, 1]
+        begin = splitter.split_by_offsets(sentence, tf.zeros([1, 1], tf.int32), end).flat_values
+        words = self._encoder.tokenize(tf.reshape(begin, [1])).flat_values  # [n]
+        count = self._count(words)  # [1]
+        truncated = (count >= length) | (size > self._limit)
+        empty = tf.equal(count, 0) & ~truncated
+        count = tf.minimum(count, length - 1)
+        places = tf.range(length)
+        words = tf.concat([words, tf.zeros([length], tf.int32)], axis=0)[:length]  # [S]
+        rest = tf.where(tf.equal(places, count), self.eos_id, self.pad_id)
+        source = tf.where(places < count, tf.reshape(words, [length]), rest)
+        return tf.reshape(source, [1, length]), truncated, empty
+
+    def _count(self, words):
+        """Number of pieces `[1]` before those at the end that are a space.
+
+        Of the character "▁" at the end of a text SentencePiece makes no piece, but TensorFlow Text
+        does.
+        """
+        places = tf.range(1, tf.shape(words)[0] + 1)
+        places = tf.where(tf.equal(words, self._space), 0, places)
+        return tf.reduce_max(tf.concat([[0], places], axis=0), keepdims=True)
+
+    def decode(self, tokens):
+        """Joins pieces into a text, as `Tokenizer.decode` does.
+
+        Args:
+            tokens: Token ids `[T]`, int32; T is known.
+
+        Returns:
+            The text, string `[1]`.
+        """
+        known = self._tokenizer
+        length = tokens.shape[0]
+        nothing = tf.equal(tokens, self.pad_id) | tf.equal(tokens, known.bos_id)
+        nothing |= tf.equal(tokens, self._space)
+        begin = _length_of_start(nothing)
+        end = _length_of_start(tf.not_equal(tokens, self.eos_id))
+        tokens = tf.gather(tokens, tf.minimum(tf.range(length) + begin, length - 1))
+        unknown = tf.equal(tokens, known.unk_id) & tf.equal(tf.range(length), 0)
+        tokens = tf.where(unknown, known.vocab_size, tokens)
+        splits = tf.stack([0, tf.maximum(end - begin, 0)])
+        pieces = tf.RaggedTensor.from_row_splits(tokens, splits, validate=False)
+        return tf.reshape(self._decoder.detokenize(pieces), [1])
+
+    def require_same_pieces(self, sentences):
+        """Compares the pieces with those of the `Tokenizer`, for sentences and for every piece.
+
+        Raises:
+            ExportError: If they differ; it names the first text for which they do.
+        """
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self._tokenizer.model)
+        pieces = map(processor.id_to_piece, range(self._tokenizer.vocab_size))
+        texts = [*sentences, *(f"{piece}{UNKNOWN}".replace(_SPACE, " ") for piece in pieces)]
+        expected = self._tokenizer.encode(texts).to_list()
+        for text, ours, theirs in zip(
+            texts, expected, self._encoder.tokenize(texts).to_list(), strict=True
+        ):
+            while theirs and theirs[-1] == self._space:  # see `_count`
+                theirs.pop()
+            if ours[:-1] != theirs:
+                raise ExportError(
+                    "`tokenizer` needs the same pieces as in training: TensorFlow Text's operators "
+                    f"for LiteRT cut {text!r} into {theirs}, not {ours[:-1]}. Export without the "
+                    "tokenizer."
+                )
+
+
+def operators():
+    """Returns what registers TensorFlow Text's operators with a LiteRT interpreter: a list."""
+    from tensorflow_text.core.pybinds import tflite_registrar
+
+    return tflite_registrar.SELECT_TFTEXT_OPS
+
+
+def _length_of_start(condition):
+    """How many of the first elements of `[T]` fulfil a condition, up to one that does not."""
+    failed = tf.cumsum(tf.cast(~condition, tf.int32))
+    return tf.reduce_sum(tf.cast(tf.equal(failed, 0), tf.int32))
+
+
+def _check(proto):
+    trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
+    if trainer.model_type != trainer.UNIGRAM:
+        kind = trainer.ModelType.Name(trainer.model_type)
+        raise ExportError(
+            "`tokenizer` needs a vocabulary that is a unigram model: TensorFlow Text's operators "
+            f"for LiteRT cut text into other pieces than a {kind} model, as this one is. Learn one "
+            'with vocabulary.model_type = "unigram", or export without the tokenizer.'
+        )
+    kinds = {_Piece.Type.Name(piece.type) for piece in proto.pieces if piece.type not in _KINDS}
+    spaces = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+    reasons = {
+        f"has pieces of type {', '.join(sorted(kinds))}": kinds,
+        "has no rules of normalisation": not normalizer.precompiled_charsmap,
+        "has rules for decoding": proto.denormalizer_spec.precompiled_charsmap,
+        "treats spaces differently": trainer.treat_whitespace_as_suffix
+        or not all(getattr(normalizer, name) for name in spaces),
+        "has no piece for a space": all(piece.piece != _SPACE for piece in proto.pieces),
+        f"decodes the unknown piece to {trainer.unk_surface!r}": trainer.unk_surface != _NO_PIECE,
+    }
+    for reason, found in reasons.items():
+        if found:
+            raise ExportError(
+                "`tokenizer` needs what TensorFlow Text's operators for LiteRT can do. This "
+                f"vocabulary {reason}. Export without the tokenizer."
+            )

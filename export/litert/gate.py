@@ -1,0 +1,118 @@
+"""The searches of a .tflite file, all of which must agree before it is kept."""
+
+import dataclasses
+import itertools
+
+import tensorflow as tf
+
+from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.litert.batch_rows import require_rows_as_alone
+from keras_transformer.export.litert.fast_tokenizer import UNKNOWN
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
+from keras_transformer.export.parity import compare, require_identical
+from keras_transformer.export.reference import Output, Reference, outputs_of, with_tokens
+from keras_transformer.tasks.beam_translator import BeamTranslator
+from keras_transformer.tasks.translation import encode
+
+
+@dataclasses.dataclass
+class Gate:
+    """What a file must do before it is kept.
+
+    Args:
+        agreement: How a search must agree.
+        beam_size: That of the beam in the file. `None`: it has none.
+        n_best: Hypotheses that the beam returns.
+    """
+
+    agreement: Agreement
+    beam_size: int | None = None
+    n_best: int = 1
+
+    def check(self, draft, name, strings=False):
+        """Returns how every search in a file agrees with that of the model in memory: figures.
+
+        Args:
+            draft: The file.
+            name: What to call it in an error.
+            strings: Whether the file takes strings as well.
+
+        Raises:
+            ExportError: If it does not agree.
+        """
+        report, by_strings = self._check(draft, name, None, Reference(self._translator), strings)
+        if self.beam_size is not None:
+            beam = BeamTranslator(self._translator, self.beam_size)
+            reference = Reference(beam, self.n_best)
+            report["beam"], beam_by_strings = self._check(
+                draft, name, self.beam_size, reference, strings
+            )
+        if strings:
+            report["strings"] = by_strings
+            if self.beam_size is not None:
+                by_strings["beam"] = beam_by_strings
+            for size in {None, self.beam_size}:
+                self._check_edges(draft, name, size)
+        return report
+
+    @property
+    def _translator(self):
+        return self.agreement.translator
+
+    def _check(self, draft, name, beam_size, reference, strings):
+        """The figures of a search by ids, and by strings if the file takes them."""
+        sentences = self.agreement.sentences
+        loaded = LiteRTTranslator(draft, beam_size=beam_size)
+
+        def translate(batch, signature):
+            return outputs_of(
+                lambda ids: loaded.decode(ids.to_list(), signature),
+                loaded.tokenizer,
+                loaded.max_length,
+                batch,
+            )
+
+        expected = reference.outputs(sentences)
+        by_ids = _by_every_signature(loaded, translate, sentences)
+        report = self.agreement.judge(reference.rules, expected, by_ids, name)
+        require_rows_as_alone(loaded, sentences, name)
+        if not strings:
+            return report, None
+        loaded = LiteRTStringTranslator(draft, beam_size=beam_size)
+
+        def translate_strings(batch, signature):
+            results = loaded.translate_batch(batch, signature)
+            return [[Output(each.text, each.score, each.truncated)] for each in results]
+
+        by_strings = _by_every_signature(loaded, translate_strings, sentences)
+        expected = [row[:1] for row in expected]
+        by_strings = with_tokens(loaded.tokenizer, by_strings, by_ids, expected)
+        return report, self.agreement.judge(reference.rules, expected, by_strings, name)
+
+    def _check_edges(self, draft, name, beam_size):
+        """What is rarely among real sentences is translated as by token ids, quantised or not."""
+        sentence = next(filter(str.strip, self.agreement.sentences))
+        edges = ["", f"{sentence} " * self._translator.max_length, f"{sentence} {UNKNOWN}"]
+        by_ids, by_strings = (
+            load(draft, beam_size=beam_size).translate_batch(edges)
+            for load in (LiteRTTranslator, LiteRTStringTranslator)
+        )
+        require_identical(compare(edges, by_ids, by_strings, self._translator.tokenizer), name)
+
+
+def _by_every_signature(loaded, translate, sentences):
+    """Translates with the signatures taking turns, so that no part of the file goes unseen."""
+    ids, _, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
+    lengths = ids.row_lengths().numpy()
+    turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
+    chosen = [
+        signature if length <= signature.source_length else None for length, signature in turns
+    ]
+    outputs = [None] * len(sentences)
+    for signature in dict.fromkeys(chosen):
+        numbers = [number for number, other in enumerate(chosen) if other == signature]
+        results = translate([sentences[number] for number in numbers], signature)
+        for number, result in zip(numbers, results, strict=True):
+            outputs[number] = result
+    return outputs

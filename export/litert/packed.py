@@ -1,0 +1,143 @@
+"""The vocabulary and a JSON of facts, which a .tflite file carries as a ZIP archive at its end."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import zipfile
+import zlib
+
+from keras_transformer.export.runtime import VOCABULARY
+from keras_transformer.text.tokenizer import Tokenizer
+
+FORMAT = 2
+FACTS = "facts.json"
+SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the facts
+CHECKSUM = "crc32"  # of the model, in the facts
+# What damage makes `zipfile`, `json` and `Signature` raise.
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
+    *(ValueError, TypeError, LookupError),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A function in a .tflite file, of fixed shape.
+
+    Args:
+        name: Its name in the file.
+        batch_size: Sentences at a time.
+        source_length: Longest source, in tokens, `eos_id` included.
+        target_length: Longest output, in tokens, `eos_id` included.
+        beam_size: Hypotheses of its beam. `None`: it searches greedily.
+        n_best: How many of them it returns.
+        alignment: A decoder layer and a head, or `None` for the mean of its heads: of these it says
+            what each token of the output attended to. `None`: it does not say.
+    """
+
+    name: str
+    batch_size: int
+    source_length: int
+    target_length: int
+    beam_size: int | None = None
+    n_best: int = 1
+    alignment: tuple | None = None
+
+    def __post_init__(self):
+        sizes = self.batch_size, self.source_length, self.target_length, self.n_best
+        if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.beam_size or 1)):
+            raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
+        if self.alignment is not None:  # JSON knows lists only
+            object.__setattr__(self, "alignment", tuple(self.alignment))
+
+
+def pack(path, content, tokenizer, facts):
+    """Writes a model, and after it its vocabulary and the facts.
+
+    Args:
+        path: The file, a `Path`.
+        content: The bytes of the model.
+        tokenizer: The `Tokenizer`.
+        facts: Dictionary of plain values.
+    """
+    facts = {**facts, CHECKSUM: zlib.crc32(content)}
+    path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
+    path.write_bytes(content)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
+        for name, member in (
+            (VOCABULARY, tokenizer.model),
+            (FACTS, json.dumps(facts, indent=2).encode()),
+        ):
+            archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
+
+
+def unpack(path):
+    """Reads what `pack` wrote, and checks that nothing of it is damaged.
+
+    Args:
+        path: The file, a `Path`.
+
+    Returns:
+        The facts, a dictionary of plain values; the lists of `Signature` among them, by their names
+        in the facts; and the `Tokenizer`.
+
+    Raises:
+        ValueError: If it was written by something else or by another version, or is damaged.
+        OSError: If it cannot be read.
+    """
+    if not path.exists():
+        raise ValueError(f"{path} does not exist.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a .tflite file.")
+    content, facts, vocabulary = _split(path)
+    with _reading(path, FACTS):
+        facts = dict(json.loads(facts))
+        version = facts["format"]
+    if version != FORMAT:
+        raise ValueError(
+            f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
+        )
+    with _reading(path, FACTS):
+        for name, kind in (("max_length", int), ("quantize", str)):
+            if not isinstance(facts[name], kind):
+                raise TypeError(name)
+        signatures = {
+            kind: [Signature(**fields) for fields in facts[kind]]
+            for kind in (SIGNATURES, STRINGS)
+            if kind == SIGNATURES or kind in facts
+        }
+        if not all(signatures.values()):
+            raise ValueError(SIGNATURES)
+    with _reading(path, VOCABULARY):
+        tokenizer = Tokenizer(vocabulary)
+    if zlib.crc32(content) != facts.get(CHECKSUM, zlib.crc32(content)):
+        raise ValueError(
+            f"{path} is damaged: its model is not the one that was written. Export it again."
+        )
+    return facts, signatures, tokenizer
+
+
+def _split(path):
+    """The bytes of the model, the facts and the vocabulary."""
+    content = path.read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            begin = min(item.header_offset for item in archive.infolist())
+            return content[:begin], archive.read(FACTS), archive.read(VOCABULARY)
+    except DAMAGED as error:
+        raise ValueError(
+            f"{path} was not written by `keras-transformer export litert`, or is damaged: "
+            "it carries no vocabulary."
+        ) from error
+
+
+@contextlib.contextmanager
+def _reading(path, member):
+    """Names the file and the member of it that is damaged."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise ValueError(
+            f"{path} is damaged: its {member} cannot be read. Export it again."
+        ) from error

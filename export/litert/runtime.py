@@ -1,0 +1,219 @@
+"""LiteRT files as translators: what `keras-transformer translate` and the checks run.
+
+The one door to `ai_edge_litert`.
+"""
+
+import math
+import numbers
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.export.litert.packed import SIGNATURES, unpack
+from keras_transformer.export.litert.plan import plan
+from keras_transformer.export.litert.source_ids import check_source_ids
+from keras_transformer.export.runtime import check_n_best, check_strings, reason
+from keras_transformer.tasks.translation import encode, to_n_best, to_translations
+
+
+class LiteRTFile:
+    """A .tflite file written by `export_litert`, and an interpreter for it.
+
+    Args:
+        path: The file.
+        num_threads: Threads that LiteRT may use. `None`: its default, one.
+        beam_size: Hypotheses of the beam to search with, one that the file was exported with.
+            `None`: greedy search.
+        length_penalty: With a beam, see `beam_decode`.
+        extra_length: With a beam, see `BeamTranslator`.
+
+    Raises:
+        ValueError: If ai-edge-litert is missing, the file is something else or has no such beam, or
+            a number is out of range.
+    """
+
+    kind = SIGNATURES
+
+    def __init__(self, path, num_threads=None, beam_size=None, length_penalty=0.6, extra_length=50):
+        interpreter = self._interpreter_class()
+        _check_numbers(num_threads, length_penalty, extra_length)
+        path = pathlib.Path(path)
+        self.facts, signatures, self.tokenizer = unpack(path)
+        if self.kind not in signatures:
+            raise ValueError(
+                f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
+            )
+        self.signatures = _with_beam(signatures[self.kind], beam_size, path)
+        try:
+            self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
+        inside = self._interpreter.get_signature_list()
+        for each in self.signatures:
+            if each.name not in inside:
+                raise ValueError(f"{path} is damaged: its model has no {each.name}.")
+        self.max_length = self.facts["max_length"]
+        self.length_penalty = length_penalty
+        self.extra_length = self.max_length if extra_length is None else extra_length
+
+    def _interpreter_class(self):
+        return load_interpreter()
+
+    def _choices(self, signature):
+        """The signatures to choose from: the one that is given, or all."""
+        if signature is None:
+            return self.signatures
+        if signature not in self.signatures:
+            raise ValueError(
+                "`signature` must be one of the translator's `signatures`: "
+                f"{', '.join(each.name for each in self.signatures)}. Received: {signature!r}."
+            )
+        return [signature]
+
+
+class LiteRTTranslator(LiteRTFile):
+    """A .tflite file written by `export_litert`; nothing else is needed.
+
+    Args:
+        path, num_threads, beam_size, length_penalty, extra_length: See `LiteRTFile`.
+
+    Raises:
+        ValueError: As `LiteRTFile`.
+    """
+
+    def translate_batch(self, sentences, signature=None):
+        """Returns a `Translation` for each of a list of strings.
+
+        Args:
+            sentences: List of strings.
+            signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
+        """
+        check_strings(sentences)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
+        tokens, scores = self.decode(ids.to_list(), signature)  # [B, M, L], [B, M]
+        return to_translations(
+            {
+                "translation": tf.where(empty, "", self.tokenizer.decode(tokens[:, 0])),
+                "score": tf.where(empty, 0.0, scores[:, 0]),
+                "truncated": truncated,
+            }
+        )
+
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+
+        Raises:
+            ValueError: If the file's searches return fewer than `n`.
+        """
+        check_n_best(n, self.signatures[0].n_best)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
+        tokens, scores = self.decode(ids.to_list())  # [B, M, L], [B, M]
+        texts = self.tokenizer.decode(tokens.reshape(-1, self.max_length))
+        nothing = tf.expand_dims(empty, 1)
+        outputs = {
+            "translation": tf.where(nothing, "", tf.reshape(texts, scores.shape)),
+            "score": tf.where(nothing, 0.0, scores),
+            "truncated": truncated,
+        }
+        return to_n_best(outputs, n)
+
+    def decode(self, sources, signature=None):
+        """Runs the model on token ids.
+
+        Args:
+            sources: List of lists of token ids, each ending in `eos_id`.
+            signature: The `Signature` to run. `None`: for each source the shortest that holds it.
+
+        Returns:
+            Token ids `[B, M, max_length]`, int32, the best of M first, each row ending in `eos_id`
+            and then padding; and scores `[B, M]`, float32. M is 1 in greedy search.
+
+        Raises:
+            ValueError: If a source is longer than every signature, or its ids are not those of a
+                sentence: see `source` in the facts of the file.
+        """
+        signatures = self._choices(signature)
+        check_source_ids(sources, self.tokenizer)
+        _check_lengths(sources, signatures)
+        shape = len(sources), signatures[0].n_best
+        tokens = np.full((*shape, self.max_length), self.tokenizer.pad_id, np.int32)
+        scores = np.zeros(shape, np.float32)
+        for each, chosen in plan([len(source) for source in sources], signatures):
+            # What is missing to a full batch is filled with its first sentence.
+            rows = chosen + chosen[:1] * (each.batch_size - len(chosen))
+            outputs = self._run(each, [sources[number] for number in rows])
+            found = outputs["tokens"].reshape(each.batch_size, each.n_best, each.target_length)
+            tokens[chosen] = found[: len(chosen)]
+            scores[chosen] = outputs["score"].reshape(found.shape[:2])[: len(chosen)]
+        return tokens, scores
+
+    def _run(self, signature, sources):
+        """What a signature makes of a full batch."""
+        lengths = np.array([len(source) for source in sources], np.int32)
+        batch = np.full((len(sources), signature.source_length), self.tokenizer.pad_id, np.int32)
+        for row, source, length in zip(batch, sources, lengths, strict=True):
+            row[:length] = source
+        controls = {}
+        if signature.beam_size is not None:
+            controls["max_length"] = lengths + np.int32(min(self.extra_length, self.max_length))
+            controls["length_penalty"] = np.array([self.length_penalty], np.float32)
+        return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
+
+
+def _check_numbers(num_threads, length_penalty, extra_length):
+    for name, value, least in (
+        ("num_threads", num_threads, 1),
+        ("extra_length", extra_length, 0),
+    ):
+        if value is not None and (not isinstance(value, numbers.Integral) or value < least):
+            raise ValueError(
+                f"`{name}` must be an integer of at least {least}, or None. "
+                f"Received: {name}={value!r}."
+            )
+    if not isinstance(length_penalty, numbers.Real) or not 0 <= length_penalty < math.inf:
+        raise ValueError(
+            f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty!r}."
+        )
+
+
+def _check_lengths(sources, signatures):
+    """Nothing is cut here: the end of a sentence would be missing."""
+    largest = max(signatures, key=lambda each: each.source_length)
+    for number, source in enumerate(sources):
+        if len(source) > largest.source_length:
+            raise ValueError(
+                f"`sources[{number}]` has {len(source)} tokens, eos_id included; the largest "
+                f"signature, {largest.name}, takes {largest.source_length}."
+            )
+
+
+def _with_beam(signatures, beam_size, path):
+    """Those signatures of a file that search with a beam, or greedily."""
+    chosen = [each for each in signatures if each.beam_size == beam_size]
+    if not chosen:
+        sizes = sorted({each.beam_size for each in signatures} - {None})
+        has = f"one of {', '.join(map(str, sizes))}" if sizes else "none"
+        raise ValueError(
+            f"{path} has no beam of {beam_size}, but {has}. Export it again with "
+            f"--beam {beam_size}."
+        )
+    return chosen
+
+
+def load_interpreter(name="Interpreter"):
+    """Returns a class of LiteRT's interpreters.
+
+    Raises:
+        ValueError: If ai-edge-litert is not installed; the message says how to.
+    """
+    try:
+        from ai_edge_litert import interpreter
+    except ImportError as error:
+        raise ValueError(
+            "LiteRT files need the package ai-edge-litert. Install it with: "
+            'pip install "keras-transformer-kit[litert]"'
+        ) from error
+    return getattr(interpreter, name)

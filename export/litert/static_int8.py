@@ -1,0 +1,131 @@
+"""What LiteRT's converter leaves to do where int8 has scales that are known beforehand."""
+
+import numpy as np
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_transformer.export.litert.int8_rows import codes_of_rows, scales_of_rows
+from keras_transformer.export.parity import ExportError
+
+OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
+VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the weights
+
+
+def finish_static_int8(content):
+    """Returns a .tflite model whose products with weights all take these in int8.
+
+    The converter computes in int8 between two places that were rounded by `fake_quantize`. Other
+    weights, those of the logits, it leaves in float32: here they become int8, too, and LiteRT
+    rounds what they are multiplied with when it runs, as for dynamic int8. And it rounds what comes
+    out of every softmax, even where no product in int8 follows: that is undone.
+
+    Args:
+        content: The bytes of a .tflite model.
+
+    Raises:
+        ExportError: If the converter left a product in float32 between two such places, as
+            TensorFlow 2.21 does in a loop if there is none outside of it.
+    """
+    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    weights = _Weights(model)
+    for graph in model.subgraphs:
+        _restore_softmax(model, graph)
+        made_in_int8 = {
+            number
+            for each in graph.operators
+            if _kind(model, each) == OPERATORS.DEQUANTIZE
+            for number in each.outputs
+        }
+        for each in graph.operators:
+            if _kind(model, each) == OPERATORS.FULLY_CONNECTED:
+                weights.quantize(graph, each, made_in_int8)
+    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+
+
+class _Weights:
+    """The weights of a model that are in float32, and what became of them."""
+
+    def __init__(self, model):
+        self._model = model
+        self._known = {_bytes(each): number for number, each in enumerate(model.buffers)}
+        self._done = {}
+
+    def quantize(self, graph, operator, made_in_int8):
+        """Quantises the weights of a FULLY_CONNECTED in place, if they are in float32."""
+        tensor = graph.tensors[operator.inputs[1]]
+        known = tensor.buffer in self._done or _bytes(self._model.buffers[tensor.buffer])
+        if tensor.type != TYPES.FLOAT32 or not known:
+            return
+        if operator.inputs[0] in made_in_int8:
+            name = tensor.name.decode()
+            raise ExportError(f"LiteRT's converter left the product with {name} in float32.")
+        if tensor.buffer not in self._done:
+            self._done[tensor.buffer] = self._replace(tensor)
+        tensor.type = TYPES.INT8
+        tensor.buffer, tensor.quantization = self._done[tensor.buffer]
+        operator.builtinOptions.asymmetricQuantizeInputs = True
+        code = self._model.operatorCodes[operator.opcodeIndex]
+        code.version = max(code.version, VERSION)
+
+    def _replace(self, tensor):
+        """The buffer with the content in int8 and its scales; that in float32 is emptied."""
+        buffer = self._model.buffers[tensor.buffer]
+        values = np.frombuffer(_bytes(buffer), np.float32).reshape(tensor.shape)
+        scales = scales_of_rows(values)
+        codes = codes_of_rows(values, scales).tobytes()
+        number = self._known.setdefault(codes, tensor.buffer)  # as it may be known from looking up
+        buffer.data = None if number != tensor.buffer else np.frombuffer(codes, np.uint8)
+        quantization = schema.QuantizationParametersT()
+        quantization.scale = scales.astype(np.float32)
+        quantization.zeroPoint = np.zeros(len(scales), np.int64)
+        return number, quantization
+
+
+def _restore_softmax(model, graph):
+    """Lets what comes out of a softmax pass the mask in float32, instead of QUANTIZE before it.
+
+    In multiples of 1/256, a hundred equal weights of an attention sum to 1.17.
+    """
+    makers = {number: each for each in graph.operators for number in each.outputs}
+    dropped, zero = [], None
+    for last in graph.operators:
+        path = _path_back(model, makers, last)
+        if path is not None:
+            mask, first = path
+            zero = _add_zero(model, graph) if zero is None else zero
+            mask.inputs = [mask.inputs[0], first.inputs[0], zero]
+            mask.outputs = last.outputs
+            dropped += [first, last]
+    graph.operators = [each for each in graph.operators if not any(each is x for x in dropped)]
+
+
+def _path_back(model, makers, last):
+    """The SELECT_V2 and the QUANTIZE between a softmax and `last`, a DEQUANTIZE, if they are."""
+    kinds = OPERATORS.DEQUANTIZE, OPERATORS.SELECT_V2, OPERATORS.QUANTIZE, OPERATORS.SOFTMAX
+    path, each = [], last
+    for kind, place in zip(kinds, (0, 1, 0, 0), strict=True):
+        if each is None or _kind(model, each) != kind:
+            return None
+        path.append(each)
+        each = makers.get(each.inputs[place])
+    return path[1:3]
+
+
+def _add_zero(model, graph):
+    """Adds a scalar 0 in float32 to a graph and returns its number."""
+    buffer, tensor = schema.BufferT(), schema.TensorT()
+    buffer.data = np.zeros(4, np.uint8)
+    model.buffers.append(buffer)
+    tensor.name, tensor.shape, tensor.type = b"zero", [], TYPES.FLOAT32
+    tensor.buffer = len(model.buffers) - 1
+    graph.tensors.append(tensor)
+    return len(graph.tensors) - 1
+
+
+def _kind(model, operator):
+    code = model.operatorCodes[operator.opcodeIndex]
+    return max(code.builtinCode, code.deprecatedBuiltinCode)
+
+
+def _bytes(buffer):
+    return b"" if buffer.data is None else bytes(buffer.data)

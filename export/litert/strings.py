@@ -1,0 +1,49 @@
+"""Signatures of a .tflite file that take a string and give a string: the tokenizer inside."""
+
+import tensorflow as tf
+
+from keras_transformer.export.litert.packed import Signature
+
+
+def string_signatures(lengths, target_length, beam_size=None):
+    """Returns a `Signature` for each length of source, and with a beam another one."""
+    signatures = [
+        Signature(f"translate_1x{length}", 1, length, target_length) for length in lengths
+    ]
+    if beam_size is not None:
+        signatures += [
+            Signature(f"translate_beam{beam_size}_1x{length}", 1, length, target_length, beam_size)
+            for length in lengths
+        ]
+    return signatures
+
+
+def trace_strings(search, signature, tokenizer):
+    """Returns the concrete function of a signature.
+
+    Args:
+        search: What the signature's search does: a function from `source` and, with a beam,
+            `max_length` and `length_penalty` to a dictionary of `tokens` and `score`.
+        signature: One of `string_signatures`.
+        tokenizer: A `FastTokenizer`.
+    """
+
+    def translate(sentence, extra_length=None, **controls):
+        source, truncated, empty = tokenizer.encode(sentence, signature.source_length)
+        if extra_length is not None:
+            real = tf.cast(tf.not_equal(source, tokenizer.pad_id), tf.int32)  # [1, S]
+            controls["max_length"] = tf.reduce_sum(real, axis=1) + extra_length
+        found = search(source=source, **controls)
+        best = tf.reshape(found["tokens"], [signature.target_length])
+        best = tf.where(empty, tokenizer.eos_id, best)  # [T], of an empty sentence nothing
+        return {
+            "translation": tokenizer.decode(best),
+            "score": tf.where(empty, 0.0, tf.reshape(found["score"], [1])),
+            "truncated": truncated,
+        }
+
+    specification = {"sentence": tf.TensorSpec([1], tf.string, name="sentence")}
+    if signature.beam_size is not None:
+        specification["extra_length"] = tf.TensorSpec([1], tf.int32, name="extra_length")
+        specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
+    return tf.function(translate, autograph=False).get_concrete_function(**specification)

@@ -1,0 +1,61 @@
+"""The string-in, string-out signatures of a .tflite file as a translator."""
+
+import functools
+
+import numpy as np
+
+from keras_transformer.export.litert.fast_tokenizer import operators
+from keras_transformer.export.litert.packed import STRINGS
+from keras_transformer.export.litert.runtime import LiteRTFile, load_interpreter
+from keras_transformer.export.runtime import check_strings
+from keras_transformer.tasks.translation import Translation
+
+
+class LiteRTStringTranslator(LiteRTFile):
+    """A .tflite file written by `export_litert` with its tokenizer inside, used as a phone does.
+
+    Sentences go into the file as strings. A `LiteRTTranslator` translates the same file by its
+    other signatures, which need no operators but LiteRT's own.
+
+    Args:
+        path, num_threads, beam_size, length_penalty, extra_length: See `LiteRTFile`.
+
+    Raises:
+        ValueError: As `LiteRTFile`, or if the file has no tokenizer inside.
+    """
+
+    kind = STRINGS
+
+    def _interpreter_class(self):
+        interpreter = load_interpreter("InterpreterWithCustomOps")
+        return functools.partial(interpreter, custom_op_registerers=operators())
+
+    def translate_batch(self, sentences, signature=None):
+        """Returns a `Translation` for each of a list of strings.
+
+        Args:
+            sentences: List of strings.
+            signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
+        """
+        check_strings(sentences)
+        signatures = self._choices(signature)
+        return [self._translate(sentence, signatures) for sentence in sentences]
+
+    def _translate(self, sentence, signatures):
+        for signature in sorted(signatures, key=lambda each: each.source_length):
+            found = self._run_string(signature, sentence)
+            if not found.truncated:
+                break  # else a longer one may hold it
+        return found
+
+    def _run_string(self, signature, sentence):
+        controls = {}
+        if signature.beam_size is not None:
+            controls["extra_length"] = np.array([min(self.extra_length, self.max_length)], np.int32)
+            controls["length_penalty"] = np.array([self.length_penalty], np.float32)
+        run = self._interpreter.get_signature_runner(signature.name)
+        found = run(sentence=np.array([sentence.encode()], object), **controls)
+        (text,), (score,), (truncated,) = (
+            found[name] for name in ("translation", "score", "truncated")
+        )
+        return Translation(text.decode("utf-8", "replace"), float(score), bool(truncated))

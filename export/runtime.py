@@ -1,0 +1,25 @@
+"""What the programs share that open an export: names, checks of arguments, reasons of errors."""
+
+VOCABULARY = "tokenizer.model"  # in or beside every export that does not hold it in its graph
+
+
+def check_strings(sentences):
+    """Raises `TypeError` unless `sentences` is a list of strings."""
+    listed = isinstance(sentences, (list, tuple))
+    if not listed or not all(isinstance(each, str) for each in sentences):
+        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
+
+
+def check_n_best(n, most):
+    """Raises unless an export gives `n` of the translations of a sentence."""
+    if not 1 <= n <= most:
+        raise ValueError(
+            "`n` must be between 1 and the number of translations that the export gives, of which "
+            f"there are {most}: `export` has --n-best for more. Received: n={n}."
+        )
+
+
+def reason(error):
+    """Returns the first line of an error that says something."""
+    message = getattr(error, "message", None) or str(error)
+    return message.removeprefix("Graph execution error:").strip().partition("\n")[0]

@@ -1,0 +1,1 @@
+"""A SavedModel for TensorFlow Serving."""

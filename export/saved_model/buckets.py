@@ -1,0 +1,98 @@
+"""A search that XLA compiles for a handful of shapes, and no other."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from keras_transformer.export.searches import SOURCE
+
+
+@dataclasses.dataclass(frozen=True)
+class Buckets:
+    """The shapes `[B, S]` of token ids for which a search is compiled: each size, each length.
+
+    Args:
+        batch_sizes: Numbers of sentences, increasing. A larger batch is decoded in parts of the
+            largest, one after the other.
+        lengths: Lengths in tokens, increasing; the last one is the longest there can be.
+
+    Raises:
+        ValueError: If one of them is empty, not positive or not increasing.
+    """
+
+    batch_sizes: tuple
+    lengths: tuple
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            values = getattr(self, field.name)
+            if not values or min(values) < 1 or list(values) != sorted(set(values)):
+                raise ValueError(
+                    f"`{field.name}` must be positive and increasing. "
+                    f"Received: {field.name}={values}."
+                )
+
+
+class BucketedSearch:
+    """A search compiled by XLA for each of a few shapes, to which every batch is filled up.
+
+    XLA compiles anew for every shape it meets, which takes seconds. Batches are filled up with
+    copies of their first sentence, which end no later than it does; sentences with padding.
+
+    Args:
+        search: From token ids `[B, S]`, int32, and settings `[B]`, if it has any, to a dictionary
+            of tensors whose first axis is B.
+        buckets: The `Buckets`.
+        pad_id: Id of padding.
+        eos_id: Id of the end of a sentence.
+        inputs: The `tf.TensorSpec`s of what the search is called with.
+    """
+
+    def __init__(self, search, buckets, pad_id, eos_id, inputs=(SOURCE,)):
+        self._compiled = tf.function(
+            search, input_signature=inputs, jit_compile=True, autograph=False
+        )
+        self._buckets, self._pad_id, self._eos_id = buckets, pad_id, eos_id
+
+    def __call__(self, source, *settings):
+        batch, length = tf.unstack(tf.shape(source))
+        size = _smallest(self._buckets.batch_sizes, batch)
+        width = _smallest(self._buckets.lengths, length)
+        parts = tf.maximum((batch + size - 1) // size, 1)
+        source = tf.pad(source, [[0, 0], [0, width - length]], constant_values=self._pad_id)
+        # The sentence that fills up a batch of none.
+        end = tf.one_hot([0], width, self._eos_id, self._pad_id, dtype=tf.int32)  # [1, width]
+        rows = tf.range(parts * size)
+        rows = tf.where(rows < batch, rows, 0)
+        source = tf.reshape(tf.gather(tf.concat([source, end], 0), rows), [parts, size, width])
+        settings = [
+            tf.reshape(tf.gather(tf.pad(values, [[0, 1]], constant_values=1), rows), [parts, size])
+            for values in settings
+        ]
+        outputs = tf.map_fn(
+            lambda inputs: self._compiled(*inputs),
+            (source, *settings),
+            parallel_iterations=1,
+            fn_output_signature=self._specs(),
+        )
+        return {name: _joined(value)[:batch] for name, value in outputs.items()}
+
+    def _specs(self):
+        outputs = self._compiled.get_concrete_function().structured_outputs
+        return {
+            name: tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
+            for name, spec in outputs.items()
+        }
+
+
+def _smallest(choices, number):
+    """The smallest of increasing `choices` that is at least `number`, or the last of them."""
+    smaller = tf.reduce_sum(tf.cast(tf.constant(choices) < number, tf.int32))
+    return tf.gather(choices, tf.minimum(smaller, len(choices) - 1))
+
+
+def _joined(parts):
+    """`[parts, size, ...]` as `[parts * size, ...]`."""
+    joined = tf.reshape(parts, tf.concat([[-1], tf.shape(parts)[2:]], 0))
+    joined.set_shape([None, *parts.shape[2:]])
+    return joined

@@ -1,0 +1,119 @@
+"""A SavedModel as a translator: what `keras-transformer translate` and the checks run."""
+
+import pathlib
+import re
+
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel needs its operations, too)
+from keras_transformer.export.place import SAVED_MODEL, versions
+from keras_transformer.export.runtime import check_n_best, reason
+from keras_transformer.tasks.translation import to_n_best, to_translations
+
+
+class SavedModelTranslator:
+    """A SavedModel written by `export_saved_model`.
+
+    Args:
+        path: The folder of a version, or the folder of all versions: then the newest is taken.
+        beam_size: Hypotheses of the beam to search with, by the signature `search`, with outputs up
+            to the model's longest. `None`: the search of the signature `serving_default`.
+        length_penalty: With a beam, see `beam_decode`.
+
+    Raises:
+        ValueError: If it is no SavedModel, or one of something else; when it translates, if its
+            beam has fewer hypotheses.
+    """
+
+    def __init__(self, path, beam_size=None, length_penalty=0.6):
+        path = pathlib.Path(path)
+        if not (path / SAVED_MODEL).exists():
+            found = versions(path)
+            if not found:
+                raise ValueError(f"{path} is not a SavedModel: it holds no {SAVED_MODEL}.")
+            path = path / str(found[-1])
+        self._model = _load(path)
+        signature = self._model.signatures.get("serving_default")
+        if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
+            raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
+        self._translate = signature
+        self.path, self.beam_size, self.length_penalty = path, beam_size, length_penalty
+        if beam_size is not None and "search" not in self._model.signatures:
+            raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
+
+    def translate_batch(self, sentences):
+        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        if self.beam_size is not None:
+            return [best for best, *_ in to_n_best(self._search(batch), 1)]
+        return to_translations(self._translate(sentences=batch))
+
+    @property
+    def n_best(self):
+        """Translations that its signature for several gives, 0 without one."""
+        signature = self._model.signatures.get("n_best" if self.beam_size is None else "search")
+        return 0 if signature is None else signature.structured_outputs["translation"].shape[1]
+
+    def _search(self, batch):
+        """What the signature `search` gives, all sentences searched alike."""
+        signatures, size = self._model.signatures, [batch.shape[0]]
+        longest = signatures["tokens"].structured_outputs["tokens"].shape[-1]
+        try:
+            return signatures["search"](
+                sentences=batch,
+                beam_size=tf.fill(size, self.beam_size),
+                length_penalty=tf.fill(size, float(self.length_penalty)),
+                max_length=tf.fill(size, longest),
+            )
+        except tf.errors.InvalidArgumentError as error:  # what is out of the range of this export
+            rule = re.search(r"`\w+` must [^.]*", error.message)
+            raise ValueError(f"{self.path}: {rule[0] if rule else reason(error)}.") from error
+
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+
+        Raises:
+            ValueError: If the export gives fewer than `n`.
+        """
+        check_n_best(n, self.n_best)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        if self.beam_size is not None:
+            return to_n_best(self._search(batch), n)
+        return to_n_best(self._model.signatures["n_best"](sentences=batch), n)
+
+
+def _load(path):
+    try:
+        return tf.saved_model.load(str(path))
+    except Exception as error:  # of a file that is cut short an IndexError, for example
+        raise ValueError(
+            f"{path} cannot be read as a SavedModel: {_damaged_file(path)} is damaged or missing "
+            f"({reason(error)}). Copy all of its files again, or export it again."
+        ) from error
+
+
+def _damaged_file(path):
+    """The file for which a SavedModel cannot be read."""
+    prefix = path / "variables" / "variables"
+    shards = sorted(prefix.parent.glob("variables.data-*"))
+    if not _is_saved_model(path / SAVED_MODEL):
+        return path / SAVED_MODEL
+    try:
+        reader = tf.train.load_checkpoint(str(prefix)) if shards else None
+    except Exception:
+        return prefix.with_suffix(".index")
+    try:
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except Exception:
+        return shards[0] if shards else prefix.with_suffix(".data-00000-of-00001")
+    return path / SAVED_MODEL
+
+
+def _is_saved_model(path):
+    try:
+        return bool(saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs)
+    except (OSError, DecodeError):
+        return False

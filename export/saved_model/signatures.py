@@ -1,0 +1,295 @@
+"""What an export can be asked: each signature of a SavedModel is one of these."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding.alignment import check_alignment
+from keras_transformer.export.reference import Rules
+from keras_transformer.export.searches import (
+    SOURCE,
+    BeamSearch,
+    BeamSearchAsAsked,
+    GreedySearch,
+    traced,
+)
+from keras_transformer.tasks.beam_translator import BeamTranslator
+
+DEFAULT = "serving_default"
+
+
+def make_endpoints(translator, n_best=None, graph_of=traced, alignment=None):
+    """Returns the signatures of an export, in order; the table to add another one to.
+
+    Args:
+        translator: A `Translator`, whose default signature searches greedily, or a
+            `BeamTranslator`, whose settings are those of every search with a beam.
+        n_best: Translations M that the signatures with several give. `None`: 4, or the beam's size
+            if that is less.
+        graph_of: Makes of each search the function that the endpoints call.
+        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
+            heads: with it there is a signature that says, too, what each token attended to.
+
+    Returns:
+        List of `Endpoint`s.
+
+    Raises:
+        ValueError: If `n_best` is not between 1 and the size of the beam, or there is no such layer
+            or head.
+    """
+    beam = translator
+    if not isinstance(translator, BeamTranslator):
+        beam = BeamTranslator(translator, max(4, n_best or 4))
+    check_alignment(alignment, beam.translator.model.config)
+    n_best = min(4, beam.beam_size) if n_best is None else n_best
+    several, greedy = BeamSearch(beam, n_best), GreedySearch(beam.translator)
+    best = BeamSearch(beam) if translator is beam else greedy
+    table = [
+        (Sentences, DEFAULT, best),
+        (Sentences, "n_best", several),
+        (Ids, "tokens", greedy),
+        (Ids, "beam_tokens", several),
+        (SentencesAndSettings, "search", BeamSearchAsAsked(beam, n_best)),
+    ]
+    if alignment is not None:
+        table.append((Alignments, "alignment", best.aligned(alignment)))
+    graphs = {search: graph_of(search) for search in dict.fromkeys(each[-1] for each in table)}
+    return [
+        kind(name, beam, graphs[search], search.summary, search.searcher)
+        for kind, name, search in table
+    ]
+
+
+class Endpoint:
+    """A signature: inputs, a search, and named outputs, all with the same first axis.
+
+    Args:
+        name: The signature's name.
+        beam: The `BeamTranslator` of the searches with a beam.
+        search: Function from token ids `[B, S]` to a dictionary of `tokens`, `score` and whatever
+            else the endpoint answers with, such as a `GreedySearch` in a graph.
+        summary: How it searches, for people.
+        searcher: The `Translator`, or the `BeamTranslator`, whose search it is.
+
+    Attributes:
+        translator: The `Translator`, which knows the vocabulary and the longest length L.
+        inputs: The `tf.TensorSpec`s of the inputs.
+        last_axes: The letters of an output's last axes, by its name, where it has other than the
+            batch and the n-best list.
+        function: The `tf.function` to export, from the inputs to a dictionary.
+    """
+
+    inputs = ()
+    last_axes = {}
+
+    def __init__(self, name, beam, search, summary, searcher):
+        self.name = name
+        self.beam = beam
+        self.translator = beam.translator
+        self.search = search
+        self.summary = summary
+        self.searcher = searcher
+        self.function = tf.function(self.answer, input_signature=self.inputs, autograph=False)
+
+    def answer(self, *inputs):
+        """Returns the outputs for the inputs, by name."""
+        raise NotImplementedError
+
+    def rules(self, sentences):
+        """Returns for each of a list of strings the `Rules` by which its answer is judged."""
+        return [Rules.of(self.searcher)] * len(sentences)
+
+    def example(self, sentences):
+        """Returns the inputs that ask for the translation of a list of strings, by name."""
+        raise NotImplementedError
+
+
+class Sentences(Endpoint):
+    """Strings to translations.
+
+    `sentences`, string `[B]`, UTF-8, to `translation`, string, and `score`, float32, both `[B]`, or
+    `[B, M]` with the best first; and `truncated`, boolean `[B]`: whether the sentence was longer
+    than `max_length` tokens and was cut. An empty sentence stays empty. Where a search finds fewer
+    than M, the others are empty and have a score of -1e9.
+    """
+
+    inputs = (tf.TensorSpec([None], tf.string, name="sentences"),)
+
+    def answer(self, sentences):  # noqa: D102
+        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
+        return self._translations(self.search(source), truncated, empty)
+
+    def _translations(self, outputs, truncated, empty):
+        """What a search found, as strings."""
+        tokens, scores = outputs["tokens"], outputs["score"]  # [B, (M,) L], [B, (M)]
+        texts = self.translator.tokenizer.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
+        texts = tf.reshape(texts, tf.shape(scores))  # [B, (M)]
+        if len(scores.shape) == 2:
+            empty = tf.expand_dims(empty, 1)  # [B, 1]
+        return {
+            "translation": tf.where(empty, "", texts),
+            "score": tf.where(empty, 0.0, scores),
+            "truncated": truncated,
+        }
+
+    def example(self, sentences):  # noqa: D102
+        return {"sentences": tf.constant(sentences, tf.string, [len(sentences)])}
+
+
+class SentencesAndSettings(Sentences):
+    """Strings to their best translations, by the search that the request asks for.
+
+    `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1 to the size of
+    the beam N; `length_penalty`, float32 `[B]`, see `beam_decode`; and `max_length`, int32 `[B]`,
+    the longest output in tokens; to what `Sentences` gives, `[B, M]`. Of `beam_size` hypotheses no
+    more than `beam_size` are given. Settings that are out of range are an error.
+    """
+
+    inputs = (*Sentences.inputs, *BeamSearchAsAsked.settings)
+
+    def answer(self, sentences, beam_size, length_penalty, max_length):  # noqa: D102
+        settings = beam_size, length_penalty, max_length
+        with tf.control_dependencies(self._checks(sentences, *settings)):
+            sentences = tf.identity(sentences)
+        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
+        return self._translations(self.search(source, *settings), truncated, empty)
+
+    def _checks(self, sentences, beam_size, length_penalty, max_length):
+        """Assertions about the settings."""
+        settings = beam_size, length_penalty, max_length
+        hypotheses, (shortest, longest) = self.beam.beam_size, self._lengths()
+        checks = {
+            f"`{spec.name}` must have one number for each of `sentences`.": tf.equal(
+                tf.size(values), tf.size(sentences)
+            )
+            for spec, values in zip(BeamSearchAsAsked.settings, settings, strict=True)
+        }
+        checks |= {
+            f"`beam_size` must be from 1 to {hypotheses}.": (beam_size >= 1)
+            & (beam_size <= hypotheses),
+            # Not a number is not below infinity either.
+            "`length_penalty` must be at least 0 and finite.": (length_penalty >= 0)
+            & (length_penalty < float("inf")),
+            f"`max_length` must be from {shortest} to {longest}.": (max_length >= shortest)
+            & (max_length <= longest),
+        }
+        return _assertions(checks)
+
+    def _lengths(self):
+        return self.beam.min_length, self.translator.max_length
+
+    def rules(self, sentences):
+        """Returns the `Rules` that `example` asks for, one for each sentence."""
+        settings = self.example(sentences)
+        penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
+        rules = dataclasses.replace(Rules.of(self.searcher), extra_length=None)
+        return [
+            dataclasses.replace(rules, length_penalty=float(penalty), max_length=int(length))
+            for penalty, length in zip(penalties, lengths, strict=True)
+        ]
+
+    def example(self, sentences):
+        """Returns inputs by name; the settings are of every kind, each sentence has its own."""
+        numbers = np.array([len(sentence) for sentence in sentences], "int32")
+        shortest, longest = self._lengths()
+        return {
+            **super().example(sentences),
+            "beam_size": tf.constant(1 + numbers % self.beam.beam_size, tf.int32),
+            "length_penalty": tf.constant(0.5 * (numbers % 3), tf.float32),
+            "max_length": tf.constant(longest - numbers % (longest - shortest + 1), tf.int32),
+        }
+
+
+class Alignments(Sentences):
+    """Strings to the best translation of each and what its tokens attended to in the source.
+
+    `sentences`, string `[B]`, UTF-8, to what `Sentences` gives; `tokens`, int32 `[B, T]`;
+    `source_pieces`, string `[B, S]`, and `target_pieces`, string `[B, T]`, as SentencePiece writes
+    them, the end of the sentence included; and `alignment`, float32 `[B, T, S]`. S and T are the
+    lengths of the longest source and translation of the batch. Behind the end, tokens are
+    `pad_id`, pieces are empty and weights are 0. Of an empty sentence there is nothing but the end
+    of the source.
+    """
+
+    last_axes = {
+        "tokens": ("T",),
+        "source_pieces": ("S",),
+        "target_pieces": ("T",),
+        "alignment": ("T", "S"),
+    }
+
+    def answer(self, sentences):  # noqa: D102
+        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
+        outputs = self.search(source)
+        pad_id = self.translator.tokenizer.pad_id
+        said = tf.not_equal(outputs["tokens"], pad_id) & ~tf.expand_dims(empty, 1)  # [B, L]
+        columns = tf.range(1, said.shape[1] + 1)  # [L]
+        longest = tf.reduce_max(tf.where(tf.reduce_any(said, axis=0), columns, 0))  # T
+        said = said[:, :longest]  # [B, T]
+        tokens = tf.where(said, outputs["tokens"][:, :longest], pad_id)
+        # A compiled search has filled up the sources: S may be less than the width it looked at.
+        weights = outputs["alignment"][:, :longest, : tf.shape(source)[1]]  # [B, T, S]
+        return {
+            **self._translations(outputs, truncated, empty),
+            "tokens": tokens,
+            "source_pieces": self._pieces(source),
+            "target_pieces": self._pieces(tokens),
+            "alignment": tf.where(tf.expand_dims(said, 2), weights, 0.0),
+        }
+
+    def _pieces(self, ids):
+        """Names of ids. TensorFlow Serving knows no operation of SentencePiece that gives them."""
+        tokenizer = self.translator.tokenizer
+        names = tokenizer.pieces(range(tokenizer.vocab_size))
+        names[tokenizer.pad_id] = ""
+        return tf.gather(tf.constant(names), ids)
+
+
+class Ids(Endpoint):
+    """Token ids to token ids.
+
+    `source`, int32 `[B, S]`, each row ending in `eos_id`, to `tokens`, int32 `[B, L]`, each row
+    ending in `eos_id` and then padding, and `score`, float32 `[B]`; or `[B, M, L]` and `[B, M]`
+    with the best first. Whatever follows the first `eos_id` of a row is ignored: TensorFlow Serving
+    fills up the rows of a batch with the first id of a request, not with `pad_id`. A row without
+    `eos_id`, longer than `max_length`, or with ids that are not in the vocabulary is an error.
+    """
+
+    inputs = (SOURCE,)
+    last_axes = {"tokens": ("L",)}
+
+    def answer(self, source):  # noqa: D102
+        return self.search(self._checked(source))
+
+    def example(self, sentences):  # noqa: D102
+        sentences = tf.constant(sentences, tf.string, [len(sentences)])
+        return {"source": self.translator.encode(sentences)[0]}
+
+    def _checked(self, source):
+        """`source` with padding behind each `eos_id`, as wide as its longest row, at least 1."""
+        tokenizer, longest = self.translator.tokenizer, self.translator.max_length
+        source = tf.pad(source, [[0, 0], [0, 1]], constant_values=tokenizer.pad_id)
+        is_end = tf.cast(tf.equal(source, tokenizer.eos_id), tf.int32)
+        before = tf.cumsum(is_end, axis=1, exclusive=True)  # [B, S + 1], ends before each position
+        source = tf.where(tf.equal(before, 0), source, tokenizer.pad_id)
+        lengths = tf.argmax(is_end, axis=1, output_type=tf.int32) + 1  # [B]
+        checks = {
+            f"`source` must end each row in the id {tokenizer.eos_id}.": tf.equal(
+                tf.reduce_max(is_end, axis=1), 1
+            ),
+            f"`source` must have at most {longest} ids in a row.": lengths <= longest,
+            f"`source` must hold ids from 0 to {tokenizer.vocab_size - 1}.": tf.logical_and(
+                source >= 0, source < tokenizer.vocab_size
+            ),
+        }
+        with tf.control_dependencies(_assertions(checks)):
+            return source[:, : tf.maximum(tf.reduce_max(lengths), 1)]
+
+
+def _assertions(checks):
+    """An operation for each message that fails with it unless all of a condition is true."""
+    return [
+        tf.debugging.Assert(tf.reduce_all(condition), [message])
+        for message, condition in checks.items()
+    ]

@@ -1,0 +1,260 @@
+"""Asks a SavedModel what its endpoints were asked in memory, and compares the answers."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel needs its operations)
+from keras_transformer.decoding.hypotheses import exists
+from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.parity import ExportError
+from keras_transformer.export.place import silent
+from keras_transformer.export.reference import Output, tokens_of, with_tokens
+from keras_transformer.export.runtime import reason
+from keras_transformer.tasks.translation import map_sorted
+
+# The operations of TensorFlow Text that TensorFlow Serving has known for long.
+SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
+BATCH_SIZE = 64
+# Of other numbers than scores, such as weights of attention, which lie between 0 and 1.
+TOLERANCE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer(Output):
+    """What an endpoint answers to a sentence.
+
+    Args:
+        others: Dictionary of those of its outputs that an `Output` has no place for, arrays.
+    """
+
+    others: dict = dataclasses.field(default_factory=dict)
+
+
+def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
+    """Loads a SavedModel in both ways that TensorFlow has and asks every signature.
+
+    Args:
+        path: Its folder.
+        name: Name of the export, for errors.
+        endpoints: List of `Endpoint`s: how to ask and what the answers should be.
+        sentences: List of strings to ask for.
+        requests: `Request`s that TensorFlow Serving will make while it loads the model.
+        expected: Translations of `sentences` by the model itself, for the first endpoint.
+        progress: See `export_saved_model`.
+
+    Returns:
+        The figures of the first endpoint, see `Agreement`.
+
+    Raises:
+        ExportError: If an answer differs by more than rounding, or there is none.
+    """
+    translations = [[Answer(each.text, each.score, each.truncated)] for each in expected]
+    answers = [
+        translations,
+        *(_answers(each, each.function, sentences) for each in endpoints[1:]),
+    ]
+    agreement = Agreement(endpoints[0].translator, sentences)
+    try:
+        for load, program in ((SessionModel, "TensorFlow Serving"), (_PythonModel, "Python")):
+            progress(f"asking every signature as {program} loads it")
+            with load(path) as model:
+                reports = _judge(model, name, endpoints, agreement, answers)
+                if load is SessionModel:
+                    for request in requests:
+                        model.run(request.signature, **request.inputs)
+    except tf.errors.OpError as error:
+        raise ExportError(
+            f"{name}: TensorFlow Serving could not run it: {reason(error)}"
+        ) from error
+    return reports[0]
+
+
+def _judge(model, name, endpoints, agreement, answers):
+    """The figures of every endpoint of a model that is loaded."""
+
+    def asked(endpoint):
+        return lambda **inputs: model.run(endpoint.name, **inputs)
+
+    tokenizer = agreement.translator.tokenizer
+    found = [_answers(each, asked(each), agreement.sentences) for each in endpoints]
+    known = [
+        _decoded(tokenizer, rows)
+        for rows in (*found, *answers)
+        if all(answer.tokens is not None for row in rows for answer in row)
+    ]
+    reports = []
+    for endpoint, ours, theirs in zip(endpoints, answers, found, strict=True):
+        what = f"{name}, {endpoint.name}"
+        ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
+        rules = map_sorted(endpoint.rules, agreement.sentences, BATCH_SIZE)  # as `_answers` asks
+        reports.append(agreement.judge(rules, ours, theirs, what))
+        for sentence, *pair in zip(agreement.sentences, ours, theirs, strict=True):
+            for one, other in zip(*pair, strict=True):
+                if one.text == other.text:
+                    _require_others(what, sentence, one.others, other.others, tokenizer.pad_id)
+    return reports
+
+
+def _decoded(tokenizer, rows):
+    """Answers in token ids, with the text in the place of ids that are written as numbers."""
+    return [
+        [
+            dataclasses.replace(answer, text=text)
+            for answer, text in zip(row, _written(tokenizer, row), strict=True)
+        ]
+        for row in rows
+    ]
+
+
+def _written(tokenizer, row):
+    ids = tf.ragged.constant([answer.tokens for answer in row], tf.int32, ragged_rank=1)
+    texts = tokenizer.decode(ids.to_tensor(tokenizer.pad_id)).numpy()
+    return [text.decode("utf-8", "replace") for text in texts]
+
+
+def _require_others(what, sentence, expected, found, pad_id):
+    """Raises unless all other outputs are the same, numbers within `TOLERANCE`."""
+    for output, ours in expected.items():
+        if not _same(*_equally_long(ours, found[output], pad_id)):
+            raise ExportError(
+                f"{what}: `{output}` of {sentence!r} differs from that of the model in memory. "
+                "The export was not kept."
+            )
+
+
+def _equally_long(ours, theirs, pad_id):
+    """Both with as many rows: in a batch that has a near tie, the longest output may be longer."""
+    longest = max(len(ours), len(theirs))
+    padding = {"O": b"", "i": pad_id}.get(ours.dtype.kind, 0)
+
+    def padded(rows):
+        missing = [(0, longest - len(rows))] + [(0, 0)] * (rows.ndim - 1)
+        return np.pad(rows, missing, constant_values=padding)
+
+    return padded(ours), padded(theirs)
+
+
+def _same(ours, theirs):
+    if ours.shape != theirs.shape or ours.dtype.kind != "f":
+        return np.array_equal(ours, theirs)
+    return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # not a number is not the same
+
+
+def _answers(endpoint, ask, sentences):
+    """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
+    tokenizer = endpoint.translator.tokenizer
+
+    def answer(batch):
+        return _rows(tokenizer, ask(**endpoint.example(batch)))
+
+    return map_sorted(answer, sentences, BATCH_SIZE)
+
+
+def _rows(tokenizer, outputs):
+    """Of each sentence a list of `Answer`s; ids are written as numbers."""
+    outputs = {name: np.asarray(value) for name, value in outputs.items()}
+    scores = outputs.pop("score")
+    count = len(scores)
+    scores = scores.reshape(count, -1)  # [B, M]
+    truncated = outputs.pop("truncated", np.zeros(count, bool))
+    texts, tokens = _texts(tokenizer, outputs, scores)
+    rows = []
+    for number in range(count):
+        others = {name: value[number] for name, value in outputs.items()}
+        columns = texts[number], scores[number].tolist(), tokens[number]
+        rows.append(
+            [
+                Answer(text, score, bool(truncated[number]), ids, others=others)
+                for text, score, ids in zip(*columns, strict=True)
+            ]
+        )
+    return rows
+
+
+def _texts(tokenizer, outputs, scores):
+    """Takes the translations out of the outputs, or otherwise their ids; and the tokens."""
+    if "translation" in outputs:
+        texts = outputs.pop("translation").reshape(scores.shape)
+        texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
+        return texts, [[None] * len(row) for row in texts]
+    ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]
+    texts = [[" ".join(map(str, each)) for each in row] for row in ids]
+    tokens = [
+        [
+            tokens_of(tokenizer, each) if exists(score) else ()
+            for each, score in zip(*pair, strict=True)
+        ]
+        for pair in zip(ids, scores, strict=True)
+    ]
+    return texts, tokens
+
+
+class SessionModel:
+    """Loads a SavedModel as TensorFlow Serving does: from the graph alone, without its objects.
+
+    What Python's loader puts together from the objects can hide that the graph is incomplete.
+
+    Args:
+        path: The folder of the SavedModel.
+
+    Raises:
+        ExportError: If it has operations that TensorFlow Serving has not.
+    """
+
+    def __init__(self, path):
+        self._session = tf.compat.v1.Session(graph=tf.Graph())
+        logger = tf.get_logger()
+        level = logger.level
+        logger.setLevel("ERROR")  # it advises to use the other loader
+        try:
+            with self._session.graph.as_default():
+                meta = tf.compat.v1.saved_model.loader.load(self._session, ["serve"], str(path))
+        finally:
+            logger.setLevel(level)
+        check_operations(meta.graph_def)
+        self._signatures = meta.signature_def
+
+    def run(self, signature, **inputs):
+        """Returns the outputs of a signature as arrays, by name."""
+        known = self._signatures[signature]
+        outputs = {name: info.name for name, info in known.outputs.items()}
+        feed = {known.inputs[name].name: np.asarray(value) for name, value in inputs.items()}
+        return self._session.run(outputs, feed)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._session.close()
+
+
+class _PythonModel:
+    """Loads a SavedModel as a Python program does."""
+
+    def __init__(self, path):
+        self._model = tf.saved_model.load(str(path))
+
+    def run(self, signature, **inputs):
+        return self._model.signatures[signature](**inputs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+def check_operations(graph):
+    """Raises unless every operation is one that TensorFlow Serving has."""
+    functions = graph.library.function
+    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
+    names = {node.op for node in nodes} - {function.signature.name for function in functions}
+    foreign = sorted(
+        name
+        for name in names - SENTENCEPIECE
+        if not hasattr(tf.raw_ops, name) or name.startswith("Xla")
+    )
+    if foreign:
+        raise ExportError(f"TensorFlow Serving does not have the operations {', '.join(foreign)}.")

@@ -1,0 +1,1 @@
+"""The command line. It alone knows training and export."""

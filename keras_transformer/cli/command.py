@@ -1,0 +1,209 @@
+"""What the commands share: how they run, how they say what was wrong, and their options.
+
+TensorFlow is imported by the commands that need it, so that `--help` answers at once.
+"""
+
+import contextlib
+import importlib
+import math
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+import click
+from click.core import ParameterSource
+from click.exceptions import NoArgsIsHelpError
+
+FOLDER = click.Path(path_type=pathlib.Path)
+FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
+EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
+
+
+class FiniteRange(click.FloatRange):
+    """A `click.FloatRange` without infinity and without what is no number."""
+
+    def convert(self, value, param, ctx):  # noqa: D102
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
+BEAM = click.option(
+    "--beam",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Search with N hypotheses at a time; the paper's N is 4. Default: greedy search.",
+)
+LENGTH_PENALTY = click.option(
+    "--length-penalty",
+    type=FiniteRange(0),
+    metavar="A",
+    help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
+)
+
+
+class Mistake(click.ClickException):
+    """A wrong command line, said in one line."""
+
+    exit_code = 2
+
+
+class Command(click.Command):
+    """A command that needs TensorFlow."""
+
+    def invoke(self, context):  # noqa: D102
+        _start_tensorflow()
+        return super().invoke(context)
+
+
+class Commands(click.Group):
+    """Turns every error that is not a bug into one line; `--traceback` shows where it rose.
+
+    Ctrl-C ends with the status 130 and SIGTERM with 143, as shells expect it, without a word.
+    """
+
+    command_class = Command
+
+    def make_context(self, *arguments, **options):  # noqa: D102
+        with _one_line():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, context):  # noqa: D102
+        try:
+            with _one_line():
+                return super().invoke(context)
+        except KeyboardInterrupt as error:
+            number = error.args[0] if error.args else signal.SIGINT
+            context.exit(128 + number)
+        except BrokenPipeError:  # translate ... | head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            context.exit(1)
+        except Exception as error:
+            if context.params.get("traceback") or not _is_expected(error):
+                raise
+            raise click.ClickException(_line(error)) from error
+
+
+@contextlib.contextmanager
+def _one_line():
+    """Makes a `Mistake` of what click would explain in several lines."""
+    try:
+        yield
+    except NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        text = " ".join(error.format_message().split())
+        if type(error) is not click.UsageError and error.ctx is not None:  # one of click's own
+            text += f" See `{error.ctx.command_path} --help`."
+        raise Mistake(text) from error
+
+
+def _is_expected(error):
+    tf = sys.modules.get("tensorflow")
+    return isinstance(error, (ValueError, TypeError, OSError, MemoryError)) or (
+        tf is not None and isinstance(error, tf.errors.OpError)
+    )
+
+
+def _line(error):
+    """An error in one line."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
+        text = f"there is not enough memory. {error}"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: " if error.filename is not None else ""
+        text += f"{error.strerror}."
+    else:
+        text = getattr(error, "message", None) or str(error)
+    return " ".join(text.split())
+
+
+def given(*names):
+    """Returns which parameters of the command the command line names: the first, or `None`."""
+    context = click.get_current_context()
+    sources = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+    return next((name for name in names if context.get_parameter_source(name) in sources), None)
+
+
+def refuse(names, reason):
+    """Refuses options that would have no effect.
+
+    Args:
+        names: Names of parameters of the command.
+        reason: What follows the name of the first that the command line has.
+
+    Raises:
+        click.UsageError: If the command line has one of them.
+    """
+    name = given(*names)
+    if name is not None:
+        raise click.UsageError(f"--{name.replace('_', '-')} {reason}")
+
+
+def warn(line):
+    """Prints a warning on stderr."""
+    click.echo(f"Warning: {line}", err=True)
+
+
+def standard(name):
+    """Returns the binary stream of `stdin` or `stdout`.
+
+    Raises:
+        ValueError: If whoever started the command closed it.
+    """
+    stream = getattr(sys, name)
+    if stream is None:
+        remedy = {
+            "stdin": "Give it lines, `< in.txt`, or name a file with --input",
+            "stdout": "Send it somewhere, `> out.txt`, or name a file with --output",
+        }
+        raise ValueError(f"{name} is closed. {remedy[name]}.")
+    return stream.buffer
+
+
+def start():
+    """Prepares the process: closed streams do no harm, SIGTERM ends like Ctrl-C."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # or the next file to be opened would be taken for it
+            os.open(os.devnull, os.O_RDWR)
+    signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number, frame):
+    raise KeyboardInterrupt(number)
+
+
+def search_options(beam, length_penalty):
+    """The options of a search with a beam; none for greedy search."""
+    if beam is None and length_penalty is not None:
+        raise click.UsageError("--length-penalty needs --beam.")
+    options = {"beam_size": beam, "length_penalty": length_penalty}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _start_tensorflow():
+    """Imports TensorFlow without its remarks on stderr, which no log level stops any more.
+
+    Who sets `TF_CPP_MIN_LOG_LEVEL` sees them, and so does who meets an error on the way.
+    """
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # what matters of its errors is raised as well
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as remarks:
+        os.dup2(remarks.fileno(), 2)
+        try:
+            importlib.import_module("keras_transformer.models.transformer")  # registers the layers
+            importlib.import_module("tensorflow").config.list_physical_devices()
+        except Exception:
+            remarks.seek(0)
+            os.write(stderr, remarks.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)

@@ -1,0 +1,254 @@
+"""`keras-transformer export`: a command for each form in which a run leaves this package."""
+
+import json
+
+import click
+
+from keras_transformer.cli.command import (
+    BEAM,
+    EXISTING_FILE,
+    FILE,
+    FOLDER,
+    LENGTH_PENALTY,
+    Command,
+    search_options,
+)
+from keras_transformer.cli.export_options import (
+    LENGTHS,
+    MAX_LENGTH,
+    SENTENCES,
+    batch_sizes,
+    check_limits,
+    quantize,
+)
+from keras_transformer.cli.export_sentences import FALLBACK, read_sentences
+from keras_transformer.cli.places import check_suffix
+from keras_transformer.cli.progress import shown_progress
+
+
+class Exports(click.Group):
+    """The commands below `export`."""
+
+    command_class = Command
+
+
+@click.group(cls=Exports)
+def export():
+    """Write a run in a form that needs none of this package."""
+
+
+@export.command("saved-model")
+@click.argument("run", type=FOLDER)
+@click.argument("directory", type=FOLDER)
+@BEAM
+@LENGTH_PENALTY
+@click.option(
+    "--n-best",
+    type=click.IntRange(1),
+    metavar="M",
+    help="Translations of a sentence that the signatures with several give.  [default: 4, or the "
+    "beam's N if that is less]",
+)
+@click.option(
+    "--jit",
+    is_flag=True,
+    help="Let XLA compile the searches when the server loads the model. On a processor TensorFlow "
+    "Serving then needs --xla_cpu_compilation_enabled=true.",
+)
+@click.option(
+    "--alignment",
+    is_flag=True,
+    help="Add the signature alignment: what each token attended to, too, the mean of the heads of "
+    "the decoder's last layer.",
+)
+@batch_sizes("1,4,16 with --jit")
+@LENGTHS
+@MAX_LENGTH
+@SENTENCES
+def saved_model(
+    run,
+    directory,
+    beam,
+    length_penalty,
+    n_best,
+    jit,
+    alignment,
+    batch_sizes,
+    lengths,
+    max_length,
+    sentences,
+):
+    """Write DIRECTORY/1/ as TensorFlow Serving expects it.
+
+    Its signatures: serving_default, strings to translations; n_best, strings to the best M of a
+    beam; tokens and beam_tokens, the same with token ids; search, strings to the best M of a beam
+    of 1 to N hypotheses, whose size, length penalty and longest output come with each sentence;
+    with --alignment one of that name, which adds to what serving_default gives the tokens and what
+    they attended to. --beam and --length-penalty are those of every search with a beam; with --beam
+    serving_default is one of them. DIRECTORY/1/README.md says how to start the server and how to
+    ask it. A Python program that loads the version must import tensorflow_text first.
+    """
+    from keras_transformer.export.place import check_place_of_versions
+    from keras_transformer.export.saved_model.export import export_saved_model
+    from keras_transformer.tasks.beam_translator import BeamTranslator
+    from keras_transformer.tasks.translator import Translator
+
+    search = search_options(beam, length_penalty)
+    shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
+    shapes = {name: value for name, value in shapes.items() if value is not None}
+    if shapes and not jit:
+        raise click.UsageError("--batch-sizes and --lengths need --jit.")
+    check_place_of_versions(directory)
+    with shown_progress() as progress:
+        progress("loading the run")
+        sentences, _, source = read_sentences(run, sentences)
+        translator = Translator.from_run(run, max_length)
+        if search:
+            translator = BeamTranslator(translator, **search)
+        report = export_saved_model(
+            translator,
+            directory,
+            sentences,
+            n_best,
+            jit=jit,
+            alignment=(-1, None) if alignment else None,
+            progress=progress,
+            **shapes,
+        )
+    _record(run, saved_model_agreement=100 * report["agreement"])
+    _print_report(report, source)
+
+
+@export.command()
+@click.argument("run", type=FOLDER)
+@click.argument("file", type=FILE)
+@quantize("none", "float16", "int8", "int8_static")
+@click.option(
+    "--calibration",
+    type=EXISTING_FILE,
+    help="For int8_static: sentences that show the ranges of the activations, one per line. "
+    "Default: 200 of the run's training data.",
+)
+@click.option(
+    "--beam",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Also put in a search with N hypotheses, beside greedy search.",
+)
+@click.option(
+    "--n-best",
+    type=click.IntRange(1),
+    metavar="M",
+    help="With --beam: translations that it returns.  [default: 1]",
+)
+@batch_sizes("1")
+@LENGTHS
+@MAX_LENGTH
+@click.option(
+    "--alignment",
+    is_flag=True,
+    help="Let greedy search also return what each token attended to: the mean of the heads of the "
+    "decoder's last layer.",
+)
+@click.option("--license", help="Under which the model may be used: a line for the file's facts.")
+@click.option(
+    "--tokenizer",
+    is_flag=True,
+    help="Also put in signatures that take and give strings, for runtimes that register "
+    "TensorFlow Text's operators. The vocabulary must be a unigram model.",
+)
+def litert(
+    run,
+    file,
+    calibration,
+    sentences,
+    references,
+    beam,
+    batch_sizes,
+    alignment,
+    max_length,
+    **options,
+):
+    """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
+    from keras_transformer.export.litert.export import export_litert
+    from keras_transformer.export.place import check_place_of_file
+
+    if options["n_best"] is not None and beam is None:
+        raise click.UsageError("--n-best needs --beam.")
+    if calibration and options["quantize"] != "int8_static":
+        raise click.UsageError("--calibration needs --quantize int8_static.")
+    check_limits(options["quantize"], sentences, references)
+    check_suffix(file, ".tflite")
+    check_place_of_file(file)
+    checked_with = read_sentences(run, sentences, references)
+    options["n_best"] = options["n_best"] or 1
+    options.update(beam_size=beam, batch_sizes=batch_sizes or (1,), **_languages(run))
+    options["alignment"] = (-1, None) if alignment else None
+    if options["quantize"] == "int8_static":
+        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
+    _export_quantized("litert", export_litert, run, file, checked_with, max_length, **options)
+
+
+@export.command()
+@click.argument("run", type=FOLDER)
+@click.argument("directory", type=FOLDER)
+@quantize("none", "float16", "int8")
+def ctranslate2(run, directory, sentences, references, **options):
+    """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
+    from keras_transformer.export.ctranslate2.export import FILES, export_ctranslate2
+    from keras_transformer.export.place import check_place_of_folder
+
+    check_limits(options["quantize"], sentences, references)
+    check_place_of_folder(directory, FILES)
+    checked_with = read_sentences(run, sentences, references)
+    _export_quantized("ctranslate2", export_ctranslate2, run, directory, checked_with, **options)
+
+
+def _export_quantized(
+    name, export, run, path, checked_with, max_length=None, *, quantize, min_agreement, **options
+):
+    """Exports in a form that can be quantised, and keeps its figures in the run."""
+    from keras_transformer.tasks.translator import Translator
+
+    sentences, references, source = checked_with
+    if min_agreement is not None:
+        options["min_agreement"] = min_agreement / 100
+    if quantize != "none":
+        options["references"] = references
+    with shown_progress() as progress:
+        progress("loading the run")
+        translator = Translator.from_run(run, max_length)
+        report = export(translator, path, sentences, quantize, progress=progress, **options)
+    if quantize != "none":
+        name = f"{name}_{quantize}"
+    figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
+    _record(run, **figures)
+    _print_report(report, source)
+
+
+def _record(run, **figures):
+    """Keeps figures in the run, if it can be written: the export is in its place by now."""
+    from keras_transformer.run import Run
+
+    try:
+        Run(run).update_metrics(**figures)
+    except (OSError, ValueError) as error:  # not writable, or not JSON
+        reason = getattr(error, "strerror", None) or error
+        click.echo(f"Warning: {run} keeps no figures of this export: {reason}.", err=True)
+
+
+def _languages(run):
+    """The languages of a run, as far as its settings name them."""
+    from keras_transformer.run import Run
+    from keras_transformer.training.settings.toml import load_settings
+
+    config = Run(run).config
+    data = load_settings(config).data if config.exists() else None
+    return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
+
+
+def _print_report(report, source):
+    if FALLBACK in source:
+        click.echo(f"Checked with {source}.", err=True)
+    report = {**report, "checked_with": source}
+    click.echo(json.dumps(report, indent=2, ensure_ascii=False))

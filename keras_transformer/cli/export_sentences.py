@@ -1,0 +1,39 @@
+"""The sentences that an export is checked with."""
+
+from keras_transformer.text.lines import read_lines, read_parallel
+
+FALLBACK = ", which has no test split"
+
+
+def read_sentences(run, file, references=None, splits=("test", "validation"), count=200):
+    """Real sentences to check or calibrate an export with.
+
+    Args:
+        run: Folder of the run.
+        file: File of sentences, or `None`: of the first of `splits` that the run's data has.
+        references: File of their translations, or `None`.
+        splits: Splits of the run's data.
+        count: Most sentences of a split.
+
+    Returns:
+        The sentences; their translations or `None`; and where they are from.
+    """
+    if references is not None:
+        return *read_parallel(file, references), str(file)
+    if file is not None:
+        return read_lines(file), None, str(file)
+    from keras_transformer.run import Run
+    from keras_transformer.training.data.corpus import parallel_data
+    from keras_transformer.training.evaluate import read_pairs
+    from keras_transformer.training.settings.toml import load_settings
+
+    Run(run).require_finished()
+    data = parallel_data(load_settings(Run(run).config).data)
+    split = next((split for split in splits if split in data.splits), splits[0])
+    pairs = read_pairs(data, split, count)
+    count = len(pairs[0])
+    source = f"{count} {'sentence' if count == 1 else 'sentences'}"
+    source += f" of the {split} split of the run's data"
+    if split != splits[0]:
+        source += FALLBACK
+    return *pairs, source

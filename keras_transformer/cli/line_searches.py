@@ -1,0 +1,117 @@
+"""What `translate` can be asked of a model: the best, several, random or aligned translations.
+
+Each is a function of numbered lines: it takes the numbers of the lines, their texts and a batch
+size, and returns for each line a list of results, `Translation`s or one `Alignment`.
+"""
+
+import dataclasses
+import functools
+import typing
+
+from keras_transformer.tasks.translation import map_sorted
+
+
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """The translation that the model's own search finds.
+
+    Args:
+        translator: Anything with `translate_batch`.
+    """
+
+    translator: typing.Any
+
+    def __call__(self, numbers, texts, batch_size):
+        """Returns a list of one `Translation` for each line."""
+        results = map_sorted(self.translator.translate_batch, texts, batch_size)
+        return [[result] for result in results]
+
+
+@dataclasses.dataclass(frozen=True)
+class Several:
+    """The best few translations of a beam.
+
+    Args:
+        translator: Anything with `n_best_batch`.
+        n: Translations of each line.
+    """
+
+    translator: typing.Any
+    n: int
+
+    def __call__(self, numbers, texts, batch_size):
+        """Returns a list of at most `n` `Translation`s for each line."""
+        n_best = functools.partial(self.translator.n_best_batch, n=self.n)
+        return map_sorted(n_best, texts, batch_size)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampled:
+    """A translation drawn at random, which depends on the number of its line and on the seed.
+
+    Args:
+        translator: A `Translator`.
+        options: The other arguments of `Translator.sample`.
+    """
+
+    translator: typing.Any
+    options: dict
+
+    def __call__(self, numbers, texts, batch_size):
+        """Returns a list of one `Translation` for each line."""
+        places = [number - 1 for number in numbers]  # as in a list of all lines
+        results = self.translator.sample(
+            texts, **self.options, batch_size=batch_size, numbers=places
+        )
+        return [[result] for result in results]
+
+
+@dataclasses.dataclass(frozen=True)
+class Aligned:
+    """The translation of greedy search with what it attended to.
+
+    Args:
+        translator: A `Translator`.
+    """
+
+    translator: typing.Any
+
+    def __call__(self, numbers, texts, batch_size):
+        """Returns a list of one `Alignment` for each line."""
+        return [[result] for result in self.translator.align(texts, batch_size=batch_size)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """How results are written: fields separated by tabs, in this order; the text alone by default.
+
+    Args:
+        numbers: Whether each line begins with the number of the line it translates, from 1.
+        scores: Whether the score stands before the text.
+        alignments: Whether pairs such as `0-1` stand after it: see `Alignment.words`.
+    """
+
+    numbers: bool = False
+    scores: bool = False
+    alignments: bool = False
+
+    def lines(self, number, results):
+        """Returns what is written for one line of the input; for an empty one an empty text.
+
+        Args:
+            number: Number of the line.
+            results: List of `Translation`s, or of one `Alignment`.
+        """
+        return [self._line(number, result) for result in results or [None]]
+
+    def _line(self, number, result):
+        translation = getattr(result, "translation", result)
+        fields = [str(number)] if self.numbers else []
+        if self.scores:
+            fields.append(f"{translation.score if translation else 0:.5f}")
+        text = " ".join(translation.text.splitlines()) if translation else ""
+        fields.append(text if self == Format() else text.replace("\t", " "))
+        if self.alignments:
+            pairs = result.words() if result else []
+            fields.append(" ".join(f"{source}-{target}" for source, target in pairs))
+        return "\t".join(fields)

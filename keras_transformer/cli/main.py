@@ -1,0 +1,190 @@
+"""`keras-transformer`: its commands."""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+
+import click
+
+from keras_transformer.cli.command import (
+    BEAM,
+    EXISTING_FILE,
+    FILE,
+    FOLDER,
+    LENGTH_PENALTY,
+    Commands,
+    refuse,
+    search_options,
+    standard,
+    start,
+    warn,
+)
+from keras_transformer.cli.export import export
+from keras_transformer.cli.places import check_folder, check_output, new_folder
+from keras_transformer.cli.translate import translate
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--traceback", is_flag=True, help="Show where in the code an error was raised.")
+@click.version_option(package_name="keras-transformer-kit", prog_name="keras-transformer")
+def cli(traceback):
+    """Train, evaluate and ship the Transformer of "Attention Is All You Need"."""
+
+
+@cli.command()
+@click.argument("config")
+@click.option("--output", "run", type=FOLDER, required=True, help="Folder of the run.")
+@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
+@click.option(
+    "--strategy",
+    type=click.Choice(["default", "mirrored", "multi_worker", "tpu"]),
+    default="default",
+    show_default=True,
+    help="One device; all GPUs of this machine; several machines, as TF_CONFIG says; the TPU "
+    "TPU_NAME.",
+)
+def train(config, run, overrides, strategy):
+    """Train as CONFIG says; continue where RUN stopped if it already holds a checkpoint.
+
+    CONFIG is a TOML file, or the name of one that comes with the package.
+    """
+    from keras_transformer.training.devices.strategy import make_strategy
+    from keras_transformer.training.settings.toml import load_settings
+    from keras_transformer.training.train import train as train_run
+
+    settings = load_settings(config, overrides)
+    check_folder(run)
+    alone = strategy != "multi_worker"  # of several workers none knows what the others have done
+    with new_folder(run, _holds_training) if alone else contextlib.nullcontext():
+        try:
+            train_run(settings, run, strategy=make_strategy(strategy))
+        except ConnectionError as error:
+            _leave(error)
+
+
+def _holds_training(run):
+    return any(run.glob("checkpoints/*.npz")) or (run / "model.keras").exists()
+
+
+@cli.command(cls=click.Command)  # answers at once: it does not need TensorFlow
+@click.argument("section", required=False)
+@click.option("--markdown", is_flag=True, help="All of them, as the page docs/settings.md.")
+def settings(section, markdown):
+    """Print every setting of a training with its type, default and meaning.
+
+    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds.
+    """
+    from keras_transformer.training.settings.page import as_markdown, as_text
+
+    if markdown and section:
+        raise click.UsageError("--markdown has no effect on one section: it is the whole page.")
+    click.echo(as_markdown() if markdown else as_text(section))
+
+
+def _leave(error):
+    """Ends the process at once: TensorFlow may wait for ever for the worker that is lost."""
+    if click.get_current_context().find_root().params["traceback"]:
+        traceback.print_exception(error)
+    click.ClickException(" ".join(str(error).split())).show()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.option("--last", default=5, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
+def average(run, last, output):
+    """Average the weights of the last N checkpoints of RUN into a new run.
+
+    The new run is used like any other: evaluate it, translate with it, export it.
+    """
+    from keras_transformer.training.averaging import average_checkpoints
+
+    if output is not None:
+        check_folder(output)
+    click.echo(average_checkpoints(run, last, output))
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.option("--source", type=EXISTING_FILE, help="Sentences to translate, one per line.")
+@click.option("--reference", type=EXISTING_FILE, help="Their translations, line by line.")
+@click.option("--split", default="test", show_default=True, help="Of the run's own data.")
+@click.option(
+    "--tokenize",
+    type=click.Choice(["13a", "none", "intl", "char"]),
+    default="13a",
+    show_default=True,
+    help="sacreBLEU's tokeniser; none for text that is tokenised already.",
+)
+@click.option("--lowercase", is_flag=True, help="Ignore case in BLEU and chrF.")
+@BEAM
+@LENGTH_PENALTY
+def evaluate(run, source, reference, split, tokenize, lowercase, beam, length_penalty):
+    """Translate and compare: sacreBLEU and chrF with signatures, as JSON on stdout.
+
+    Without files, a split of the data that RUN was trained on; the figures of the test split are
+    kept in RUN/metrics.json.
+    """
+    from keras_transformer.training.evaluate import evaluate_files, evaluate_split
+
+    if bool(source) != bool(reference):
+        raise click.UsageError("--source and --reference go together.")
+    if source:
+        refuse(["split"], "has no effect with --source.")
+    standard("stdout")  # open? before the work is done
+    options = {**search_options(beam, length_penalty), "tokenize": tokenize, "lowercase": lowercase}
+    if source:
+        results = evaluate_files(run, source, reference, **options)
+    else:
+        results = evaluate_split(run, split, **options)
+    click.echo(json.dumps(results, indent=2, ensure_ascii=False))
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.option("--source", type=EXISTING_FILE, required=True, help="Sentences, one per line.")
+@click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
+@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
+def score(run, source, target, batch_size):
+    """Say how probable RUN finds given translations.
+
+    One line for each pair: the natural logarithm of the probability of the translation, a tab, and
+    its number of tokens, the end of the sentence included in both.
+    """
+    from keras_transformer.cli.streaming import score_files
+    from keras_transformer.tasks.translator import Translator
+    from keras_transformer.text.lines import count_parallel
+
+    count_parallel(source, target)  # before the model is loaded
+    score_files(
+        Translator.from_run(run), source, target, standard("stdout"), warn, batch_size=batch_size
+    )
+
+
+@cli.command()
+@click.argument("run", type=FOLDER)
+@click.argument("sentence")
+@click.option("--output", type=FILE, required=True, help="PNG file to write.")
+def picture(run, sentence, output):
+    """Draw which words of SENTENCE each word of its translation attended to."""
+    from keras_transformer.plots.attention import draw_attention
+    from keras_transformer.tasks.translator import Translator
+
+    check_output(output, ".png")
+    draw_attention(Translator.from_run(run), sentence, output)
+    click.echo(output)
+
+
+cli.add_command(translate)
+cli.add_command(export)
+
+
+def main():
+    """Runs the command line."""
+    start()
+    cli(prog_name="keras-transformer")

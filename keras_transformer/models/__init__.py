@@ -1,0 +1,1 @@
+"""Functional models that are built of the layers."""

@@ -1,0 +1,273 @@
+"""The Transformer as one functional Keras model (Fig. 1)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.layers.call_checks import check_ids, check_same_batch
+from keras_transformer.layers.decoder import Decoder
+from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.masks import PaddingMask, fitting_masks
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(keras.Model):
+    """Encoder, decoder, embeddings and output weights of Fig. 1.
+
+    An ordinary functional model: `compile`, `fit`, `summary`, `save` and `clone_model` work.
+
+    Args:
+        config: A `TransformerConfig`, or the name of a preset.
+        dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
+        name: Name of the model.
+
+    Call arguments:
+        inputs: Dictionary of `"source"`, token ids `[B, S]`, and `"target"`, token ids `[B, T]`;
+            integer. A source ends in `eos_id`, a target starts with `bos_id`; both are filled up
+            with `pad_id` behind.
+
+    Returns:
+        Logits `[B, T, V]` of the token that follows each target position; float32 under the mixed
+        policies.
+
+    Example:
+        >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
+        >>> model({"source": ops.ones((2, 7), "int32"), "target": ops.ones((2, 5), "int32")}).shape
+        TensorShape([2, 5, 100])
+
+    Reference: Vaswani et al. (2017), section 3 and Fig. 1.
+    """
+
+    def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
+        if isinstance(config, str):
+            config = TransformerConfig.preset(config)
+        if not isinstance(config, TransformerConfig):
+            raise TypeError(
+                "`config` must be a TransformerConfig or the name of a preset. "
+                f"Received: config={config!r}."
+            )
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        layers = _make_layers(config, policy)
+        inputs = {
+            side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
+        }
+        super().__init__(inputs, _connect(layers, inputs), name=name, **kwargs)
+        self.config = config
+        self.policy = policy
+        self.source_mask = layers["source_mask"]
+        self.source_embedding = layers["source_embedding"]
+        self.target_embedding = layers["target_embedding"]
+        self.encoder = layers["encoder"]
+        self.decoder = layers["decoder"]
+        self.output_layer = layers["output"]
+        self.logits = layers["logits"]
+
+    def __call__(self, inputs, *args, **kwargs):
+        """Refuses ids of a wrong rank or dtype in one line, and calls the model."""
+        if isinstance(inputs, dict):
+            for side, tokens in inputs.items():
+                check_ids(tokens, side, self)
+            check_same_batch(inputs, self)
+        return super().__call__(inputs, *args, **kwargs)
+
+    @fitting_masks()  # they are made of the same tokens
+    def call(self, inputs, training=None, mask=None):  # noqa: D102
+        return super().call(inputs, training=training, mask=mask)
+
+    @fitting_masks()
+    def hidden_states(self, inputs, training=None):
+        """Returns what the output weights turn into logits, `[B, T, D]`.
+
+        Args:
+            inputs: As for a call of the model.
+            training: Whether dropout is active.
+        """
+        roles = ("source_mask", "source_embedding", "target_embedding", "encoder", "decoder")
+        return _hidden({role: getattr(self, role) for role in roles}, inputs, training)
+
+    @property
+    def output_matrix(self):
+        """The output weights, `[V, D]`: the table of the target embedding if they are tied."""
+        if isinstance(self.output_layer, PositionalEmbedding):
+            return ops.convert_to_tensor(self.output_layer.table)
+        return ops.transpose(self.output_layer.kernel)
+
+    @fitting_masks()
+    def encode(self, source):
+        """Runs the encoder without dropout.
+
+        Args:
+            source: Token ids `[B, S]`, integer.
+
+        Returns:
+            The memory `[B, S, D]` and which of its positions are real, boolean `[B, 1, S]`.
+        """
+        allowed = self.source_mask(source)
+        x = self.source_embedding(source, training=False)
+        return self.encoder(x, allowed, training=False), allowed
+
+    def start(self, memory, length, width=1):
+        """Returns an empty cache, and the memory's key and value heads.
+
+        Args:
+            memory: From `encode`.
+            length: Positions of the cache L, a Python integer.
+            width: Hypotheses of each sentence N, a Python integer.
+        """
+        memory_heads = self.decoder.project_memory(memory)
+        return self.decoder.empty_cache(memory_heads, length, width), memory_heads
+
+    def step(
+        self,
+        tokens,
+        cache,
+        index,
+        memory_heads,
+        memory_allowed,
+        allowed=None,
+        return_weights=False,
+    ):
+        """Runs the decoder at one position, without dropout.
+
+        Args:
+            tokens: The token at this position, `[B]`, or in each of N hypotheses, `[B, N]`;
+                integer; `bos_id` at position 0.
+            cache: From `start` or the previous step.
+            index: Number of the position, counting from 0; scalar integer.
+            memory_heads: From `start`.
+            memory_allowed: From `encode`.
+            allowed: Boolean `[B, N, L * N]`, for hypotheses: which may attend to position `l` of
+                hypothesis `m`, found at `l * N + m`.
+            return_weights: Whether to return the weights of the attention to the memory as well.
+
+        Returns:
+            Logits of the next token, `[B, V]` or `[B, N, V]`, and the cache with this position in
+            it; with `return_weights` a tuple of the weights of every block, too, each `[B, H, S]`
+            or `[B, H, N, S]`.
+        """
+        width = tokens.shape[1] if len(tokens.shape) == 2 else 1
+        x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
+        x = self.target_embedding(x, start=index, training=False)  # [B * N, 1, D]
+        x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
+        x, cache, weights = self.decoder.step(
+            x, cache, index, memory_heads, memory_allowed, allowed, return_weights=True
+        )
+        logits = _project(self.output_layer, self.logits, x)  # [B, N, V]
+        if len(tokens.shape) == 2:
+            return (logits, cache, weights) if return_weights else (logits, cache)
+        logits = ops.squeeze(logits, axis=1)  # [B, V]
+        if not return_weights:
+            return logits, cache
+        return logits, cache, tuple(ops.squeeze(each, axis=2) for each in weights)
+
+    @fitting_masks()
+    def attention_weights(self, inputs):
+        """Returns the attention weights of every layer and head, without dropout.
+
+        Args:
+            inputs: As for a call of the model.
+
+        Returns:
+            Dictionary from `"encoder/block_0/self_attention"`, `"decoder/block_0/self_attention"`,
+            `"decoder/block_0/cross_attention"` and so on to `[B, H, T, S]`: sentence, head,
+            attending position, attended position.
+        """
+        source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
+        allowed = self.source_mask(source)  # [B, 1, S]
+        x = self.source_embedding(source, training=False)  # [B, S, D]
+        memory, of_encoder = self.encoder(x, allowed, return_weights=True, training=False)
+        x = self.target_embedding(target, training=False)  # [B, T, D]
+        _, of_decoder = self.decoder(
+            x, memory, memory_allowed=allowed, return_weights=True, training=False
+        )
+        weights = {f"encoder/{name}": each for name, each in of_encoder.items()}
+        return {**weights, **{f"decoder/{name}": each for name, each in of_decoder.items()}}
+
+    def summary(self, line_length=120, expand_nested=True, **kwargs):
+        """Prints the model as `keras.Model.summary` does, with every sublayer."""
+        return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
+
+    def get_config(self):  # noqa: D102
+        policy = keras.dtype_policies.serialize(self.policy)
+        return {"config": self.config.to_dict(), "dtype": policy, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):  # noqa: D102
+        fields = TransformerConfig.from_dict(config["config"])
+        return cls(fields, **{key: value for key, value in config.items() if key != "config"})
+
+
+def _make_layers(config, policy):
+    """The layers of the model, by role; tied embeddings are one layer in two roles."""
+    block = {
+        name: getattr(config, name)
+        for name in (
+            "num_heads",
+            "d_ff",
+            "d_k",
+            "d_v",
+            "dropout",
+            "attention_dropout",
+            "activation_dropout",
+            "activation",
+            "norm",
+            "layer_norm_epsilon",
+            "attention_bias",
+        )
+    }
+
+    def embedding(vocab_size, name):
+        return PositionalEmbedding(
+            vocab_size,
+            config.d_model,
+            config.position,
+            config.max_length,
+            config.dropout,
+            dtype=policy,
+            name=name,
+        )
+
+    if config.tie == "all":
+        source_embedding = target_embedding = embedding(config.vocab_size, "embedding")
+    else:
+        source_embedding = embedding(config.vocab_size, "source_embedding")
+        target_embedding = embedding(config.output_size, "target_embedding")
+    output = target_embedding
+    if config.tie == "none":
+        output = keras.layers.Dense(config.output_size, use_bias=False, dtype=policy, name="output")
+    decoder_layers = config.num_decoder_layers or config.num_layers
+    return {
+        "source_mask": PaddingMask(config.pad_id, name="source_mask"),
+        "source_embedding": source_embedding,
+        "target_embedding": target_embedding,
+        "encoder": Encoder(config.num_layers, **block, dtype=policy, name="encoder"),
+        "decoder": Decoder(decoder_layers, **block, dtype=policy, name="decoder"),
+        "output": output,
+        # Losses over a large vocabulary need float32.
+        "logits": keras.layers.Activation("linear", dtype=_logits_dtype(policy), name="logits"),
+    }
+
+
+def _connect(layers, inputs):
+    """Figure 1: from token ids to logits."""
+    return _project(layers["output"], layers["logits"], _hidden(layers, inputs))  # [B, T, V]
+
+
+def _hidden(layers, inputs, training=None):
+    """Figure 1 up to the output weights."""
+    allowed = layers["source_mask"](inputs["source"])  # [B, 1, S]
+    source = layers["source_embedding"](inputs["source"], training=training)  # [B, S, D]
+    target = layers["target_embedding"](inputs["target"], training=training)  # [B, T, D]
+    memory = layers["encoder"](source, allowed, training=training)  # [B, S, D]
+    return layers["decoder"](target, memory, memory_allowed=allowed, training=training)  # [B, T, D]
+
+
+def _project(output, logits, hidden):
+    """Hidden states to logits, through the tied table or a matrix of its own."""
+    tied = isinstance(output, PositionalEmbedding)
+    return logits(output(hidden, reverse=True) if tied else output(hidden))  # [B, T, V]
+
+
+def _logits_dtype(policy):
+    return "float32" if policy.compute_dtype in ("float16", "bfloat16") else policy.compute_dtype

@@ -1,0 +1,1 @@
+"""Text: files of lines, token ids, and how good a translation is."""

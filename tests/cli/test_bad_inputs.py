@@ -1,0 +1,201 @@
+"""Every bad input gets one line that names it, an exit status, and leaves nothing behind."""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from bad_inputs import command_line, configuration, data, models
+from click.testing import CliRunner
+
+from keras_transformer import Translator
+from keras_transformer.cli.main import cli
+
+CASES = [*command_line.CASES, *configuration.CASES, *data.CASES, *models.CASES]
+
+CONFIG = """
+[model]
+num_layers = 1
+d_model = 8
+d_ff = 12
+num_heads = 2
+dropout = 0.0
+max_length = 14
+
+[data]
+source = "text"
+train_source = "DATA/train.en"
+train_target = "DATA/train.de"
+validation_source = "DATA/val.en"
+validation_target = "DATA/val.de"
+max_length = 14
+batch_tokens = 60
+
+[vocabulary]
+size = 30
+
+[schedule]
+warmup_steps = 1
+
+[training]
+updates = 2
+checkpoint_every = 1
+validate_every = 2
+validate_sentences = 0
+"""
+# What `train` and `export` show before they come to what is wrong.
+PROGRESS = re.compile(r"(Learning a vocabulary of .*|[\d,]+ parameters; .*|.* \.\.\.)\n")
+TEXTS = {
+    "DATA/train.en": "in 3 days\nin 5 weeks\nin 12 days\n" * 4,
+    "DATA/train.de": "in 3 Tagen\nin 5 Wochen\nin 12 Tagen\n" * 4,
+    "DATA/val.en": "in 5 days\n",
+    "DATA/val.de": "in 5 Tagen\n",
+    "IN.txt": "in 3 days\nin 5 weeks\nin 2 days\n",
+    "OUT.txt": "in 3 Tagen\nin 5 Wochen\nin 2 Tagen\n",
+    "LONG.txt": "in 3 days\nin 5 weeks\nin 2 days\nin 4 days\n",
+    "CONFIG.toml": CONFIG,
+}
+
+
+def run(command, stdin=b""):
+    return CliRunner().invoke(cli, shlex.split(command), input=stdin, prog_name="keras-transformer")
+
+
+class Materials:
+    """What `bad_inputs` names in capitals, each made when a case mentions it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "DATA").mkdir()
+        for name, text in TEXTS.items():
+            (folder / name).write_text(text)
+        (folder / "BYTES.txt").write_bytes(b"in 3 days\n\xff\nin 2 days\n")
+
+    def path(self, name):
+        """The path of one, or of nothing if there is none of that name."""
+        path = self.folder / name
+        make = {"RUN": self.train, "SAVED": self.export, "FILE.tflite": self.export}
+        make["CT2"] = self.export
+        if name in make and not path.exists():
+            make[name](name, path)
+        return path
+
+    def train(self, name, path):
+        done = run(f"train {self.folder}/CONFIG.toml --output {path}")
+        assert done.exit_code == 0, done.output
+
+    def export(self, name, path):
+        from keras_transformer import export
+
+        translator = Translator.from_run(self.path("RUN"))
+        write, options = {
+            "SAVED": (export.export_saved_model, {}),
+            "FILE.tflite": (export.export_litert, {"beam_size": 2}),
+            "CT2": (export.export_ctranslate2, {}),
+        }[name]
+        write(translator, path, TEXTS["IN.txt"].splitlines(), **options)
+
+
+@pytest.fixture(scope="session")
+def materials(tmp_path_factory):
+    return Materials(tmp_path_factory.mktemp("materials"))
+
+
+def snapshot(folder):
+    """Every name below a folder, with the bytes of the files."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.is_file()
+        else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.fixture
+def prepared(materials, tmp_path, monkeypatch):
+    """A function that puts what a case mentions into a folder of its own and goes there."""
+
+    def prepare(case):
+        names = case.materials() | ({"DATA"} if "CONFIG.toml" in case.materials() else set())
+        for path in map(materials.path, names):
+            if path.is_dir():
+                shutil.copytree(path, tmp_path / path.name)
+            elif path.exists():
+                shutil.copyfile(path, tmp_path / path.name)
+        for change in case.changes:
+            change(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    return prepare
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_bad_input_gets_one_line_and_leaves_nothing(case, prepared, capfd):
+    folder = prepared(case)
+    before = snapshot(folder)
+    capfd.readouterr()
+    done = run(case.command, case.stdin)
+    assert done.exit_code == case.status, done.output or done.exception
+    assert done.stdout == ""
+    shown = re.sub(PROGRESS, "", done.stderr)
+    assert re.fullmatch(r"Error: .+\n", shown), done.stderr
+    assert re.search(case.match, done.stderr), done.stderr
+    assert not re.search("Traceback|pickle|unsafely", done.stderr)
+    assert capfd.readouterr().err == ""
+    assert snapshot(folder) == before
+
+
+def test_there_are_many_of_them():
+    assert len({case.id for case in CASES}) == len(CASES) >= 150
+
+
+SLEEPING = """
+import sys, time, click
+sys.argv = ["keras-transformer"]  # the package imports no TensorFlow then
+from keras_transformer.cli.command import Commands, start
+
+@click.group(cls=Commands)
+def cli():
+    pass
+
+@cli.command(cls=click.Command)
+def sleep():
+    print("ready", flush=True)
+    time.sleep(60)
+
+start()
+sys.exit(cli(["sleep"]))
+"""
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_command_without_a_word(number, status):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLEEPING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert (process.returncode, said.strip()) == (status, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "closed, message",
+    [("<&-", "Error: stdin is closed. Give it lines"), (">&-", "Error: stdout is closed. Send it")],
+)
+def test_a_closed_stream_is_named(materials, closed, message):
+    """As a shell closes it, and the real command; nothing else takes its place."""
+    command = f"{sys.executable} -m keras_transformer translate {materials.path('RUN')} {closed}"
+    quiet = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, input="in 3 days\n", env=quiet
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == 1

@@ -1,0 +1,210 @@
+"""The command as a person meets it: help, mistakes, and one line for each of them."""
+
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from support import small_config
+
+import keras_transformer
+from keras_transformer.cli.main import cli
+
+
+def run(*arguments, data=b""):
+    return CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+
+
+def error_line(*arguments, **options):
+    """What a failing command says; it must be one line, and nothing on stdout."""
+    done = run(*arguments, **options)
+    assert done.exit_code != 0
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]  # progress
+    assert len([line for line in lines if line]) == 1, done.stderr
+    return lines[-1]
+
+
+def test_help_needs_no_tensorflow(tmp_path):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text("raise SystemExit('TensorFlow loaded')")
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_transformer", "--help"],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=True,
+    )
+    for name in ("train", "average", "evaluate", "translate", "score", "export", "picture"):
+        assert f"\n  {name} ".encode() in done.stdout
+
+
+@pytest.mark.parametrize("order", ["keras_transformer, keras", "keras, keras_transformer"])
+@pytest.mark.parametrize("program", ["program", "keras-transformer"])
+def test_importing_the_package_registers_its_layers(order, program):
+    code = (
+        f"import sys; sys.argv = [{program!r}];"
+        f"import {order};"
+        "assert type(keras.__loader__).__module__ != 'keras_transformer.registration';"
+        "assert keras.saving.get_registered_object('keras_transformer>Transformer')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_an_unknown_configuration_is_named_with_the_known_ones(tmp_path):
+    line = error_line("train", "nonsense", "--output", tmp_path)
+    assert "nonsense: no such configuration file" in line and "demo" in line
+
+
+def test_a_wrong_key_is_named_with_the_valid_ones(tmp_path):
+    line = error_line("train", "demo", "--output", tmp_path, "--set", "model.d_modell=3")
+    assert "model.d_modell" in line and "did you mean d_model?" in line
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["evaluate"], ["export", "saved-model"]])
+def test_a_folder_that_is_no_run_is_named(tmp_path, arguments):
+    line = error_line(*arguments, tmp_path, *(["x"] if "export" in arguments else []))
+    assert str(tmp_path) in line
+
+
+def test_a_model_that_does_not_exist_is_named():
+    assert "nowhere does not exist" in error_line("translate", "nowhere", data=b"x\n")
+
+
+def test_source_and_reference_go_together(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("a\n")
+    assert "--source and --reference" in error_line("evaluate", tmp_path, "--source", file)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "translate"])
+def test_a_length_penalty_needs_a_beam(command, tmp_path):
+    line = error_line(command, tmp_path, "--length-penalty", "1")
+    assert "--length-penalty needs --beam." in line
+
+
+def test_a_sample_has_no_effect_on_a_saved_model(tmp_path):
+    """Its searches were chosen when it was exported."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").touch()
+    line = error_line("translate", tmp_path, "--sample")
+    assert f"--sample has no effect on {tmp_path}: its searches are part of it." in line
+
+
+def test_references_need_sentences(tmp_path):
+    (tmp_path / "a.txt").touch()
+    file = tmp_path / "x.tflite"
+    line = error_line("export", "litert", tmp_path, file, "--references", tmp_path / "a.txt")
+    assert "--references needs --sentences." in line
+
+
+def test_n_best_needs_a_beam(tmp_path):
+    line = error_line("export", "litert", tmp_path, tmp_path / "x.tflite", "--n-best", "2")
+    assert "--n-best needs --beam." in line
+
+
+def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
+    class Recorder(keras_transformer.Translator):
+        max_length = 9
+        model = types.SimpleNamespace(config=small_config())
+
+        def __init__(self):
+            self.searches = []
+
+        def search(self, *static):
+            def search(sentences, length_penalty, min_length, extra_length):
+                self.searches.append((*static, length_penalty, min_length, extra_length))
+                return {
+                    "translation": tf.constant([[b"ja"]]),
+                    "score": tf.constant([[-1.0]]),
+                    "truncated": tf.constant([False]),
+                }
+
+            return search
+
+    recorder = Recorder()
+    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: recorder)
+    (tmp_path / "config.toml").touch()
+    for options in ([], ["--length-penalty", "1.5"]):
+        assert run("translate", tmp_path, "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
+    assert recorder.searches == [(3, 1, "gnmt", 0.6, 1, 50), (3, 1, "gnmt", 1.5, 1, 50)]
+
+
+def files(folder, source="one\ntwo\n", target="eins\nzwei\n"):
+    """The options of `score` for two files of these lines."""
+    (folder / "source.txt").write_text(source)
+    (folder / "target.txt").write_text(target)
+    return "--source", folder / "source.txt", "--target", folder / "target.txt"
+
+
+def test_scores_are_a_line_for_each_pair(tmp_path, monkeypatch):
+    class Fixed:
+        def score(self, sources, targets, batch_size):
+            assert (sources, targets, batch_size) == (("one", "two"), ("eins", "zwei"), 7)
+            return [keras_transformer.Score(-1.5, 4, False), keras_transformer.Score(-2, 3, True)]
+
+    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: Fixed())
+    done = run("score", tmp_path, *files(tmp_path), "--batch-size", "7")
+    assert (done.exit_code, done.stdout) == (0, "-1.50000\t4\n-2.00000\t3\n")
+    assert done.stderr.startswith("Warning: line 2: longer than the model's limit")
+
+
+def test_files_to_score_must_fit_each_other(tmp_path):
+    """Said before the model is loaded: the folder is no run either."""
+    line = error_line("score", tmp_path, *files(tmp_path, target="eins\n"))
+    assert "source.txt has 2 lines, " in line and "target.txt has 1" in line
+
+
+def test_what_score_needs_is_named(tmp_path):
+    options = files(tmp_path)
+    assert "source.txt' does not exist" in error_line(
+        "score", tmp_path, "--source", tmp_path / "no" / "source.txt", *options[2:]
+    )
+    assert "Missing option '--target'" in error_line("score", tmp_path, *options[:2])
+    line = error_line("score", tmp_path, *options)
+    assert f"{tmp_path} is not a finished run" in line
+
+
+def test_traceback_shows_where(tmp_path):
+    with pytest.raises(ValueError, match="is not a finished run"):
+        CliRunner().invoke(cli, ["--traceback", "evaluate", str(tmp_path)], catch_exceptions=False)
+
+
+def test_the_public_names_are_those_of_the_documentation():
+    assert keras_transformer.__all__ == sorted(
+        [
+            "Alignment",
+            "BeamTranslator",
+            "Constraints",
+            "Decoder",
+            "DecoderBlock",
+            "Encoder",
+            "EncoderBlock",
+            "FeedForward",
+            "MultiHeadCrossAttention",
+            "MultiHeadSelfAttention",
+            "PRESETS",
+            "PaddingMask",
+            "PositionalEmbedding",
+            "Run",
+            "Score",
+            "Tokenizer",
+            "Transformer",
+            "TransformerConfig",
+            "Translation",
+            "Translator",
+            "beam_decode",
+            "causal_mask",
+            "dot_product_attention",
+            "greedy_decode",
+            "padding_mask",
+            "sample_decode",
+            "score",
+            "sinusoids",
+        ]
+    )
+    for name in keras_transformer.__all__:
+        assert getattr(keras_transformer, name) is not None

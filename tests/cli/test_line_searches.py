@@ -1,0 +1,187 @@
+"""What `translate` writes for each thing it can be asked, against a run that was never trained."""
+
+import io
+
+import numpy as np
+import pytest
+import sentencepiece
+from click.testing import CliRunner
+from doubt import talkative
+
+from keras_transformer import (
+    Alignment,
+    BeamTranslator,
+    Tokenizer,
+    Translation,
+    Translator,
+)
+from keras_transformer.cli.line_searches import Format
+from keras_transformer.cli.main import cli
+
+LINES = ["in 3 days", "", "in 12 weeks", "days", "in 3 days"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["in 3 days", "in 12 weeks", "in 4 Tagen"] * 5),
+        model_writer=model, vocab_size=25, pad_id=0, unk_id=1, bos_id=2, eos_id=3,
+        minloglevel=2, model_type="bpe",
+    )  # fmt: skip
+    return Translator(talkative(vocab_size=25), Tokenizer(model.getvalue()), max_length=9)
+
+
+@pytest.fixture
+def translate(translator, tmp_path, monkeypatch):
+    """A function from options to the lines that are written for `LINES`."""
+
+    def from_run(path, max_length=None):
+        return Translator(translator.model, translator.tokenizer, max_length or 9)
+
+    monkeypatch.setattr(Translator, "from_run", from_run)
+    (tmp_path / "config.toml").touch()
+
+    def run(*options):
+        arguments = ["translate", str(tmp_path), *map(str, options)]
+        done = CliRunner().invoke(cli, arguments, input="\n".join(LINES) + "\n")
+        assert done.exit_code == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def rows(lines):
+    return [line.split("\t") for line in lines]
+
+
+def test_one_line_for_each_line(translate, translator):
+    assert len(set(translate())) > 2
+    assert translate() == translator(LINES)
+    assert translate("--batch-size", 2) == translator(LINES)
+
+
+def test_scores_stand_before_the_text(translate, translator):
+    expected = [result.score for result in translator.sample(LINES, temperature=0)]
+    found = rows(translate("--scores"))
+    assert [text for _, text in found] == translator(LINES)
+    np.testing.assert_allclose([float(score) for score, _ in found], expected, atol=2e-5)
+
+
+def test_n_best_lists_have_the_number_of_their_line(translate, translator):
+    expected = [
+        [str(number), f"{result.score:.5f}", result.text]
+        for number, results in enumerate(translator.n_best(LINES, 3), start=1)
+        for result in results
+    ]
+    assert rows(translate("--n-best", 3)) == expected
+    assert {row[0] for row in expected} == {"1", "2", "3", "4", "5"}
+
+
+@pytest.mark.slow
+def test_every_option_of_a_beam_reaches_it(translate, translator):
+    options = {"length_penalty": 0.0, "min_length": 3, "extra_length": 2}
+    expected = translator(LINES, beam_size=3, **options)
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    assert translate("--beam", 3, *words) == expected
+    expected = translator(LINES, beam_size=3, normalization="average")
+    assert translate("--beam", 3, "--normalization", "average") == expected
+
+
+@pytest.mark.slow
+def test_samples_are_those_of_python_whatever_the_batch(translate, translator):
+    options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9, "seed": 3}
+    expected = [result.text for result in translator.sample(LINES, **options)]
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    assert translate("--sample", *words) == translate("--sample", "--batch-size", 1, *words)
+    assert translate("--sample", *words) == expected
+    assert translate("--sample", "--temperature", 0, "--seed", 8) == translate()
+
+
+def test_numbers_decide_a_sample_in_place_of_the_order(translator):
+    forward = translator.sample(LINES, temperature=2.0)
+    numbers = list(range(len(LINES)))[::-1]
+    backward = translator.sample(LINES[::-1], temperature=2.0, numbers=numbers)
+    assert [each.text for each in backward[::-1]] == [each.text for each in forward]
+    with pytest.raises(ValueError, match=r"as many as `sentences`.*1 numbers, 5 sentences"):
+        translator.sample(LINES, numbers=[0])
+
+
+def test_the_longest_output_is_a_limit(translate, translator):
+    short = Translator(translator.model, translator.tokenizer, max_length=4)
+    assert translate("--max-length", 4) == short(LINES) != translator(LINES)
+
+
+def test_alignments_stand_behind_the_text(translate, translator):
+    found = rows(translate("--alignments"))
+    assert [text for text, _ in found] == translator(LINES)
+    for (text, pairs), alignment in zip(found, translator.align(LINES), strict=True):
+        assert alignment.translation.text == text or not text
+        expected = [f"{one}-{other}" for one, other in alignment.words()] if text else []
+        assert pairs.split() == expected
+
+
+def test_words_add_up_their_pieces():
+    """Two pieces of a word together attend more to a word than each of them to another one."""
+    weights = np.array(
+        [
+            [0.4, 0.0, 0.3, 0.3, 0.0],  # ▁a
+            [0.3, 0.0, 0.0, 0.1, 0.6],  # b: the end is no word
+            [0.0, 0.9, 0.1, 0.0, 0.0],  # ▁, no word
+            [0.1, 0.6, 0.1, 0.1, 0.1],  # c
+            [0.0, 0.0, 0.0, 0.0, 1.0],  # the end
+        ],
+        "float32",
+    )
+    source = ["▁x", "▁y", "▁z", "w", "</s>"]
+    target = ["▁a", "b", "▁", "c", "</s>"]
+    alignment = Alignment(source, target, weights, Translation("ab c", 0.0, False))
+    # Of "ab": x 0.7, y 0, zw 0.7 and then by hand 0.3 + 0.3 + 0.1; of "c": y.
+    assert alignment.words()[1] == (1, 1)
+    weights[0, 3] += 0.1
+    assert alignment.words() == [(2, 0), (1, 1)]
+    assert Alignment(["</s>"], target, weights[:, :1], None).words() == []
+
+
+def test_a_tab_in_a_text_makes_no_field():
+    result = Translation("a\tb\nc", -1.0, False)
+    assert Format().lines(1, [result]) == ["a\tb c"]
+    assert Format(scores=True).lines(1, [result]) == ["-1.00000\ta b c"]
+    assert Format(numbers=True, scores=True).lines(7, None) == ["7\t0.00000\t"]
+
+
+def test_files_instead_of_streams(translate, translator, tmp_path):
+    (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n")
+    files = "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"
+    assert translate(*files) == []
+    assert (tmp_path / "out.txt").read_text().splitlines() == translator(LINES)
+
+
+def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkeypatch):
+    (tmp_path / "in.txt").write_text("in 3 days\n")
+    (tmp_path / "out.txt").write_text("older\n")
+    files = "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"
+
+    def fail(*arguments):
+        raise ValueError("no luck")
+
+    monkeypatch.setattr(Translator, "translate_batch", fail)
+    with pytest.raises(AssertionError, match="Error: no luck"):
+        translate(*files)
+    assert (tmp_path / "out.txt").read_text() == "older\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "in.txt", "out.txt"]
+
+
+def test_a_beam_that_cannot_fit_says_what_it_needs(translator, monkeypatch):
+    """And one sentence at a time may fit where many do not."""
+    monkeypatch.setattr("keras_transformer.decoding.memory.available_memory", lambda: 1e5)
+    monkeypatch.setattr("keras_transformer.tasks.beam_translator.SMALL", 0)
+    message = r"A beam of 20 for 5 sentences at a time needs about .* GB .*batch_size=5"
+    with pytest.raises(ValueError, match=message):
+        translator(LINES, beam_size=20)
+    assert len(translator(["in 3 days"], beam_size=2)) == 1
+
+
+def test_a_beam_wider_than_the_vocabulary_is_refused(translator):
+    with pytest.raises(ValueError, match="at most the vocabulary's number of pieces, 25"):
+        BeamTranslator(translator, 26)

@@ -1,0 +1,460 @@
+"""Beam search: wide = exhaustive, narrow = a search in plain Python, 1 = greedy, and its limits."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
+from support import sentences, small_config, weights_of
+
+from keras_transformer import Transformer, beam_decode, greedy_decode
+from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.runtime import load_interpreter
+
+LIMIT = 9
+SCORES = {"rtol": 0, "atol": 1e-4}
+SCORINGS = [("gnmt", 0.6), ("gnmt", 2.0), ("average", 0.0), ("none", 0.0)]
+
+
+def decode(model, source, **options):
+    tokens, scores = beam_decode(model, source, **{"max_length": LIMIT, **options})
+    return tokens.numpy(), scores.numpy()
+
+
+@functools.cache
+def traced(model):
+    """The search traced once for batches of every shape; what may change is an argument.
+
+    Tracing takes as long as decoding eagerly ten times.
+    """
+
+    def search(source, length_penalty, min_length, max_length):
+        return beam_decode(
+            model,
+            source,
+            n_best=4,
+            length_penalty=length_penalty,
+            min_length=min_length,
+            max_length=max_length,
+            cache_length=LIMIT,
+        )
+
+    tokens, lengths = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec(None, tf.int32)
+    return tf.function(
+        search, input_signature=[tokens, tf.TensorSpec([], tf.float32), lengths, lengths]
+    )
+
+
+def decode_traced(model, source, length_penalty=0.6, min_length=1, max_length=LIMIT):
+    tokens, scores = traced(model)(source, length_penalty, min_length, max_length)
+    return tokens.numpy(), scores.numpy()
+
+
+def totals_of(model, source, group):
+    """Sums of the log-probabilities of sentences of one length, by the model that sees all."""
+    words = np.array(group, "int32")
+    target = np.insert(words[:, :-1], 0, BOS, axis=1)
+    rows = logits_of(model)(np.repeat(source[None], len(words), 0), target)
+    rows = reference.log_probabilities(rows)
+    return np.take_along_axis(rows, words[:, :, None], 2).sum((1, 2))
+
+
+def assert_ranked(found, expected):
+    """Same tokens and scores as a list of pairs of score and tokens."""
+    tokens, scores = found
+    assert [said(row) for row in tokens] == [list(tokens) for _, tokens in expected]
+    np.testing.assert_allclose(scores, [score for score, _ in expected], **SCORES)
+
+
+def exhaustive(model, source, score, min_length, max_length):
+    """Every sentence there is, the ended ones first: no search, all of them are scored."""
+    words = [token for token in range(model.config.vocab_size) if token not in (PAD, BOS, EOS)]
+
+    def scored(ends, length):
+        group = [[*each, *ends] for each in itertools.product(words, repeat=length - len(ends))]
+        totals = totals_of(model, source, group)
+        return [(score(total, length), each) for total, each in zip(totals, group, strict=True)]
+
+    ended = [each for n in range(min_length, max_length + 1) for each in scored([EOS], n)]
+    return sorted(ended, reverse=True) + sorted(scored([], max_length), reverse=True)
+
+
+def beam_of(logits, source, beam_size, score, min_length=1, max_length=LIMIT):
+    return reference.beam(
+        logits, source, beam_size, score, min_length, max_length, bos_id=BOS, eos_id=EOS, pad_id=PAD
+    )
+
+
+def scoring(normalization="gnmt", length_penalty=0.6):
+    return functools.partial(
+        reference.normalized, normalization=normalization, length_penalty=length_penalty
+    )
+
+
+@pytest.mark.parametrize("min_length", [1, 3])
+@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_penalty, min_length):
+    """Three words and the end, at most four tokens: 40 sentences that end and 81 that are cut."""
+    model, source = talkative(vocab_size=6), sources(6)[:2]
+    options = {"normalization": normalization, "length_penalty": length_penalty}
+    tokens, scores = decode(
+        model, source, beam_size=121, n_best=121, min_length=min_length, max_length=4, **options
+    )
+    assert tokens.shape == (2, 121, 4)
+    for b, row in enumerate(source):
+        expected = exhaustive(model, row, scoring(**options), min_length, 4)
+        count = len(expected)
+        assert count == (121 if min_length == 1 else 9 + 27 + 81)
+        assert_ranked((tokens[b, :count], scores[b, :count]), expected)
+        assert np.all(tokens[b, count:] == PAD) and np.all(scores[b, count:] == -1e9)
+
+
+@pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
+@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
+    """Against a search in plain Python that runs the whole model over all that was said."""
+    model, source = talkative(norm), sources()
+    options = {"normalization": normalization, "length_penalty": length_penalty}
+    tokens, scores = decode(model, source, beam_size=beam_size, n_best=beam_size, **options)
+    assert (tokens.dtype, scores.dtype) == ("int32", "float32")
+    assert tokens.shape == (5, beam_size, LIMIT)
+    assert len({len(said(row)) for each in tokens for row in each}) > 2, "too alike to show much"
+    for b, row in enumerate(source):
+        expected = beam_of(logits_of(model), row, beam_size, scoring(**options))
+        assert_ranked((tokens[b], scores[b]), expected[:beam_size])
+
+
+@pytest.mark.slow
+def test_cached_is_the_uncached_reference():
+    """And against the paper in float64, which knows nothing of the layers either."""
+    model, source = talkative(), sources()[:2]
+    logits = functools.partial(reference.transformer, weights_of(model), model.config)
+    tokens, scores = decode(model, source, beam_size=3, n_best=3)
+    for b, row in enumerate(source):
+        assert_ranked((tokens[b], scores[b]), beam_of(logits, row, 3, scoring())[:3])
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_beam_of_one_is_greedy(norm):
+    model, source = talkative(norm), sources()
+    expected, expected_scores = greedy_decode(model, source, LIMIT)
+    lengths = {len(said(row)) for row in expected.numpy()}
+    assert min(lengths) < LIMIT and max(lengths) == LIMIT, "some end, and some are cut"
+    for normalization, length_penalty in SCORINGS:
+        options = {"normalization": normalization, "length_penalty": length_penalty}
+        tokens, scores = decode(model, source, beam_size=1, **options)
+        np.testing.assert_array_equal(tokens[:, 0], expected)
+    np.testing.assert_allclose(scores[:, 0], expected_scores, **SCORES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_beam_finds_what_greedy_search_misses(norm):
+    model, source = talkative(norm), sources()
+    greedy, greedy_scores = greedy_decode(model, source, LIMIT)
+    tokens, scores = decode(model, source, beam_size=5, normalization="none")
+    ended = np.any(tokens[:, 0] == EOS, 1) == np.any(greedy.numpy() == EOS, 1)
+    differs = ended & np.any(tokens[:, 0] != greedy, 1)
+    assert np.any(differs)
+    assert np.all(scores[differs, 0] > greedy_scores.numpy()[differs])
+
+
+def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
+    """Whatever its neighbours, the order of the batch and the padding behind it."""
+    model, source = talkative(), sources()
+    tokens, scores = decode_traced(model, source)
+    for b, row in enumerate(source):
+        alone, score = decode_traced(model, row[None, row != PAD])
+        np.testing.assert_array_equal(alone[0], tokens[b])
+        np.testing.assert_allclose(score[0], scores[b], **SCORES)
+    backwards, backward_scores = decode_traced(model, np.pad(source, [(0, 0), (0, 6)])[::-1])
+    np.testing.assert_array_equal(backwards[::-1], tokens)
+    np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_is_eager(jit_compile):
+    """With every shape static, as in an export, and with shapes and limits left open."""
+    model, source = talkative(), sources()
+    expected, expected_scores = decode(model, source, n_best=4)
+    compiled = tf.function(
+        lambda source: beam_decode(model, source, n_best=4, max_length=LIMIT),
+        jit_compile=jit_compile,
+    )
+    for search in (
+        [compiled] if jit_compile else [compiled, functools.partial(decode_traced, model)]
+    ):
+        tokens, scores = search(tf.constant(source))
+        np.testing.assert_array_equal(tokens, expected)
+        np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+@pytest.mark.slow
+def test_litert_needs_builtin_operators_only_and_finds_the_same():
+    """Penalty and limit as inputs; at first one hypothesis exists, and some sentences are cut."""
+    model, source = talkative(), sources()
+
+    def search(source, length_penalty, max_length):
+        tokens, scores = beam_decode(
+            model,
+            source,
+            n_best=4,
+            length_penalty=length_penalty,
+            max_length=max_length,
+            cache_length=LIMIT,
+        )
+        return {"tokens": tokens, "scores": scores}
+
+    function = tf.function(search, autograph=False).get_concrete_function(
+        tf.TensorSpec(source.shape, tf.int32, name="source"),
+        tf.TensorSpec([], tf.float32, name="length_penalty"),
+        tf.TensorSpec([], tf.int32, name="max_length"),
+    )
+    content = convert_functions(model, {"beam": function})
+    run = load_interpreter()(model_content=content).get_signature_runner("beam")
+    for length_penalty, limit in [(0.6, LIMIT), (2.0, 5), (0.0, 1)]:
+        options = {"length_penalty": np.float32(length_penalty), "max_length": np.int32(limit)}
+        found = run(source=source, **options)
+        tokens, scores = decode(model, source, n_best=4, **options)
+        np.testing.assert_array_equal(found["tokens"][:, :, :limit], tokens[:, :, :limit])
+        np.testing.assert_allclose(found["scores"], scores, **SCORES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization, length_penalty):
+    """Each score is what the model gives to that very sentence when it sees it whole."""
+    model, source = talkative(), sources()
+    options = {"normalization": normalization, "length_penalty": length_penalty}
+    tokens, scores = decode(model, source, beam_size=5, n_best=5, **options)
+    for b, row in enumerate(source):
+        texts = [tuple(said(each)) for each in tokens[b]]
+        assert len(set(texts)) == 5
+        ended = [EOS in text for text in texts]
+        assert ended == sorted(ended, reverse=True)
+        for kind in (True, False):
+            assert np.all(np.diff(scores[b][np.array(ended) == kind]) <= 0)
+        for text, score in zip(texts, scores[b], strict=True):
+            (total,) = totals_of(model, row, [text])
+            np.testing.assert_allclose(score, scoring(**options)(total, len(text)), **SCORES)
+
+
+@pytest.mark.slow
+def test_fewer_best_are_the_first_of_more():
+    model, source = talkative(), sources()
+    tokens, scores = decode(model, source, beam_size=5, n_best=5)
+    for n_best in (1, 2):
+        fewer, fewer_scores = decode(model, source, beam_size=5, n_best=n_best)
+        np.testing.assert_array_equal(fewer, tokens[:, :n_best])
+        np.testing.assert_allclose(fewer_scores, scores[:, :n_best], **SCORES)
+
+
+@pytest.mark.slow
+def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
+    """Padding and the beginning of a sentence are made the most probable tokens of all."""
+    model = talkative()
+    kernel = model.output_layer.kernel.numpy().copy()
+    try:
+        changed = kernel.copy()
+        changed[:, PAD], changed[:, BOS] = 3 * kernel[:, EOS], 3 * kernel[:, 7]
+        model.output_layer.kernel.assign(changed)
+        greedy, _ = greedy_decode(model, sources(), LIMIT)
+        assert np.any(greedy == BOS), "the model would say it"
+        tokens, scores = decode(model, sources(), beam_size=4, n_best=4)
+        for b, row in enumerate(sources()):  # and they take nobody else's place
+            expected = beam_of(logits_of(model), row, 4, scoring())
+            assert_ranked((tokens[b], scores[b]), expected[:4])
+    finally:
+        model.output_layer.kernel.assign(kernel)
+    for row in tokens.reshape(-1, LIMIT):
+        length = len(said(row))
+        assert np.all(row[length:] == PAD) and np.all(row[:length] != PAD)
+        assert BOS not in row
+        ends = np.flatnonzero(row == EOS).tolist()
+        assert ends == [length - 1] or (ends == [] and length == LIMIT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm, n_best", [("pre", 4), ("post", 1)])
+@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+def test_stopping_early_changes_nothing(norm, n_best, normalization, length_penalty):
+    options = {"normalization": normalization, "length_penalty": length_penalty, "n_best": n_best}
+    model, source = talkative(norm), sources()
+    tokens, scores = decode(model, source, **options)
+    late, late_scores = decode(model, source, **options, early_stopping=False)
+    np.testing.assert_array_equal(tokens, late)
+    np.testing.assert_array_equal(scores, late_scores)
+
+
+@pytest.mark.slow
+def test_stopping_early_saves_steps(monkeypatch):
+    """Counts how often the decoder's feed-forward runs; of the results the test before knows."""
+    model, source = talkative("post"), sources()
+    inner = model.decoder.blocks[0].feed_forward.inner
+    original, calls = inner.activation, []
+    monkeypatch.setattr(inner, "activation", lambda x: calls.append(1) or original(x))
+    steps = {}
+    for early_stopping in (True, False):
+        for b, row in enumerate(source[:3]):
+            calls.clear()
+            beam_decode(
+                model,
+                row[None],
+                normalization="none",
+                max_length=LIMIT,
+                early_stopping=early_stopping,
+            )
+            steps[early_stopping, b] = len(calls)
+    early, late = ([steps[each, b] for b in range(3)] for each in (True, False))
+    assert all(a <= b for a, b in zip(early, late, strict=True)) and sum(early) < sum(late)
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_max_length_is_the_same_as_a_number_and_as_a_tensor(limit):
+    model, source = talkative(), sources()
+    tokens, scores = decode(model, source, n_best=4, max_length=limit)
+    assert tokens.shape == (5, 4, limit)
+    same, same_scores = decode_traced(model, source, max_length=limit)
+    np.testing.assert_array_equal(same[:, :, :limit], tokens)
+    assert np.all(same[:, :, limit:] == PAD)
+    np.testing.assert_allclose(same_scores, scores, **SCORES)
+
+
+def test_every_sentence_can_have_its_own_lengths():
+    model, source = talkative(), sources()
+    longest = np.array([3, 9, 1, 4, 100], "int32")  # the last one is cut at the cache's
+    shortest = np.array([1, 5, 1, 3, 7], "int32")
+    tokens, scores = decode_traced(model, source, 0.6, shortest, longest)
+    for b, row in enumerate(source):
+        alone = decode_traced(model, row[None], 0.6, shortest[b], longest[b])
+        np.testing.assert_array_equal(alone[0][0], tokens[b])
+        np.testing.assert_allclose(alone[1][0], scores[b], **SCORES)
+        lengths = [len(said(each)) for each in tokens[b]]
+        assert min(lengths) >= shortest[b] and max(lengths) <= longest[b]
+
+
+@pytest.mark.slow
+def test_min_length_forbids_an_earlier_end_and_nothing_else():
+    model, source = talkative("post"), sources()
+    free, _ = decode(model, source, n_best=4)
+    assert min(len(said(row)) for row in free.reshape(-1, LIMIT)) < 4
+    tokens, scores = decode(model, source, n_best=4, min_length=4)
+    for b, row in enumerate(source):
+        expected = beam_of(logits_of(model), row, 4, scoring(), min_length=4)
+        assert_ranked((tokens[b], scores[b]), expected[:4])
+
+
+@pytest.mark.slow
+def test_a_length_penalty_makes_sentences_longer():
+    model, source = talkative("post"), sources()
+    short, long = (
+        np.count_nonzero(decode(model, source, length_penalty=each)[0]) for each in (0.0, 3.0)
+    )
+    assert short < long
+
+
+@pytest.mark.slow
+def test_changing_what_can_change_does_not_retrace():
+    model, traces = talkative(), []
+
+    @tf.function(reduce_retracing=True)
+    def search(source, length_penalty, min_length, max_length):
+        traces.append(1)
+        return beam_decode(
+            model,
+            source,
+            length_penalty=length_penalty,
+            min_length=min_length,
+            max_length=max_length,
+            cache_length=LIMIT,
+        )
+
+    changes = [(0.6, 1, 9), (2.0, 1, 9), (0.6, 4, 9), (0.6, 1, 5)]
+    scores = [search(sources(), *map(tf.constant, each))[1].numpy() for each in changes]
+    assert len({each.tobytes() for each in scores}) == 4 and len(traces) == 1
+
+
+@pytest.mark.slow
+def test_max_length_is_the_config_s_by_default():
+    tokens, _ = beam_decode(talkative("post"), sources()[:2], 2)
+    assert tokens.shape == (2, 1, 29)
+
+
+@pytest.mark.slow
+def test_another_end_and_a_beginning_that_is_the_end_or_padding():
+    """The same weights: the tokens that begin, end and fill up a sentence are the config's."""
+    for bos_id, eos_id, pad_id in [(11, 17, 0), (3, 3, 0), (0, 3, 0)]:
+        config = {"position": "learned", "attention_bias": True, "norm": "pre", "tie": "none"}
+        config |= {"bos_id": bos_id, "eos_id": eos_id, "pad_id": pad_id}
+        model = Transformer(small_config(**config))
+        model.set_weights(talkative().get_weights())
+        tokens, scores = beam_decode(model, sources()[:2], 3, 3, max_length=5)
+        for b, row in enumerate(sources()[:2]):
+            expected = reference.beam(
+                logits_of(model), row, 3, scoring(), 1, 5, bos_id, eos_id, pad_id
+            )
+            assert_ranked((tokens.numpy()[b], scores[b]), expected[:3])
+
+
+@pytest.mark.slow
+def test_an_empty_source_stays_finite(policy, small_model):
+    """Nothing to attend to: some sentence comes out, and its neighbour does not notice."""
+    model = small_model()
+    source = sentences([13, 6])
+    expected, _ = beam_decode(model, source, 3, max_length=5)
+    source[1] = PAD
+    tokens, scores = beam_decode(model, source, 3, max_length=5)
+    assert (tokens.dtype, scores.dtype) == ("int32", "float32")
+    assert np.all(np.isfinite(scores))
+    np.testing.assert_array_equal(tokens[0], expected[0])
+
+
+def test_no_sentences_at_all():
+    tokens, scores = decode(talkative(), np.zeros((0, 5), "int32"), n_best=4)
+    assert (tokens.shape, scores.shape) == ((0, 4, LIMIT), (0, 4))
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"beam_size": 0}, r"`beam_size` must be at least 1\. Received: beam_size=0\."),
+        (
+            {"beam_size": 2, "n_best": 3},
+            r"`n_best` must be between 1 and `beam_size`\. Received: n_best=3, beam_size=2\.",
+        ),
+        ({"n_best": 0}, r"`n_best` must be .* Received: n_best=0, beam_size=4\."),
+        (
+            {"normalization": "mean"},
+            r"`normalization` must be one of gnmt, average, none\. Received: .*'mean'\.",
+        ),
+        (
+            {"length_penalty": -0.1},
+            r"`length_penalty` must be at least 0\. Received: length_penalty=-0\.1\.",
+        ),
+        (
+            {"length_penalty": float("nan")},
+            r"`length_penalty` must be at least 0\. Received: length_penalty=nan\.",
+        ),
+        ({"max_length": 30}, r"`max_length` must be between 1 and 29\. Received: max_length=30\."),
+        ({"max_length": 0}, r"`max_length` must be between 1 and 29\. Received: max_length=0\."),
+        (
+            {"cache_length": 30},
+            r"`cache_length` must be between 1 and 29\. Received: cache_length=30\.",
+        ),
+        (
+            {"cache_length": 7, "max_length": 8},
+            r"`max_length` must be between 1 and 7\. Received: max_length=8\.",
+        ),
+        (
+            {"max_length": 7, "min_length": 8},
+            r"`min_length` must be between 1 and 7\. Received: min_length=8\.",
+        ),
+        ({"min_length": 0}, r"`min_length` must be between 1 and 29\. Received: min_length=0\."),
+    ],
+)
+def test_wrong_arguments_are_errors(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        beam_decode(talkative(), sources(), **wrong)

@@ -1,0 +1,156 @@
+"""Scores of single tokens and alignments: those of the model that sees the whole output."""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from doubt import BOS, PAD, logits_of, sources, talkative
+
+from keras_transformer import beam_decode, greedy_decode, sample_decode
+from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.runtime import load_interpreter
+
+LIMIT = 9
+SCORES = {"rtol": 0, "atol": 1e-4}
+SEARCHES = {
+    "greedy": greedy_decode,
+    "beam": functools.partial(beam_decode, beam_size=4, n_best=4, normalization="none"),
+    "sample": functools.partial(sample_decode, temperature=1.5, seed=(3, 4)),
+}
+
+
+def flat(found, source):
+    """Outputs `[B * M, ...]` and the source of each."""
+    found = {name: each.numpy() for name, each in found.items()}
+    width = 1 if found["tokens"].ndim == 2 else found["tokens"].shape[1]
+    rows = {
+        name: each.reshape(-1, *each.shape[1 + (found["tokens"].ndim == 3) :])
+        for name, each in found.items()
+    }
+    return rows, np.repeat(source, width, axis=0)
+
+
+def shifted(tokens):
+    return np.insert(tokens[:, :-1], 0, BOS, axis=1)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
+    model, source = talkative(norm), sources()
+    found = SEARCHES[search](model, source, max_length=LIMIT, token_scores=True)
+    assert list(found) == ["tokens", "scores", "token_scores"]
+    assert found["token_scores"].dtype == tf.float32
+    assert found["token_scores"].shape == found["tokens"].shape
+    rows, of_row = flat(found, source)
+    tokens = rows["tokens"]
+    both = np.any(tokens[:, -1] == PAD) and np.any(tokens[:, -1] != PAD)
+    assert both or norm == "pre", "some end, and some are cut"
+    logits = reference.log_probabilities(logits_of(model)(of_row, shifted(tokens)))
+    expected = np.take_along_axis(logits, tokens[:, :, None], 2)[:, :, 0]
+    expected = np.where(tokens == PAD, 0, expected)
+    np.testing.assert_allclose(rows["token_scores"], expected, **SCORES)
+    np.testing.assert_allclose(rows["token_scores"].sum(1), rows["scores"], **SCORES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("layer, head", [(0, 2), (-1, None), (1, -3)])
+def test_alignments_are_the_attention_to_the_whole_output(search, layer, head):
+    """Hypotheses that change places and end at different steps, over padded sources."""
+    model, source = talkative(), sources()
+    found = SEARCHES[search](model, source, max_length=LIMIT, alignment=(layer, head))
+    assert list(found) == ["tokens", "scores", "alignment"]
+    assert found["alignment"].shape == (*found["tokens"].shape, source.shape[1])
+    rows, of_row = flat(found, source)
+    inputs = {"source": of_row, "target": shifted(rows["tokens"])}
+    weights = model.attention_weights(inputs)[f"decoder/block_{layer % 2}/cross_attention"].numpy()
+    expected = weights.mean(1) if head is None else weights[:, head]
+    said = rows["tokens"] != PAD
+    np.testing.assert_allclose(rows["alignment"][said], expected[said], rtol=0, atol=1e-5)
+    assert np.all(rows["alignment"][~said] == 0)
+    assert np.all(rows["alignment"][np.repeat((of_row == PAD)[:, None], LIMIT, 1)] == 0)
+    assert np.ptp(expected[said][:, 0]) > 0.05, "rows that are alike would show little"
+
+
+def test_the_alignments_of_a_beam_cross_its_places():
+    """Else the test above could not tell a hypothesis from its place."""
+    found = SEARCHES["beam"](talkative(), sources(), max_length=LIMIT, alignment=(1, 0))
+    weights, tokens = found["alignment"].numpy(), found["tokens"].numpy()
+    differ = np.abs(weights[:, :1] - weights[:, 1:]).max(-1) > 1e-3
+    both = (tokens[:, :1] != PAD) & (tokens[:, 1:] != PAD)
+    assert np.mean(differ[both]) > 0.1
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_what_is_asked_for_changes_nothing_else(search):
+    model, source = talkative(), sources()
+    tokens, scores = SEARCHES[search](model, source, max_length=LIMIT)
+    found = SEARCHES[search](
+        model, source, max_length=LIMIT, token_scores=True, alignment=(1, None)
+    )
+    np.testing.assert_array_equal(found["tokens"], tokens)
+    np.testing.assert_allclose(found["scores"], scores, **SCORES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_is_eager(search, jit_compile):
+    model, source = talkative(), tf.constant(sources())
+    options = {"max_length": 5, "token_scores": True, "alignment": (1, 0)}
+    expected = SEARCHES[search](model, source, **options)
+    function = tf.function(
+        lambda source: SEARCHES[search](model, source, **options), jit_compile=jit_compile
+    )
+    for name, each in function(source).items():
+        np.testing.assert_allclose(each, expected[name], **SCORES, err_msg=name)
+
+
+def variables_and_operations(search, **options):
+    """How many tensors go round the loop and how many operations are in it and around it."""
+    function = tf.function(
+        lambda source: SEARCHES[search](talkative(), source, max_length=LIMIT, **options),
+        autograph=False,
+    ).get_concrete_function(tf.TensorSpec([None, None], tf.int32))
+    (loop,) = (each for each in function.graph.get_operations() if "While" in each.type)
+    count = sum(len(each.node_def) for each in function.graph.as_graph_def().library.function)
+    return len(loop.outputs), count
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_what_is_not_asked_for_is_not_in_the_graph(search):
+    variables, operations = variables_and_operations(search)
+    for options in ({"token_scores": True}, {"alignment": (0, 0)}):
+        more = variables_and_operations(search, **options)
+        assert more[0] > variables and more[1] > operations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_litert_needs_builtin_operators_only_and_finds_the_same(search):
+    model, source = talkative(), sources()
+    options = {"max_length": LIMIT, "token_scores": True, "alignment": (1, None)}
+
+    def decode(source):
+        found = SEARCHES[search](model, source, **options)
+        return {**found, "tokens": tf.maximum(found["tokens"], 0)}
+
+    function = tf.function(decode, autograph=False).get_concrete_function(
+        tf.TensorSpec(source.shape, tf.int32, name="source")
+    )
+    content = convert_functions(model, {"search": function})
+    run = load_interpreter()(model_content=content).get_signature_runner("search")
+    found, expected = run(source=source), decode(tf.constant(source))
+    for name, each in expected.items():
+        np.testing.assert_allclose(found[name], each, **SCORES, err_msg=name)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("alignment", [(2, 0), (0, 3), (-3, 0), (0, -4), 1, (None, 0), (0, 1, 2)])
+def test_a_layer_or_head_that_is_not_there_is_an_error(search, alignment):
+    message = r"`alignment` must be a pair .* There are 2 layers and 3 heads\. Received: alignment="
+    with pytest.raises(ValueError, match=message):
+        SEARCHES[search](talkative(), sources(), alignment=alignment)

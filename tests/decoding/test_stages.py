@@ -1,0 +1,102 @@
+"""A cache that grows in stages finds what one of full length finds."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from doubt import PAD, sources, talkative
+
+from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
+from keras_transformer.decoding import stages
+from keras_transformer.decoding.stages import in_stages
+from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.runtime import load_interpreter
+
+LIMIT = 13  # with the stages below: 2, 6, 13
+SEARCHES = {
+    "greedy": greedy_decode,
+    "beam": functools.partial(beam_decode, beam_size=3, n_best=3),
+    "sample": functools.partial(sample_decode, temperature=0.2, seed=(1, 2)),
+}
+
+
+@pytest.mark.parametrize(
+    "length, ends",
+    [(5, [5]), (16, [16]), (21, [21]), (22, [16, 22]), (64, [16, 64]), (255, [16, 64, 128, 255]),
+     (256, [16, 64, 128, 192, 256])],
+)  # fmt: skip
+def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third(length, ends):
+    assert stages.stages(length, (16, 64, 128, 192, 384)) == ends
+    assert stages.stages(length, ()) == [length]
+
+
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_all_that_is_found_is_the_same(search, jit_compile):
+    model, source = talkative(), tf.constant(sources())
+    found, expected = (
+        tf.function(
+            lambda source, cache_stages=cache_stages: SEARCHES[search](
+                model,
+                source,
+                max_length=LIMIT,
+                constraints=Constraints(no_repeat_ngram=3),
+                token_scores=True,
+                alignment=(1, 0),
+                cache_stages=cache_stages,
+            ),
+            jit_compile=jit_compile,
+        )(source)
+        for cache_stages in ((2, 6, 20), ())
+    )
+    lengths = np.count_nonzero(expected["tokens"] != PAD, axis=-1)
+    assert lengths.min() < 6 < lengths.max(), "some end in the second stage, some in the third"
+    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+    for name, each in expected.items():
+        np.testing.assert_allclose(found[name], each, rtol=0, atol=1e-4, err_msg=name)
+
+
+def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
+    """And a step sees no more positions than those of its stage."""
+    seen = []
+
+    def watched(model, running, step, state, ends):
+        def watching(state):
+            seen.append((int(state.index), stages.positions_of(state.cache)))
+            return step(state)
+
+        return in_stages(model, running, watching, state, ends)
+
+    monkeypatch.setattr("keras_transformer.decoding.single.in_stages", watched)
+    tokens, _ = greedy_decode(talkative(), sources()[:1], LIMIT, cache_stages=(2, 6))
+    steps = np.count_nonzero(tokens != PAD)
+    assert 2 < steps < LIMIT
+    assert seen == [(index, 2 if index < 2 else 6 if index < 6 else 13) for index in range(steps)]
+
+
+@pytest.mark.parametrize("wrong", [(0, 4), (4, 4), (8, 4)])
+def test_stages_that_do_not_increase_are_an_error(wrong):
+    with pytest.raises(ValueError, match="`cache_stages` must be positive and increasing"):
+        greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_litert_finds_the_same_in_three_stages(search):
+    """Its converter failed at other ways to attend to a cache in two parts."""
+    pytest.importorskip("ai_edge_litert")
+    model, source = talkative(), sources()
+
+    def decode(source, cache_stages=(2, 6)):
+        tokens, _ = SEARCHES[search](model, source, max_length=LIMIT, cache_stages=cache_stages)
+        return {"tokens": tf.maximum(tokens, 0)}
+
+    function = tf.function(lambda source: decode(source), autograph=False)
+    specification = tf.TensorSpec(source.shape, tf.int32, name="source")
+    content = convert_functions(
+        model, {"search": function.get_concrete_function(source=specification)}
+    )
+    run = load_interpreter()(model_content=content).get_signature_runner("search")
+    expected = decode(tf.constant(source), cache_stages=())["tokens"]
+    np.testing.assert_array_equal(run(source=source)["tokens"], expected)

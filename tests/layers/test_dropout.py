@@ -1,0 +1,59 @@
+"""Dropout sets to zero at its rate, scales what stays, and draws anew each time."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.layers.dropout import Dropout
+
+SHAPE = (97, 101, 103)  # odd: two numbers are drawn at a time
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
+def test_the_rate_the_scale_and_the_gradient(rate):
+    x = tf.ones(SHAPE)
+    layer = Dropout(rate, seed=1)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        out = layer(x, training=True)
+    dropped = out.numpy() == 0
+    count = dropped.size
+    spread = np.sqrt(rate * (1 - rate) / count)
+    assert abs(dropped.mean() - rate) < 4 * spread + 1 / 2**17
+    np.testing.assert_allclose(out.numpy()[~dropped], 1 / (1 - rate), rtol=1e-4)
+    assert abs(out.numpy().mean() - 1) < 4 * spread / (1 - rate)
+    np.testing.assert_array_equal(tape.gradient(out, x), out)
+
+
+def test_neighbours_and_calls_are_independent():
+    layer = Dropout(0.5, seed=1)
+    first, second = ((layer(tf.ones([2**16]), training=True).numpy() > 0) for _ in range(2))
+    pairs = [(first, second), (first[::2], first[1::2]), (first[:-2:2], first[2::2])]
+    for one, other in pairs:
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
+
+
+def test_without_training_or_rate_nothing_changes():
+    x = tf.random.normal([5, 7])
+    np.testing.assert_array_equal(Dropout(0.5)(x), x)
+    np.testing.assert_array_equal(Dropout(0.0)(x, training=True), x)
+    np.testing.assert_array_equal(Dropout(1.0)(x, training=True), tf.zeros_like(x))
+
+
+def test_a_noise_shape_is_left_to_keras():
+    out = Dropout(0.5, noise_shape=(None, 1), seed=1)(tf.ones([50, 7]), training=True).numpy()
+    assert (out == out[:, :1]).all() and 0 < (out == 0).mean() < 1
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_dtypes_and_xla(dtype):
+    layer = Dropout(0.25, seed=1, dtype=dtype)
+    out = tf.function(lambda x: layer(x, training=True), jit_compile=True)(tf.ones([99, 7], dtype))
+    assert out.dtype == dtype
+    values = np.unique(tf.cast(out, "float64"))
+    np.testing.assert_allclose(values, [0, 4 / 3], rtol=0.004)
+
+
+def test_it_is_saved_as_a_layer_of_keras_would_be():
+    layer = Dropout.from_config(Dropout(0.2, seed=3, name="dropout").get_config())
+    assert (layer.rate, layer.seed, layer.name) == (0.2, 3, "dropout")

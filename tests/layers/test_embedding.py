@@ -1,0 +1,185 @@
+"""Sinusoids against section 3.5; embeddings, learned positions and tied logits."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from support import B, D, T, normal, randomise, to_numpy, weights_of
+
+from keras_transformer import PositionalEmbedding
+from keras_transformer.layers.embedding import sinusoids
+
+V = 19
+
+
+def exact_sinusoids(positions, d_model):
+    """Section 3.5 in the widest floats at hand, angles included."""
+    wide = np.longdouble
+    i = np.arange(d_model // 2, dtype=wide)
+    angle = np.asarray(positions, wide)[:, None] / wide(10000) ** (2 * i / wide(d_model))
+    table = np.zeros((len(positions), d_model), wide)
+    table[:, 0::2], table[:, 1::2] = np.sin(angle), np.cos(angle)
+    return table
+
+
+# Digits of the significand, the hidden one included.
+PRECISION = {"float32": 24, "bfloat16": 8, "float16": 11}
+SMALLEST_EXPONENT = {"float32": -125, "bfloat16": -125, "float16": -13}
+
+
+def half_a_unit_in_the_last_place(values, dtype):
+    """How far from `values` the nearest number of `dtype` can lie."""
+    _, exponent = np.frexp(np.asarray(values, "float64"))
+    return 2.0 ** (np.maximum(exponent, SMALLEST_EXPONENT[dtype]) - PRECISION[dtype] - 1)
+
+
+def assert_rounded(values, exact, dtype):
+    """`values` are `exact` rounded once to `dtype`.
+
+    Beside half a unit in the last place: 1e-12 for an angle of up to 5,000 held in float64, and
+    half a unit of float32 for a table that was rounded to float32 before it was rounded again.
+    """
+    allowed = half_a_unit_in_the_last_place(exact, dtype) + 1e-12
+    if dtype != "float32":
+        allowed = allowed + half_a_unit_in_the_last_place(exact, "float32")
+    error = np.abs(values - exact)
+    worst = np.unravel_index(np.argmax(error - allowed), error.shape)
+    assert np.all(error <= allowed), f"position, feature {worst}: {values[worst]}, {exact[worst]}"
+
+
+def test_exact_sinusoids_are_the_formula():
+    """The table the tests below compare with, against Python's own sine, number by number."""
+    np.testing.assert_allclose(
+        exact_sinusoids(range(97), D).astype("float64"), reference.sinusoids(97, D), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("d_model", [2, D, 512])
+def test_sinusoids_at_positions_0_to_5000(d_model):
+    table = sinusoids(5001, d_model)
+    assert keras.backend.standardize_dtype(table.dtype) == "float32"
+    assert_rounded(to_numpy(table), exact_sinusoids(range(5001), d_model), "float32")
+
+
+def test_the_first_rows_of_the_table():
+    """Sine and cosine alternate, the first position is 0, wavelengths grow from 2 pi."""
+    table = to_numpy(sinusoids(3, 4))
+    np.testing.assert_allclose(
+        table,
+        [
+            [0, 1, 0, 1],
+            [0.84147098, 0.54030231, 0.00999983, 0.99995],
+            [0.90929743, -0.41614684, 0.01999867, 0.99980001],
+        ],
+        atol=1e-7,
+    )
+
+
+def test_positions_0_to_5000_in_the_dtype_of_the_policy(policy):
+    """In bfloat16 a position above 256 has no name of its own: angles are not for that dtype."""
+    layer = PositionalEmbedding(V, D)
+    tokens = np.zeros((1, 5001), "int32")
+    layer.build(tokens.shape)
+    layer.set_weights([np.zeros((V, D))])
+    out = layer(tokens)
+    assert out.dtype == policy.compute_dtype
+    assert_rounded(to_numpy(out)[0], exact_sinusoids(range(5001), D), policy.compute_dtype)
+    later = layer(tokens[:, :11], start=4990)
+    np.testing.assert_array_equal(to_numpy(later)[0], to_numpy(out)[0, 4990:])
+
+
+@pytest.mark.parametrize("start", [0, 6])
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "none"])
+def test_embedding(position, start):
+    layer = PositionalEmbedding(V, D, position=position, max_length=T + 6)
+    tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
+    layer.build(tokens.shape)
+    weights = weights_of(randomise(layer))
+    expected = reference.embedding(weights, tokens, position, start)
+    np.testing.assert_allclose(layer(tokens, start=start), expected, rtol=0, atol=1e-5)
+    assert weights["table"].shape == (V, D)
+    if position == "learned":
+        assert weights["positions"].shape == (T + 6, D)
+    else:
+        assert list(weights) == ["table"]
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "none"])
+def test_start_may_be_a_tensor(position):
+    """One token at a time, as a decoder with a cache meets them, is the sentence at once."""
+    layer = PositionalEmbedding(V, D, position=position, max_length=T)
+    tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
+    whole = to_numpy(layer(tokens))
+    for t in range(T):
+        one = layer(tokens[:, t : t + 1], start=keras.ops.convert_to_tensor(t, "int32"))
+        np.testing.assert_allclose(to_numpy(one)[:, 0], whole[:, t], rtol=0, atol=1e-6)
+
+
+def test_logits_are_products_with_the_rows_of_the_table():
+    layer = PositionalEmbedding(V, D)
+    layer.build((B, T))
+    table = weights_of(randomise(layer))["table"]
+    x = normal(B, T, D)
+    expected = np.zeros((B, T, V))
+    for b, t, v in np.ndindex(expected.shape):
+        expected[b, t, v] = x[b, t].astype("float64") @ table[v]
+    np.testing.assert_allclose(layer(x, reverse=True), expected, rtol=0, atol=1e-5)
+
+
+def test_dropout_falls_on_the_sum_of_embedding_and_position():
+    """Section 5.4: each number is dropped or doubled; with a table of zeros, so are positions."""
+    layer = PositionalEmbedding(V, D, dropout=0.5)
+    tokens = np.ones((B, T), "int32")
+    kept = to_numpy(layer(tokens))
+    dropped = to_numpy(layer(tokens, training=True))
+    zero = dropped == 0
+    np.testing.assert_allclose(dropped[~zero], 2 * kept[~zero], rtol=1e-6)
+    assert 0.4 < zero.mean() < 0.6
+    layer.set_weights([np.zeros((V, D))])
+    dropped = to_numpy(layer(tokens, training=True))
+    kept = to_numpy(layer(tokens))
+    np.testing.assert_allclose(dropped[dropped != 0], 2 * kept[dropped != 0], rtol=1e-6)
+    assert 0.4 < (dropped[kept != 0] == 0).mean() < 0.6
+
+
+def test_an_unknown_position_is_an_error():
+    with pytest.raises(
+        ValueError, match=r"`position` must be one of .*Received: position='rotary'"
+    ):
+        PositionalEmbedding(V, D, position="rotary")
+
+
+def test_an_odd_width_has_no_sinusoids():
+    with pytest.raises(ValueError, match=r"`d_model` must be even .*Received: d_model=21"):
+        PositionalEmbedding(V, 21)
+    assert PositionalEmbedding(V, 21, position="none")(np.ones((1, 2), "int32")).shape == (1, 2, 21)
+
+
+@pytest.mark.parametrize("start", [0, 4])
+def test_more_tokens_than_learned_positions(start):
+    layer = PositionalEmbedding(V, D, position="learned", max_length=7)
+    assert layer(np.ones((1, 7 - start), "int32"), start=start).shape == (1, 7 - start, D)
+    with pytest.raises(ValueError, match=r"`max_length` .*Received: max_length=7, 8 positions"):
+        layer(np.ones((1, 8 - start), "int32"), start=start)
+
+
+def test_sinusoids_have_no_end_where_the_length_is_known():
+    layer = PositionalEmbedding(V, D, max_length=7)
+    tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
+    layer.build(tokens.shape)
+    expected = reference.embedding(weights_of(randomise(layer)), tokens)
+    np.testing.assert_allclose(layer(tokens), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(tf.function(layer)(tokens), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("position", ["sinusoidal", "learned"])
+def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
+    """Where the length is known only at run time, the table ends at `max_length`."""
+    layer = PositionalEmbedding(V, D, position=position, max_length=7)
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    function = tf.function(layer, input_signature=signature, jit_compile=jit_compile)
+    assert function(np.ones((B, 7), "int32")).shape == (B, 7, D)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        function(np.ones((B, 8), "int32"))

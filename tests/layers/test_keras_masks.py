@@ -1,0 +1,251 @@
+"""Keras's own masks: real positions do not notice how much padding there is, in any model."""
+
+import pathlib
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import D, F, H, K, normal, randomise, sentences, to_numpy
+
+from keras_transformer import (
+    Decoder,
+    DecoderBlock,
+    Encoder,
+    EncoderBlock,
+    FeedForward,
+    MultiHeadCrossAttention,
+    MultiHeadSelfAttention,
+    PositionalEmbedding,
+)
+
+V, PAD = 19, 5
+SAME = {"rtol": 0, "atol": 1e-5}
+BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": K, "dropout": 0.0}
+SOURCES, TARGETS = [7, 4, 2], [5, 6, 3]
+
+
+def tokens(lengths, more=0, seed=0):
+    return sentences(lengths, V, pad_id=PAD, width=max(lengths) + more, seed=seed)
+
+
+def assert_padding_changes_nothing(model, *sides):
+    """Real positions of the output, which has those of the first side, with 4 and 9 more pads."""
+    before = to_numpy(model(*[tokens(side, seed=n) for n, side in enumerate(sides)]))
+    assert np.all(np.isfinite(before))
+    for n in range(len(sides)):
+        wider = [tokens(side, more=(4, 9)[n] * (n == m), seed=m) for m, side in enumerate(sides)]
+        after = to_numpy(model(*wider))
+        for row, length in enumerate(sides[0]):
+            ours, theirs = after[row, :length], before[row, :length]
+            np.testing.assert_allclose(ours, theirs, **SAME, err_msg=f"side {n}, row {row}")
+
+
+EMBEDDINGS = {
+    "of Keras": lambda: keras.layers.Embedding(V, D, mask_zero=True),
+    "ours": lambda: PositionalEmbedding(V, D, pad_id=PAD),
+}
+ATTENDING = {
+    "self": lambda: MultiHeadSelfAttention(H, d_k=K, d_v=K),
+    "encoder_block": lambda: EncoderBlock(**BLOCK),
+    "encoder": lambda: Encoder(2, **BLOCK, norm="pre"),
+}
+TO_MEMORY = {
+    "cross": lambda: MultiHeadCrossAttention(H, d_k=K, d_v=K),
+    "decoder_block": lambda: DecoderBlock(**BLOCK),
+    "decoder": lambda: Decoder(2, **BLOCK),
+}
+each_embedding = pytest.mark.parametrize("embedding", EMBEDDINGS)
+
+
+def embedded(embedding, ids):
+    """Keras's embedding has padding 0 and no other."""
+    if isinstance(embedding, keras.layers.Embedding):
+        ids = keras.ops.where(keras.ops.equal(ids, PAD), 0, ids)
+    return embedding(ids)
+
+
+class Subclassed(keras.Model):
+    """Layers one after the other; those after the first may look at the second input as well."""
+
+    def __init__(self, embedding, *layers):
+        super().__init__()
+        self.embedding, self.steps = embedding, layers
+
+    def call(self, inputs):
+        x, *others = (embedded(self.embedding, ids) for ids in inputs)
+        for step in self.steps:
+            x = step(x, *others)
+        return x
+
+
+def functional(embedding, *layers, inputs=1):
+    ids = [keras.Input((None,), dtype="int32") for _ in range(inputs)]
+    x, *others = (embedded(embedding, each) for each in ids)
+    for layer in layers:
+        x = layer(x, *others)
+    return keras.Model(ids, x)
+
+
+@pytest.mark.parametrize("name", ATTENDING)
+@each_embedding
+def test_self_attention(embedding, name):
+    layers = [ATTENDING[name](), FeedForward(F), ATTENDING[name]()]
+    model = randomise(functional(EMBEDDINGS[embedding](), *layers))
+    assert_padding_changes_nothing(lambda ids: model([ids]), SOURCES)
+    other = Subclassed(model.layers[1] if embedding == "ours" else find(model), *layers)
+    assert_padding_changes_nothing(lambda ids: other([ids]), SOURCES)
+    np.testing.assert_allclose(other([tokens(SOURCES)]), model([tokens(SOURCES)]), **SAME)
+
+
+def find(model):
+    return next(x for x in model.layers if isinstance(x, keras.layers.Embedding))
+
+
+@pytest.mark.parametrize("name", TO_MEMORY)
+@each_embedding
+def test_attention_to_a_memory(embedding, name):
+    layers = [TO_MEMORY[name](), TO_MEMORY[name]()]
+    made = EMBEDDINGS[embedding]()
+    model = randomise(functional(made, *layers, inputs=2))
+    assert_padding_changes_nothing(lambda *ids: model(list(ids)), TARGETS, SOURCES)
+    other = Subclassed(made, *layers)
+    assert_padding_changes_nothing(lambda *ids: other(list(ids)), TARGETS, SOURCES)
+
+
+def test_sequential_with_and_without_an_input():
+    layers = [PositionalEmbedding(V, D, pad_id=PAD), EncoderBlock(**BLOCK), FeedForward(F)]
+    model = keras.Sequential([keras.Input((None,), dtype="int32"), *layers])
+    assert_padding_changes_nothing(randomise(model), SOURCES)
+    later = keras.Sequential(layers)
+    assert_padding_changes_nothing(later, SOURCES)
+    np.testing.assert_allclose(later(tokens(SOURCES)), model(tokens(SOURCES)), **SAME)
+
+
+def test_masks_of_features():
+    """Keras's `Masking`, for inputs that never were tokens."""
+    block = EncoderBlock(**BLOCK)
+    model = keras.Sequential([keras.Input((None, D)), keras.layers.Masking(9.0), block])
+    randomise(model)
+    x = normal(2, 6, D)
+    wide = np.pad(x, [(0, 0), (0, 3), (0, 0)], constant_values=9.0)
+    np.testing.assert_allclose(to_numpy(model(wide))[:, :6], model(x), **SAME)
+
+
+@each_embedding
+def test_saved_and_loaded_and_cloned(embedding, tmp_path):
+    layers = [DecoderBlock(**BLOCK, name="one"), Decoder(1, **BLOCK, name="two")]
+    model = randomise(functional(EMBEDDINGS[embedding](), *layers, inputs=2))
+    inputs = [tokens(TARGETS), tokens(SOURCES, more=3, seed=1)]
+    model.save(tmp_path / "model.keras")
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    for other in (keras.saving.load_model(tmp_path / "model.keras"), clone):
+        np.testing.assert_allclose(other(inputs), model(inputs), **SAME)
+        assert_padding_changes_nothing(lambda *ids, other=other: other(list(ids)), TARGETS, SOURCES)
+
+
+def test_keras_s_attention_takes_masks_off_the_tensors_of_its_caller():
+    x, memory = (keras.layers.Embedding(V, D, mask_zero=True)(tokens(TARGETS)) for _ in range(2))
+    assert memory._keras_mask is not None
+    keras.layers.MultiHeadAttention(2, 4)(x, memory, memory)
+    assert memory._keras_mask is None
+
+
+@each_embedding
+def test_keras_s_attention_on_the_same_memory_in_a_functional_model(embedding):
+    """Before and between blocks that share the memory; its mask is part of the graph."""
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    made = EMBEDDINGS[embedding]()
+    x, memory = embedded(made, target), embedded(made, source)
+    for counts in (1.0, 0.0, 0.0):  # the second of Keras's would attend to padding itself
+        x = x + counts * keras.layers.MultiHeadAttention(2, 4)(x, memory, memory)
+        x = DecoderBlock(**BLOCK)(x, memory)
+    model = randomise(keras.Model([target, source], x))
+    assert_padding_changes_nothing(lambda *ids: model(list(ids)), TARGETS, SOURCES)
+
+
+@each_embedding
+def test_keras_s_attention_on_the_same_memory_in_a_subclassed_model(embedding):
+    """What a layer of ours has seen on the memory, or has put there, it finds there again."""
+    thief, first = keras.layers.MultiHeadAttention(2, 4), DecoderBlock(**BLOCK)
+    stack, encoder = Decoder(2, **BLOCK), EncoderBlock(**BLOCK)
+    made = EMBEDDINGS[embedding]()
+
+    def model(target, source):
+        x, memory = embedded(made, target), encoder(embedded(made, source))
+        x = x + thief(x, memory, memory)  # the encoder has put the mask there
+        x = first(x, memory)
+        x = x + 0 * thief(x, memory, memory)  # without the mask of the memory
+        return stack(x, memory)
+
+    model(tokens(TARGETS), tokens(SOURCES))
+    for layer in (thief, first, stack, encoder, made):
+        randomise(layer)
+    assert_padding_changes_nothing(model, TARGETS, SOURCES)
+    assert_padding_changes_nothing(tf.function(model, reduce_retracing=True), TARGETS, SOURCES)
+
+
+def test_masks_are_joined():
+    """Explicit, of Keras, and causal; a sentence of padding alone attends to nothing."""
+    layer = randomise_built(MultiHeadSelfAttention(H, d_k=K, d_v=K, causal=True))
+    rng = np.random.default_rng(0)
+    x, allowed, mask = normal(3, 6, D), rng.random((3, 6, 6)) < 0.7, rng.random((3, 6)) < 0.7
+    mask[2] = False
+    both = allowed & mask[:, None] & np.tri(6, dtype=bool)
+    given, weights = layer(x, allowed, return_weights=True, mask=mask)
+    assert np.all(to_numpy(weights)[~np.broadcast_to(both[:, None], weights.shape)] == 0)
+    assert np.all(to_numpy(given)[2] == 0)
+    np.testing.assert_allclose(given, layer(x, both), **SAME)
+    carried = keras.ops.convert_to_tensor(x)
+    carried._keras_mask = keras.ops.convert_to_tensor(mask)
+    out = layer(carried, allowed)
+    np.testing.assert_allclose(out, given, **SAME)
+    np.testing.assert_array_equal(out._keras_mask, mask)
+    np.testing.assert_allclose(layer(carried, mask=np.ones_like(mask)), layer(x), **SAME)
+
+
+def randomise_built(layer):
+    layer.build((None, None, D))
+    return randomise(layer)
+
+
+def test_what_carries_the_mask_on():
+    embedding = PositionalEmbedding(V, D, pad_id=PAD)
+    ids = tokens(SOURCES)
+    x = embedding(ids)
+    np.testing.assert_array_equal(x._keras_mask, ids != PAD)
+    for layer in (EncoderBlock(**BLOCK), Encoder(1, **BLOCK), FeedForward(F)):
+        np.testing.assert_array_equal(layer(x)._keras_mask, ids != PAD)
+    out, _ = EncoderBlock(**BLOCK)(x, return_weights=True)
+    np.testing.assert_array_equal(out._keras_mask, ids != PAD)
+    memory = embedding(tokens(TARGETS))
+    np.testing.assert_array_equal(DecoderBlock(**BLOCK)(x, memory)._keras_mask, ids != PAD)
+    np.testing.assert_array_equal(embedding(x, reverse=True)._keras_mask, ids != PAD)
+    plain = PositionalEmbedding(V, D)(ids)
+    assert getattr(plain, "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize("pad_id", [-1, V, 2.0, "a", True])
+def test_a_pad_id_outside_of_the_vocabulary(pad_id):
+    message = rf"`pad_id` must be an id .* Received: pad_id={pad_id!r}, vocab_size=19\."
+    with pytest.raises(ValueError, match=message):
+        PositionalEmbedding(V, D, pad_id=pad_id)
+
+
+README = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_s_classifier_does_not_average_padding():
+    section = README.split("## The layers alone")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    names = {}
+    exec(code, names)
+    classifier = randomise(names["classifier"])
+    ids = tokens(SOURCES) * (tokens(SOURCES) != PAD)  # its padding is 0
+    expected = to_numpy(classifier(ids))
+    for more in (1, 8):
+        found = classifier(np.pad(ids, [(0, 0), (0, more)]))
+        np.testing.assert_allclose(found, expected, **SAME)
+    assert np.abs(expected - to_numpy(classifier(np.where(ids == 0, 6, ids)))).max() > 0.01

@@ -1,0 +1,154 @@
+"""The structure that the README promises, read from the sources."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+FOLDERS = ("keras_transformer", "training", "export")
+# Each heavy dependency has one door, so that it can be replaced there.
+DOORS = {
+    "tensorflow_text": {"keras_transformer/text/tokenizer.py", "export/litert/fast_tokenizer.py"},
+    "tensorflow_datasets": {"training/data/sources/cldr.py", "training/data/sources/tfds.py"},
+    "sacrebleu": {"keras_transformer/text/quality.py"},
+    "sentencepiece": {
+        "training/vocabulary.py",
+        "keras_transformer/text/tokenizer.py",
+        "export/litert/fast_tokenizer.py",
+    },
+    "matplotlib": {"keras_transformer/plots/figure.py"},
+    "ai_edge_litert": {"export/litert/runtime.py"},
+    "ctranslate2": {"export/ctranslate2/runtime.py"},
+}
+# Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
+BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
+# Which rooms the modules of a room may import; the modules that stand in no room are `.`. Whatever
+# all may import, checks and files, is not listed.
+ROOMS = {
+    "keras_transformer/.": {"text", "models"},
+    "keras_transformer/layers": {"."},
+    "keras_transformer/models": {".", "layers"},
+    "keras_transformer/decoding": {".", "models", "layers"},
+    "keras_transformer/text": {"."},
+    "keras_transformer/tasks": {".", "models", "decoding", "text"},
+    "keras_transformer/plots": {".", "decoding"},
+    "export/saved_model": set(),
+    "export/litert": set(),
+    "export/ctranslate2": set(),
+}
+
+
+def sources():
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def imports(path):
+    """Every module that a file imports, anywhere in it, by its full name."""
+    package = ["keras_transformer"] if path.parts[len(ROOT.parts)] != "keras_transformer" else []
+    package += path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def owner(module):
+    for name in ("training", "export"):
+        if module == f"keras_transformer.{name}" or module.startswith(f"keras_transformer.{name}."):
+            return name
+    return "keras_transformer"
+
+
+def modules(path):
+    """The files of this package that a file imports, and itself, relative to the root."""
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "keras_transformer":
+            continue
+        parts = parts[1:] if parts[1:2] in (["training"], ["export"]) else parts
+        file = ROOT.joinpath(*parts).with_suffix(".py")
+        if file.exists():
+            yield file.relative_to(ROOT)
+
+
+def test_imports_point_one_way():
+    """training -> keras_transformer <- export; only the command line knows all three."""
+    for path in sources():
+        folder = path.relative_to(ROOT).parts[0]
+        if path.parent.name == "cli" or path.name == "__main__.py":
+            continue
+        for module in imports(path):
+            if module.startswith("keras_transformer"):
+                assert owner(module) in {folder, "keras_transformer"}, f"{path}: {module}"
+                assert not module.startswith("keras_transformer.cli"), f"{path}: {module}"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_are_entered_in_one_direction(room):
+    """layers <- models <- decoding <- tasks; a format of the exports knows no other format."""
+    top, name = room.split("/")
+    folder = ROOT / top / name
+    for path in sorted(folder.resolve().glob("*.py")):
+        if path.name in ("__init__.py", "__main__.py"):
+            continue
+        for file in modules(path):
+            inside = file.parts[0] == top and len(file.parts) == 3
+            if inside and file.parts[1] != name:
+                assert file.parts[1] in ROOMS[room], f"{path}: {file}"
+
+
+def test_a_room_holds_what_one_can_overlook():
+    for folder in {path.parent for path in sources()}:
+        assert len(list(folder.glob("*.py"))) <= 18, folder
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_each_heavy_dependency_has_one_door(package):
+    users = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if any(module.split(".")[0] == package for module in imports(path))
+    }
+    assert users, f"nobody imports {package}: take it out of the table and of pyproject.toml"
+    assert users <= DOORS[package]
+
+
+def test_the_layers_are_written_in_keras_ops():
+    """No layer knows TensorFlow but in a branch for it: they run on every Keras backend."""
+    files = [ROOT / "keras_transformer/config.py"]
+    for room in ("layers", "models"):
+        files += sorted((ROOT / "keras_transformer" / room).glob("*.py"))
+    for path in files:
+        if path.name in BRANCHES:
+            continue
+        used = {module.split(".")[0] for module in imports(path)}
+        assert used - sys.stdlib_module_names <= {"numpy", "keras", "keras_transformer"}, path
+
+
+def test_the_library_neither_prints_nor_asserts():
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}"
+            name = getattr(getattr(node, "func", None), "id", None)
+            assert name != "print", f"{path}:{node.lineno}"
+
+
+def test_no_test_needs_the_root_on_the_path():
+    """`pytest` alone does not put it there, as `python -m pytest` does."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        roots = {module.partition(".")[0] for module in imports(path)}
+        assert not roots & {"training", "export", "benchmarks", "tests"}, path
+
+
+@pytest.mark.slow
+def test_pytest_alone_collects_every_test():
+    command = [pathlib.Path(sys.executable).with_name("pytest"), "--collect-only", "-q"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -1,0 +1,358 @@
+import io
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from support import randomise
+
+from keras_transformer import (
+    Score,
+    Tokenizer,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    beam_decode,
+    greedy_decode,
+    sample_decode,
+    score,
+)
+from keras_transformer.tasks.beam_translator import BeamTranslator
+from keras_transformer.tasks.translation import translate_sorted
+
+SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    """A model with random weights: what it says is nonsense, but it says it reliably."""
+    words = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"] * 20
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(words),
+        model_writer=model,
+        vocab_size=30,
+        model_type="bpe",
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        minloglevel=2,
+    )
+    config = TransformerConfig(
+        vocab_size=30, num_layers=2, d_model=16, d_ff=24, num_heads=2, max_length=11, dropout=0.3
+    )
+    return Translator(randomise(Transformer(config)), Tokenizer(model.getvalue()))
+
+
+def test_a_translation_is_the_decoded_output_of_greedy_decoding(translator):
+    tokenizer, model = translator.tokenizer, translator.model
+    for sentence, ours in zip(SENTENCES, translator(SENTENCES), strict=True):
+        if sentence.strip():
+            source = tokenizer.encode([sentence]).to_tensor()[:, :11]
+            tokens, _ = greedy_decode(model, source)
+            assert ours == tokenizer.decode(tokens)[0].numpy().decode()
+
+
+def test_the_outputs_differ_so_that_the_tests_here_can_fail(translator):
+    assert len(set(translator(SENTENCES))) >= 4
+
+
+def test_empty_sentences_stay_empty_and_score_zero(translator):
+    result = translator.translate(tf.constant(["", "dog", " \t ", "\u3000", "\ufeff"]))
+    assert result["translation"].numpy()[[0, 2, 3, 4]].tolist() == [b""] * 4
+    assert result["score"].numpy()[[0, 2, 3, 4]].tolist() == [0] * 4
+    assert result["score"].numpy()[1] < 0
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
+def test_the_order_is_kept_whatever_the_batches(translator, batch_size):
+    alone = [translator([sentence])[0] for sentence in SENTENCES]
+    assert translator(SENTENCES, batch_size=batch_size) == alone
+
+
+def test_batches_go_by_length(translator):
+    class Recorder:
+        batches = []
+
+        def translate_batch(self, sentences):
+            self.batches.append(sentences)
+            return sentences
+
+    assert translate_sorted(Recorder(), ["ccc", "a", "dddd", "bb"], 2) == ["ccc", "a", "dddd", "bb"]
+    assert Recorder.batches == [["a", "bb"], ["ccc", "dddd"]]
+
+
+def test_a_long_source_is_cut_at_the_limit_and_ends_in_eos(translator):
+    long = "the big dog and a cat runs and the big cat runs"
+    ids, truncated, _ = translator.encode(tf.constant(["dog", long]))
+    whole = translator.tokenizer.encode([long]).to_tensor().numpy()[0]
+    assert truncated.numpy().tolist() == [False, True]
+    assert ids.shape == (2, 11)
+    np.testing.assert_array_equal(ids[1], [*whole[:10], 3])
+    assert [result.truncated for result in translator.translate_batch(["dog", long])] == [
+        False,
+        True,
+    ]
+
+
+def test_a_source_of_exactly_the_limit_is_whole(translator):
+    sentence = "dog"
+    while len(translator.tokenizer.encode([sentence])[0]) < 11:
+        sentence += "s"
+    ids, truncated, _ = translator.encode(tf.constant([sentence]))
+    assert ids.shape[1] == 11 and not truncated.numpy()[0]
+
+
+def test_no_sentences_at_all(translator):
+    assert translator([]) == []
+    assert translator.translate(tf.constant([], tf.string))["translation"].shape == (0,)
+
+
+def test_a_lower_limit_shortens_the_output(translator):
+    short = Translator(translator.model, translator.tokenizer, max_length=3)
+    for sentence in short(SENTENCES):
+        assert len(translator.tokenizer.encode([sentence])[0]) <= 4
+
+
+def test_limits_and_vocabularies_are_checked(translator):
+    model, tokenizer = translator.model, translator.tokenizer
+    for wrong in (0, 12):
+        with pytest.raises(ValueError, match=f"between 1 and the model's 11. Received: .*={wrong}"):
+            Translator(model, tokenizer, max_length=wrong)
+    other = Transformer(TransformerConfig.preset("tiny", vocab_size=31, num_layers=1))
+    with pytest.raises(ValueError, match="30 entries, vocab_size=31"):
+        Translator(other, tokenizer)
+    with pytest.raises(TypeError, match=r"`max_length` must be an integer, .*=2\.5\.$"):
+        Translator(model, tokenizer, max_length=2.5)
+
+
+@pytest.mark.parametrize(
+    "wrong, received",
+    [
+        ("dog", r"'dog'\.$"),
+        (b"dog", r"b'dog'\.$"),
+        (3, r"3\.$"),
+        (None, r"None\.$"),
+        ([1], r"1 at place 0\.$"),
+        (["dog", None], r"None at place 1\.$"),
+        ([["dog"]], r"\['dog'\] at place 0\.$"),
+    ],
+)
+def test_what_is_no_list_of_strings(translator, wrong, received):
+    message = rf"^`{{}}` must be a list of strings\. Received: {received}"
+    for call in (
+        translator,
+        translator.sample,
+        translator.align,
+        lambda x: translator.n_best(x, 2),
+    ):
+        with pytest.raises(TypeError, match=message.format("sentences")):
+            call(wrong)
+    with pytest.raises(TypeError, match=message.format("sources")):
+        translator.score(wrong, ["dog"])
+    with pytest.raises(TypeError, match=message.format("targets")):
+        translator.score(["dog"], wrong)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5, "a"])
+def test_a_batch_has_a_sentence(translator, batch_size):
+    with pytest.raises((TypeError, ValueError), match="^`batch_size` must be .* Received: batch_"):
+        translator(["dog"], batch_size=batch_size)
+
+
+def test_one_graph_serves_every_batch(translator):
+    for count in (1, 4, 7):
+        translator.translate(tf.constant(SENTENCES[:count]))
+    assert translator.translate.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("extra_length", [0, 2, 50, None])
+def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
+    """At most so much longer than the source, its end counted as the output's is."""
+    tokenizer, model = translator.tokenizer, translator.model
+    options = {"beam_size": 3, "length_penalty": 1.0}
+    ours = translator(SENTENCES, **options, extra_length=extra_length)
+    for sentence, translation in zip(SENTENCES, ours, strict=True):
+        if not sentence.strip():
+            assert translation == ""
+            continue
+        source = tokenizer.encode([sentence]).to_tensor()[:, :11]
+        limit = 11 if extra_length is None else min(source.shape[1] + extra_length, 11)
+        tokens, _ = beam_decode(model, source, **options, max_length=limit)
+        assert translation == tokenizer.decode(tokens[:, 0])[0].numpy().decode()
+
+
+def test_a_beam_without_more_is_the_paper_s(translator):
+    paper = BeamTranslator(translator)
+    assert (paper.beam_size, paper.length_penalty, paper.extra_length) == (4, 0.6, 50)
+    assert paper.normalization == "gnmt"
+    expected = [result.text for result in translate_sorted(paper, SENTENCES)]
+    assert translator(SENTENCES, beam_size=4, length_penalty=0.6) == expected
+    assert expected != translator(SENTENCES), "the beam must find something else"
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_beam_keeps_the_order_whatever_the_batches(translator, batch_size):
+    expected = translator(SENTENCES, beam_size=4)
+    assert translator(SENTENCES, batch_size=batch_size, beam_size=4) == expected
+    assert translator([], beam_size=4) == []
+
+
+@pytest.mark.slow
+def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
+    best = translator.n_best(SENTENCES, 3, min_length=2)
+    assert [each[0].text for each in best] == translator(SENTENCES, beam_size=4, min_length=2)
+    for sentence, found in zip(SENTENCES, best, strict=True):
+        if not sentence.strip():
+            assert [(result.text, result.score) for result in found] == [("", 0.0)]
+            continue
+        source = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+        tokens, scores = beam_decode(translator.model, source, 4, 3, min_length=2)
+        texts = [text.decode() for text in translator.tokenizer.decode(tokens[0]).numpy()]
+        first = [texts.index(text) for text in dict.fromkeys(texts)]
+        assert [result.text for result in found] == [texts[number] for number in first]
+        np.testing.assert_allclose([r.score for r in found], scores.numpy()[0, first], atol=1e-4)
+    assert len(translator.n_best(["dog"], 6)[0]) > 4, "the beam is as wide as n at least"
+
+
+def test_one_graph_serves_every_length_and_penalty(translator):
+    for count, length_penalty, min_length, extra_length in [(1, 0.6, 1, 5), (4, 2, 3, None)]:
+        options = {"length_penalty": length_penalty, "min_length": min_length}
+        translator(SENTENCES[:count], beam_size=2, **options, extra_length=extra_length)
+    search = translator.search(2, 1, "gnmt")
+    assert search.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.slow
+def test_a_beam_adds_nothing_to_an_export(translator, tmp_path):
+    translator(["dog"], beam_size=2)
+    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
+    loaded = tf.saved_model.load(tmp_path)
+    assert list(loaded.signatures) == ["serving_default"]
+    assert not hasattr(loaded, "search")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"beam_size": 0}, r"`beam_size` must be at least 1\. Received: beam_size=0\."),
+        ({"beam_size": 2, "length_penalty": -1}, r"`length_penalty` must be at least 0\."),
+        ({"beam_size": 2, "normalization": "x"}, r"`normalization` must be one of .*'x'\."),
+        (
+            {"beam_size": 2, "min_length": 12},
+            r"`min_length` must be between 1 and 11\. Received: min_length=12\.",
+        ),
+        (
+            {"beam_size": 2, "extra_length": -1},
+            r"`extra_length` must be at least 0, or None\. Received: extra_length=-1\.",
+        ),
+    ],
+)
+def test_the_arguments_of_a_beam_are_checked(translator, options, message):
+    with pytest.raises(ValueError, match=message):
+        translator(["dog"], **options)
+
+
+def test_what_a_beam_needs_is_named(translator):
+    message = r"`beam_size` must be given with length_penalty\. Received: None\."
+    with pytest.raises(TypeError, match=message):
+        translator(["dog"], length_penalty=1.0)
+    with pytest.raises(TypeError, match="must be a list of strings. Received: 'dog'"):
+        translator.n_best("dog", 2)
+    with pytest.raises(ValueError, match=r"Received: n_best=3, beam_size=2\.$"):
+        translator.n_best(["dog"], 3, beam_size=2)
+
+
+@pytest.mark.slow
+def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
+    """Each with the seed of its place in the list, and one graph for all controls."""
+    options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9}
+    found = translator.sample(SENTENCES, **options, seed=5, batch_size=3)
+    for number, (sentence, ours) in enumerate(zip(SENTENCES, found, strict=True)):
+        if not sentence.strip():
+            assert (ours.text, ours.score) == ("", 0.0)
+            continue
+        source = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+        tokens, scores = sample_decode(translator.model, source, **options, seed=(5, number))
+        assert ours.text == translator.tokenizer.decode(tokens)[0].numpy().decode()
+        np.testing.assert_allclose(ours.score, scores[0], atol=1e-4)
+    again = translator.sample(SENTENCES, **options, seed=5, batch_size=100)
+    assert [each.text for each in again] == [each.text for each in found]
+    np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
+    other = translator.sample(SENTENCES, **options, seed=6)
+    assert [each.text for each in other] != [each.text for each in found]
+    assert len({each.text for each in translator.sample(["the big dog"] * 8)}) > 4
+    cold = [each.text for each in translator.sample(SENTENCES, temperature=0.0)]
+    assert cold == translator(SENTENCES)
+    assert translator._sampler().experimental_get_tracing_count() == 1
+    assert translator.sample([]) == []
+
+
+def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translator):
+    targets = ["dog", "", "the cat runs", "a a a", "cat", "the", "big big"]
+    found = translator.score(SENTENCES, targets, batch_size=3)
+    for sentence, target, ours in zip(SENTENCES, targets, found, strict=True):
+        source, target = (
+            translator.tokenizer.encode([side]).to_tensor() for side in (sentence, target)
+        )
+        gains, sums = score(translator.model, source[:, :11], target)
+        np.testing.assert_allclose(ours.score, sums[0], atol=1e-4)
+        assert (ours.tokens, ours.truncated) == (gains.shape[1], False)
+    again = translator.score(SENTENCES, targets, batch_size=100)
+    np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
+    assert translator.score([], []) == []
+
+
+def test_a_long_pair_is_cut_and_says_so(translator):
+    long = "the big dog and a cat runs and the big cat runs"
+    for source, target in [(long, "dog"), ("dog", long), ("dog", "dog")]:
+        (found,) = translator.score([source], [target])
+        assert isinstance(found, Score)
+        assert found.truncated == (long in (source, target))
+        assert (found.tokens == 11) == (target == long)
+
+
+@pytest.mark.slow
+def test_alignments_have_a_row_for_each_piece(translator):
+    for layer, head in [(-1, None), (0, 1)]:
+        found = translator.align(SENTENCES, layer, head, batch_size=3)
+        for sentence, ours in zip(SENTENCES, found, strict=True):
+            ids = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+            assert ours.source == translator.tokenizer.pieces(ids[0].numpy())
+            tokens, _ = greedy_decode(translator.model, ids)
+            said = tokens[0].numpy()[: np.count_nonzero(tokens[0])]
+            assert ours.target == translator.tokenizer.pieces(said)
+            inputs = {"source": ids, "target": np.insert(said[:-1], 0, 2)[None]}
+            weights = translator.model.attention_weights(inputs)
+            weights = weights[f"decoder/block_{layer % 2}/cross_attention"][0].numpy()
+            expected = weights.mean(0) if head is None else weights[head]
+            np.testing.assert_allclose(ours.weights, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_what_was_asked_for_adds_nothing_to_an_export(translator, tmp_path):
+    translator.sample(["dog"])
+    translator.score(["dog"], ["cat"])
+    translator.align(["dog"])
+    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
+    loaded = tf.saved_model.load(tmp_path)
+    assert list(loaded.signatures) == ["serving_default"]
+    public = {name for name in dir(loaded) if not name.startswith("__")}
+    assert not public & {"_sampler", "_scorer", "_aligner", "search"}
+
+
+def test_the_arguments_of_samples_scores_and_alignments_are_checked(translator):
+    with pytest.raises(ValueError, match=r"`temperature` must be at least 0\. Received: .*=-1\."):
+        translator.sample(["dog"], temperature=-1)
+    with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: 'dog'"):
+        translator.sample("dog")
+    with pytest.raises(TypeError, match="`sources` must be a list of strings. Received: 'dog'"):
+        translator.score("dog", ["dog"])
+    with pytest.raises(TypeError, match="`targets` must be a list of strings. Received: 'dog'"):
+        translator.score(["dog"], "dog")
+    message = r"`targets` must have one .* for each source\. Received: 2 sources, 1 targets\."
+    with pytest.raises(ValueError, match=message):
+        translator.score(["dog", "cat"], ["dog"])
+    with pytest.raises(ValueError, match=r"There are 2 layers and 2 heads\. .*=\(2, None\)\."):
+        translator.align(["dog"], layer=2)

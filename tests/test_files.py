@@ -1,0 +1,154 @@
+"""Files are whole or not there, and what killed processes left does not stay."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_transformer import files as atomic
+from keras_transformer.files import draft_of, remove_stale_drafts, replacing, write_text
+
+# Writes half of a file and of a folder, says so, and waits to be killed.
+WRITER = """
+import importlib.util, pathlib, sys, time
+spec = importlib.util.spec_from_file_location("atomic", sys.argv[2])  # without TensorFlow
+spec.loader.exec_module(atomic := importlib.util.module_from_spec(spec))
+draft_of, replacing = atomic.draft_of, atomic.replacing
+folder = pathlib.Path(sys.argv[1])
+draft_of(folder / "model").mkdir()
+with replacing(folder / "a.b.npz") as temporary:
+    temporary.write_bytes(b"half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process in the middle of its work."""
+    command = [sys.executable, "-c", WRITER, tmp_path, atomic.__file__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def age(path, seconds):
+    when = time.time() - seconds
+    os.utime(path, (when, when))
+
+
+def test_a_file_is_written_with_its_suffix_and_nothing_else_stays(tmp_path):
+    with replacing(tmp_path / "model.v1.keras") as temporary:
+        assert temporary.parent == tmp_path and temporary.suffix == ".keras"
+        temporary.write_text("whole")
+    assert names(tmp_path) == ["model.v1.keras"]
+
+
+def test_an_error_leaves_the_file_that_was_there(tmp_path):
+    write_text(tmp_path / "x.json", "old")
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "x.json") as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+    assert names(tmp_path) == ["x.json"] and (tmp_path / "x.json").read_text() == "old"
+
+
+def test_drafts_of_a_process_that_runs_stay_and_those_of_a_killed_one_go(tmp_path, writer):
+    drafts = names(tmp_path)
+    assert len(drafts) == 2
+    write_text(tmp_path / "other.txt", "whole")
+    assert names(tmp_path) == [*drafts, "other.txt"]
+    writer.send_signal(signal.SIGKILL)
+    while atomic._start(writer.pid) >= 0 and writer.poll() is None:
+        time.sleep(0.01)
+    write_text(tmp_path / "other.txt", "again")  # whichever file is written next
+    assert names(tmp_path) == ["other.txt"]
+
+
+def test_a_killed_process_that_nobody_waited_for_does_not_run(tmp_path, writer):
+    if not atomic._start(writer.pid):
+        pytest.skip("the system does not tell what state a process is in")
+    os.kill(writer.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)  # and it stays a zombie
+    remove_stale_drafts(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_number_that_another_process_has_by_now_is_not_that_process(tmp_path, monkeypatch):
+    draft = draft_of(tmp_path / "x")
+    draft.touch()
+    remove_stale_drafts(tmp_path)
+    assert names(tmp_path) == [draft.name]
+    start = atomic._start(os.getpid())
+    if not start:
+        pytest.skip("the system does not tell when a process began")
+    draft.rename(tmp_path / draft.name.replace(f"-{start}-", f"-{start - 1}-"))
+    remove_stale_drafts(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_where_the_start_is_unknown_the_number_decides(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic, "_start", lambda process: 0)
+    running, gone = draft_of(tmp_path / "x"), draft_of(tmp_path / "y")
+    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
+    gone = tmp_path / gone.name.replace(f"-{os.getpid()}-", f"-{int(process.stdout)}-")
+    for path in (running, gone, tmp_path / gone.name.replace(f"{int(process.stdout)}", "9" * 10)):
+        path.touch()
+    remove_stale_drafts(tmp_path)
+    assert names(tmp_path) == [running.name]
+
+
+def test_a_process_of_another_user_runs(tmp_path, monkeypatch):
+    def refuse(process, number):
+        raise PermissionError
+
+    draft_of(tmp_path / "x").touch()
+    monkeypatch.setattr(atomic.os, "kill", refuse)
+    remove_stale_drafts(tmp_path)
+    assert len(names(tmp_path)) == 1
+
+
+def test_drafts_of_another_machine_stay_for_a_day_after_their_last_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic, "_machine", lambda: "0badcafe")
+    drafts = [draft_of(tmp_path / name) for name in ("file.npz", "folder", "busy")]
+    drafts[0].touch()
+    for folder in drafts[1:]:
+        (folder / "variables").mkdir(parents=True)
+        (folder / "variables" / "half").touch()
+    monkeypatch.undo()
+    remove_stale_drafts(tmp_path)
+    assert len(names(tmp_path)) == 3
+    for path in tmp_path.rglob("*"):
+        age(path, 25 * 60 * 60)
+    age(drafts[2] / "variables" / "half", 60 * 60)
+    remove_stale_drafts(tmp_path)
+    assert names(tmp_path) == [drafts[2].name]
+
+
+def test_nothing_else_is_removed(tmp_path):
+    others = [".hidden", ".x.draft-1", "x.draft-0badcafe-1-1-0badcafe", ".update-00000002.4711.npz"]
+    for name in others:
+        (tmp_path / name).touch()
+        age(tmp_path / name, 10**8)
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "mine").touch()
+    (tmp_path / ".link.draft-0badcafe-9-9-0badcafe").symlink_to(target)
+    os.utime(tmp_path / ".link.draft-0badcafe-9-9-0badcafe", (0, 0), follow_symlinks=False)
+    age(target / "mine", 10**8)
+    remove_stale_drafts(tmp_path)
+    assert names(tmp_path) == sorted([*others, "target"]) and names(target) == ["mine"]
+
+
+def test_a_folder_that_is_missing_has_no_drafts(tmp_path):
+    remove_stale_drafts(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    remove_stale_drafts(tmp_path / "file")
+    assert names(tmp_path) == ["file"]

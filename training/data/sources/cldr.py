@@ -1,0 +1,150 @@
+"""The phrases of `phrases.py` as a TensorFlow Dataset: generated, with nothing to download."""
+
+import contextlib
+import difflib
+import io
+import logging
+import os
+
+import babel
+import tensorflow_datasets as tfds
+from babel import localedata
+
+from keras_transformer.training.data.sources.dice import Dice
+from keras_transformer.training.data.sources.phrases import PhraseBook
+from keras_transformer.training.data.sources.tfds import TfdsData
+
+_HELD_OUT = 2000  # pairs for validation, and as many for the test
+
+
+def _locale_name(name, argument):
+    """The name as CLDR writes it: `pt-br` becomes `pt_BR`."""
+    try:
+        return str(babel.Locale.parse(name, sep="-" if "-" in name else "_"))
+    except (babel.UnknownLocaleError, ValueError, TypeError) as error:
+        known = localedata.locale_identifiers()
+        close = difflib.get_close_matches(str(name).replace("-", "_"), known, n=3, cutoff=0.4)
+        examples = dict.fromkeys([*close, "en", "de", "fr", "es", "pt_BR", "zh_Hant", "ja", "ar"])
+        raise ValueError(
+            f"`{argument}` must be a locale that CLDR knows, such as {', '.join(examples)}. "
+            f"Received: {argument}={name!r}."
+        ) from error
+
+
+class CldrConfig(tfds.core.BuilderConfig):
+    """Which phrases: two locales, how many and the seed.
+
+    The name holds all of it, and Babel's version, whose data the phrases are made from: other
+    phrases never hide behind the name of those that were built before.
+    """
+
+    def __init__(self, source_language="en", target_language="de", examples=130_000, seed=1):
+        self.source_language = _locale_name(source_language, "source_language")
+        self.target_language = _locale_name(target_language, "target_language")
+        if self.source_language == self.target_language:
+            raise ValueError(
+                "`source_language` and `target_language` must differ. "
+                f"Received: {source_language!r} and {target_language!r}."
+            )
+        self.examples, self.seed = examples, seed
+        super().__init__(
+            name=f"{self.source_language}-{self.target_language}-{examples}-seed{seed}"
+            f"-babel{babel.__version__}",
+            description=f"{self.source_language} to {self.target_language}, {examples} pairs.",
+        )
+
+
+class CldrPhrases(tfds.core.GeneratorBasedBuilder):
+    """Dates, times, numbers, money, measures, durations and lists of names, in two languages.
+
+    Babel renders each phrase from Unicode's locale data, CLDR. No source text has two targets, and
+    none is in more than one of the splits. `validation` and `test` hold 2,000 pairs each, or a
+    tenth of the examples where that is less; `train` holds the others.
+    """
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def __init__(self, config=None, **options):
+        super().__init__(config=config or CldrConfig(), **options)
+
+    def _info(self):
+        config = self.builder_config
+        languages = config.source_language, config.target_language
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=self.__doc__,
+            features=tfds.features.Translation(languages=languages),
+            supervised_keys=languages,
+            homepage="https://cldr.unicode.org",
+            disable_shuffling=True,  # they are drawn in random order
+        )
+
+    def _split_generators(self, dl_manager):
+        config = self.builder_config
+        book = PhraseBook(
+            babel.Locale.parse(config.source_language), babel.Locale.parse(config.target_language)
+        )
+        pairs = list(book.phrases(config.examples, config.seed).items())
+        held_out = min(_HELD_OUT, len(pairs) // 10)
+        # From everywhere: the kinds with few phrases become rarer from beginning to end.
+        chosen = Dice(config.seed + 1).some(range(len(pairs)), 2 * held_out)
+        validation, test = set(chosen[:held_out]), set(chosen[held_out:])
+        splits = {"train": [], "validation": [], "test": []}
+        for index, pair in enumerate(pairs):
+            name = "validation" if index in validation else "test" if index in test else "train"
+            splits[name].append(pair)
+        return {name: self._generate_examples(split) for name, split in splits.items()}
+
+    def _generate_examples(self, pairs):
+        source, target = self.builder_config.source_language, self.builder_config.target_language
+        for key, pair in enumerate(pairs):
+            yield key, {source: pair[0], target: pair[1]}
+
+
+def open_cldr(settings):
+    """Builds the phrases that a `[data]` section describes, unless they have been built before.
+
+    They are kept, like those of any TensorFlow Dataset, in the folder `data_dir` of the settings,
+    or else in `TFDS_DATA_DIR`, or else in `~/tensorflow_datasets`.
+
+    Raises:
+        ValueError: If a locale is unknown, the locales have too little in common or the folder
+            cannot be written.
+    """
+    config = CldrConfig(
+        settings.source_language, settings.target_language, settings.examples, settings.seed
+    )
+    data_dir = getattr(settings, "data_dir", None)
+    data_dir = None if data_dir is None else os.fspath(data_dir)
+    builder = _builder(config, data_dir)
+    if not builder.data_path.exists():
+        _build(builder)
+        builder = _builder(config, data_dir)  # as it is on the disk
+    return TfdsData(builder, config.source_language, config.target_language)
+
+
+def _builder(config, data_dir):
+    log = logging.getLogger("absl")
+    level = log.level
+    log.setLevel(logging.ERROR)  # TFDS warns of every configuration that is made on demand
+    try:
+        return CldrPhrases(config=config, data_dir=data_dir)
+    finally:
+        log.setLevel(level)
+
+
+def _build(builder):
+    """TFDS writes beside the folder and renames: it is whole or not there, whoever else builds."""
+    silence = io.StringIO()  # TFDS announces a download and shows bars, for a few seconds' work
+    try:
+        with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+            builder.download_and_prepare(
+                download_config=tfds.download.DownloadConfig(try_download_gcs=False)
+            )
+    except OSError as error:
+        if builder.data_path.exists():
+            return  # another process was faster
+        raise ValueError(
+            "`data_dir` must be a folder that can be written. Received: "
+            f"{builder.data_path.parent}: {error.strerror or error}."
+        ) from error

@@ -1,0 +1,232 @@
+"""Plain parallel text: pairs of files, or files of two columns; as many as one likes, also gzip."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.text.lines import BOM, binary_lines, is_gzip, open_binary
+from keras_transformer.training.data.sources.base import SPLITS, ParallelData
+
+
+class _WrongColumns(Exception):
+    """What is wrong with a line that is to have columns, without its place."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """What one reading of a file has found.
+
+    Attributes:
+        path: Where it is.
+        lines: Number of its lines.
+        empty: Numbers, from 1, of the lines of which a side is nothing but white space.
+        marked: Whether it begins with a byte order mark.
+    """
+
+    path: Path
+    lines: int
+    empty: frozenset
+    marked: bool
+
+    def dataset(self):
+        """Returns its lines as a `tf.data.Dataset` of scalar strings."""
+        kind = "GZIP" if is_gzip(self.path) else ""
+        lines = tf.data.TextLineDataset(str(self.path), compression_type=kind)
+        if not self.marked:
+            return lines
+        first = lines.take(1).map(lambda line: tf.strings.substr(line, len(BOM), -1))
+        return first.concatenate(lines.skip(1))
+
+
+class _TwoFiles:
+    """A corpus in two files, of which line n of one translates line n of the other."""
+
+    def __init__(self, source, target):
+        self._source, self._target = _read(source), _read(target)
+        self.name = f"{self._source.path} and {self._target.path}"
+        self.lines = self._source.lines
+        if self.lines != self._target.lines:
+            raise ValueError(
+                f"{self.name} must have the same number of lines, since line n of one translates "
+                f"line n of the other. Received: {self.lines:,} and {self._target.lines:,} lines."
+            )
+        self.empty = len(self._source.empty | self._target.empty)
+
+    def pairs(self):
+        return tf.data.Dataset.zip((self._source.dataset(), self._target.dataset()))
+
+
+class _TwoColumns:
+    """A corpus in one file, whose lines are a sentence, a tab and its translation."""
+
+    def __init__(self, path, columns):
+        self._columns = [column - 1 for column in columns or (1, 2)]
+        self._file = _read(path, self._sides if columns else self._both)
+        self.name, self.lines = str(self._file.path), self._file.lines
+        self.empty = len(self._file.empty)
+
+    def _both(self, text):
+        sides = text.split("\t")
+        if len(sides) == 1:
+            raise _WrongColumns("must have a tab between a sentence and its translation.")
+        if len(sides) > 2:
+            raise _WrongColumns(
+                "must have one tab, or `tsv_columns` must say which columns are source and target. "
+                f"Received: {len(sides)} columns."
+            )
+        return sides
+
+    def _sides(self, text):
+        cells = text.split("\t")
+        if len(cells) <= max(self._columns):
+            raise _WrongColumns(
+                f"must have at least {max(self._columns) + 1} columns with a tab between them. "
+                f"Received: {len(cells)}."
+            )
+        return [cells[column] for column in self._columns]
+
+    def pairs(self):
+        width = max(self._columns) + 1
+
+        def sides(lines):
+            cells = tf.strings.split(lines, "\t").to_tensor("", shape=[None, width])
+            return tuple(cells[:, column] for column in self._columns)
+
+        return self._file.dataset().batch(1024).map(sides).unbatch()
+
+
+class TextData(ParallelData):
+    """Parallel text files. Every file is read and checked once, when the object is made.
+
+    Pairs with an empty side are left out of `pairs` and counted in `empty`. Lines end at a line
+    feed; carriage returns are not part of a line, nor is a byte order mark at the start of a file.
+
+    Args:
+        files: Dictionary from a split to its corpora, one after the other in `pairs`: each is a
+            tuple of two paths, source and target, or the path of a file with both, separated by a
+            tab. A file whose name ends in `.gz` is decompressed.
+        columns: Columns of source and target in the latter, from 1. `None`: there are but two.
+        train_weights: How often an epoch holds each pair of each training corpus. `None`: once.
+
+    Attributes:
+        empty: Dictionary from a split to the number of pairs left out.
+
+    Raises:
+        ValueError: If a file is missing, cannot be read, has a line that is not UTF-8 or lacks a
+            column, if two files differ in their number of lines, or if no pair is left. One line,
+            which names the file and, where there is one, the line.
+    """
+
+    def __init__(self, files, columns=None, train_weights=None):
+        self.splits = tuple(split for split in SPLITS if split in files)
+        self._corpora = {
+            split: [_open(corpus, columns) for corpus in files[split]] for split in self.splits
+        }
+        self.description = f"the text files beside {self._corpora[self.splits[0]][0].name}"
+        self._train_weights = train_weights
+        self.empty = {
+            split: sum(corpus.empty for corpus in corpora)
+            for split, corpora in self._corpora.items()
+        }
+
+    def pairs(self, split):
+        self.check_split(split)
+        first, *others = (_without_empty(corpus) for corpus in self._corpora[split])
+        for other in others:
+            first = first.concatenate(other)
+        return first
+
+    def count(self, split):
+        self.check_split(split)
+        return sum(corpus.lines - corpus.empty for corpus in self._corpora[split])
+
+    def weights(self, split):
+        self.check_split(split)
+        if split != "train" or self._train_weights is None:
+            return None
+        sizes = [corpus.lines - corpus.empty for corpus in self._corpora[split]]
+        return np.repeat(np.asarray(self._train_weights, np.float64), sizes)
+
+
+def open_text(settings):
+    """Opens the files that a `[data]` section names; see `TextData`."""
+    files = {}
+    for split in SPLITS:
+        both, *sides = (
+            _as_list(getattr(settings, split + side, None)) for side in ("", "_source", "_target")
+        )
+        if both or any(sides):
+            files[split] = both or list(zip(*sides, strict=True))
+    return TextData(
+        files,
+        getattr(settings, "tsv_columns", None),
+        getattr(settings, "train_weights", None),
+    )
+
+
+def _as_list(paths):
+    if paths is None:
+        return []
+    return paths if isinstance(paths, list) else [paths]
+
+
+def _open(corpus, columns):
+    corpus = _TwoFiles(*corpus) if isinstance(corpus, tuple) else _TwoColumns(corpus, columns)
+    if corpus.lines == corpus.empty:
+        raise ValueError(
+            f"{corpus.name} must hold at least one pair of lines that are not empty. "
+            f"Received: {corpus.lines:,} lines."
+        )
+    return corpus
+
+
+def _without_empty(corpus):
+    if not corpus.empty:
+        return corpus.pairs()
+    return corpus.pairs().filter(lambda source, target: _has_text(source) & _has_text(target))
+
+
+def _read(path, sides=lambda text: [text]):
+    """Reads a file once, line by line, and checks that it is UTF-8.
+
+    Args:
+        path: Path of the file.
+        sides: Function from a line to what must not be empty, or that says what is wrong with it.
+    """
+    path = Path(path)
+    number, empty = 0, []
+    try:
+        for number, line in enumerate(binary_lines(path), start=1):
+            if not all(side.strip() for side in sides(line.decode("utf-8"))):
+                empty.append(number)
+        with open_binary(path) as file:
+            marked = file.read(len(BOM)) == BOM
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}, line {number}: must be UTF-8. Received: "
+            f"byte 0x{error.object[error.start]:02x} at position {error.start + 1} of the line."
+        ) from None
+    except _WrongColumns as error:
+        raise ValueError(f"{path}, line {number}: {error}") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+    return _check_whole(_File(path, number, frozenset(empty), marked))
+
+
+def _check_whole(file):
+    """TensorFlow ends silently at an empty member of a gzip file, wherever it is."""
+    if is_gzip(file.path):
+        lines = file.dataset().reduce(np.int64(0), lambda count, _: count + 1).numpy()
+        if lines != file.lines:
+            raise ValueError(
+                f"{file.path}, line {lines + 1}: TensorFlow cannot read what follows an empty "
+                f"member of a gzip file; `zcat {file.path.name} | gzip` writes it without."
+            )
+    return file
+
+
+def _has_text(line):
+    # \pZ and the controls are what `str.strip` removes, too: the counts agree with `_read`'s.
+    return tf.strings.regex_full_match(line, r"(?s).*[^\s\pZ\x0b\x1c-\x1f\x{85}].*")

@@ -1,0 +1,119 @@
+"""Any translation dataset of TensorFlow Datasets, by its name."""
+
+import difflib
+import os
+
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from keras_transformer.training.data.sources.base import SPLITS, ParallelData
+
+
+class TfdsData(ParallelData):
+    """A prepared dataset whose features are strings, one for each language.
+
+    Args:
+        builder: A `tfds.core.DatasetBuilder`, prepared.
+        source_language, target_language: Two of its features.
+
+    Raises:
+        ValueError: If the dataset is no translation dataset, lacks a language or has no training
+            split.
+    """
+
+    def __init__(self, builder, source_language, target_language):
+        self.description = f"the TensorFlow Dataset {builder.info.full_name}"
+        self._builder = builder
+        self._languages = source_language, target_language
+        _check_languages(builder, source_language, target_language)
+        # While a dataset is mocked in a test, TFDS does not know its splits.
+        known = builder.info.splits or dict.fromkeys(SPLITS)
+        self.splits = tuple(split for split in SPLITS if split in known)
+        if self.splits[:2] != SPLITS[:2]:
+            raise ValueError(
+                "`name` must be a dataset with the splits train and validation. Received: "
+                f"name={_name(builder)!r}, which has {', '.join(sorted(known))}."
+            )
+
+    def pairs(self, split):
+        self.check_split(split)
+        source, target = self._languages
+        info = self._builder.info
+        if not info.splits or info.file_format != tfds.core.FileFormat.TFRECORD:
+            examples = self._builder.as_dataset(split=split, shuffle_files=False)
+            return examples.map(lambda example: (example[source], example[target]))
+        # What `as_dataset` does, but parsing 1,024 examples at a time: 0.4 instead of 6 seconds of
+        # a core for 126,000 pairs.
+        text = {language: tf.io.FixedLenFeature([], tf.string) for language in (source, target)}
+        files = [os.fspath(path) for path in info.splits[split].filepaths]
+        records = tf.data.TFRecordDataset(files, buffer_size=2**20).batch(1024)
+        examples = records.map(lambda batch: tf.io.parse_example(batch, text))
+        return examples.map(lambda batch: (batch[source], batch[target])).unbatch()
+
+    def count(self, split):
+        self.check_split(split)
+        splits = self._builder.info.splits
+        return splits[split].num_examples if splits else None
+
+
+def open_tfds(settings):
+    """Finds, and where needed downloads and prepares, the dataset that a `[data]` section names."""
+    builder = _find(settings.name, settings.data_dir)
+    _check_languages(builder, settings.source_language, settings.target_language)  # then download
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # whatever a dataset's own script, a server or a disk may say
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"`name` must be a dataset that TensorFlow Datasets can prepare here. Received: "
+            f"name={settings.name!r}, and in {builder.data_dir}: {type(error).__name__}: {reason}"
+        ) from error
+    return TfdsData(builder, settings.source_language, settings.target_language)
+
+
+def _find(name, data_dir):
+    try:
+        return tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
+    except Exception as error:  # ValueError, AssertionError and more: TFDS has one for each mistake
+        dataset, _, config = name.partition("/")
+        known = tfds.list_builders(with_community_datasets=False)
+        kind, choices = "datasets", known
+        if dataset in known:
+            kind = f"configurations of {dataset}"
+            choices = list(tfds.builder_cls(dataset).builder_configs)
+        close = difflib.get_close_matches(config if dataset in known else dataset, choices, n=5)
+        raise ValueError(
+            "`name` must be a dataset of TensorFlow Datasets, with its configuration where it has "
+            f"several, such as wmt14_translate/de-en. Received: name={name!r}. "
+            f"{'Similar' if close else 'Some'} {kind}: {', '.join(close or sorted(choices)[:8])}."
+        ) from error
+
+
+def _check_languages(builder, source_language, target_language):
+    features = builder.info.features
+    if not isinstance(features, tfds.features.Translation):
+        raise ValueError(
+            "`name` must be a translation dataset, whose features are one string for each "
+            f"language. Received: name={_name(builder)!r}, whose features are "
+            f"{', '.join(features)}."
+        )
+    languages = features.languages
+    for argument, language in (
+        ("source_language", source_language),
+        ("target_language", target_language),
+    ):
+        if language not in languages:
+            raise ValueError(
+                f"`{argument}` must be one of {', '.join(sorted(languages))}, the languages of "
+                f"{_name(builder)}. Received: {argument}={language!r}."
+            )
+    if source_language == target_language:
+        raise ValueError(
+            "`source_language` and `target_language` must differ. "
+            f"Received: {source_language!r} for both."
+        )
+
+
+def _name(builder):
+    config = builder.builder_config
+    return f"{builder.name}/{config.name}" if config else builder.name

@@ -1,0 +1,1 @@
+"""Where a training runs, and in which precision."""

@@ -1,0 +1,1 @@
+"""One training: updates, validation, checkpoints, the end."""

@@ -1,0 +1,183 @@
+"""Checkpoints: everything a training needs to go on as if it had never stopped."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.files import replacing
+
+STATE = "state"
+
+
+class Checkpoints:
+    """The checkpoints of a run: `update-00001000.npz`, one file each.
+
+    A checkpoint is a NumPy archive: the variables in order, each under its number and path, and
+    the rest of the state as JSON under `state`. It is written under a temporary name and renamed
+    when it is on the disk; zip's checksum of every member is verified on loading.
+
+    Args:
+        directory: Folder of the checkpoints; created with the first one.
+        keep: How many of the newest to keep.
+    """
+
+    def __init__(self, directory, keep=3):
+        self.directory = Path(directory)
+        self.keep = keep
+        self._last = None  # the checkpoint that was written or loaded last
+
+    def save(self, update, variables, state, best=None):
+        """Writes the checkpoint of an update and removes those that are too old.
+
+        Args:
+            update: Number of updates done.
+            variables: Keras variables.
+            state: Dictionary of plain values.
+            best: Update whose checkpoint stays, however old it is.
+
+        Returns:
+            The path of the checkpoint.
+
+        Raises:
+            OSError: If it cannot be written, for example because the disk is full; those before it
+                are left as they were. The message names the one to go on from.
+        """
+        path = self.path(update)
+        arrays = {_key(*item): item[1].value.numpy() for item in enumerate(variables)}
+        arrays[STATE] = np.array(json.dumps(state))
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary, open(temporary, "wb") as file:
+                np.savez(file, **arrays)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OSError(f"{path} cannot be written: {reason}. {self.last_good()}.") from error
+        self._last = path
+        self._prune(update, best)
+        return path
+
+    def path(self, update):
+        """Returns where the checkpoint of an update is, or would be."""
+        return self.directory / f"update-{update:08d}.npz"
+
+    def paths(self):
+        """Returns the checkpoints, oldest first."""
+        return [path for _, path in sorted(self._updates().items())]
+
+    def newest(self):
+        """Returns the update of the newest checkpoint, whole or not; 0 if there is none."""
+        return max(self._updates(), default=0)
+
+    def last_good(self):
+        """Says which checkpoint the training can go on from, as a sentence without its dot."""
+        if self._last is None or not self._last.exists():
+            return "There is no checkpoint to go back to yet"
+        return f"The last good checkpoint is {self._last}"
+
+    def restore(self, variables, damaged=lambda path, reason: None):
+        """Loads the newest checkpoint that is whole.
+
+        Args:
+            variables: The Keras variables to fill, in the order in which they were saved.
+            damaged: Called with the path of every checkpoint that cannot be read, and why.
+
+        Returns:
+            The state that was saved with it, or `None` if there is no checkpoint.
+
+        Raises:
+            ValueError: If the checkpoint is whole but belongs to another model.
+        """
+        for path in reversed(self.paths()):
+            try:
+                arrays = read(path)
+            except ValueError as error:
+                damaged(path, str(error))
+                continue
+            return self._fill(path, arrays, variables)
+        return None
+
+    def load(self, path, variables):
+        """Loads one checkpoint; see `restore`.
+
+        Raises:
+            ValueError: If it is damaged or missing, or belongs to another model.
+        """
+        try:
+            arrays = read(path)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged or missing ({error}).") from error
+        return self._fill(path, arrays, variables)
+
+    def _fill(self, path, arrays, variables):
+        state = json.loads(str(arrays.pop(STATE)))
+        _assign(path, arrays, variables)
+        self._last = path
+        return state
+
+    def _updates(self):
+        return {
+            int(name[1]): path
+            for path in self.directory.glob("update-*.npz")
+            if (name := re.fullmatch(r"update-(\d{8,})", path.stem))
+        }
+
+    def _prune(self, newest, best):
+        """Removes old checkpoints; damaged ones later than `newest` take nobody's place."""
+        earlier = {update: path for update, path in self._updates().items() if update <= newest}
+        for update in sorted(earlier)[: -self.keep]:
+            if update != best:
+                earlier[update].unlink()
+
+
+def read(path):
+    """Returns the arrays of a checkpoint by their keys.
+
+    Raises:
+        ValueError: If any of it is damaged or missing, with the reason alone.
+    """
+    return _read(path)
+
+
+def read_state(path):
+    """Returns the state that was saved with a checkpoint; raises like `read`."""
+    return json.loads(str(_read(path, [STATE])[STATE]))
+
+
+def _read(path, keys=None):
+    """Some arrays of a checkpoint, or all of them."""
+    if not path.exists():
+        raise ValueError("it is missing")
+    try:
+        if not zipfile.is_zipfile(path):  # NumPy would take it for Python objects
+            raise ValueError("its end is missing")
+        with np.load(path, allow_pickle=False) as archive:
+            if STATE not in archive.files:
+                raise ValueError(f"it holds no {STATE!r}")
+            return {key: archive[key] for key in keys or archive.files}
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged zip archive raises nearly anything
+        # What NumPy advises about pickled data is wrong for a checkpoint, which never holds any.
+        pickled = "pickle" in str(error)
+        reason = "its arrays cannot be read" if pickled else str(error) or type(error).__name__
+        raise ValueError(reason) from error
+
+
+def _key(index, variable):
+    return f"{index:05d}/{variable.path}"
+
+
+def _assign(path, arrays, variables):
+    expected = [tuple(variable.shape) for variable in variables]
+    found = [arrays[key].shape for key in sorted(arrays)]
+    if found != expected:
+        raise ValueError(
+            f"{path} belongs to another model: {len(found)} variables, {len(expected)} expected."
+            if len(found) != len(expected)
+            else f"{path} belongs to another model: shapes differ."
+        )
+    for variable, key in zip(variables, sorted(arrays), strict=True):
+        variable.assign(arrays[key])

@@ -1,0 +1,322 @@
+"""One call of `train`: from the newest checkpoint to the trained model."""
+
+import math
+import time
+
+import numpy as np
+
+from keras_transformer.files import write_bytes
+from keras_transformer.plots.curve import draw_curve
+from keras_transformer.plots.figure import MatplotlibMissing
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.data.corpus import TokenizedCorpus, sentences
+from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.data.shards import cut_batches
+from keras_transformer.training.data.stream import endless_batches
+from keras_transformer.training.factory import make_learner
+from keras_transformer.training.loop.best import Best
+from keras_transformer.training.loop.callbacks import (
+    Interrupts,
+    Logs,
+    Progress,
+    Saving,
+    Validation,
+    diverged,
+    duration,
+    say,
+)
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.loop.final import write_model
+from keras_transformer.training.loop.history import History
+from keras_transformer.training.loop.start import Start
+from keras_transformer.training.loop.validator import Validator
+from keras_transformer.training.settings.changes import describe_changes
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.vocabulary import learn_vocabulary
+
+
+class Session:
+    """One call of `train`: everything that is made for it, and how far the training is.
+
+    Args:
+        run: The `Run` to train.
+        settings: Its `Settings`.
+        data: The `ParallelData` of its settings.
+        console: Where progress is shown.
+        workers: The `Workers` that train together.
+        start: The `Start` whose vocabulary and weights a new training begins with, or `None`.
+        check: Called before anything is saved; raises if the run is no longer ours.
+    """
+
+    def __init__(self, run, settings, data, console, workers, start=None, check=lambda: None):
+        self.workers = workers
+        self.run = run
+        self.settings = settings
+        self.console = console
+        self.data = data
+        self.tokenizer = workers.chief_first(lambda: self._tokenizer(start))
+        pairs = self.data.pairs("train")
+        self.corpus = TokenizedCorpus.from_pairs(
+            pairs, self.tokenizer, settings.data.max_length, self.data.weights("train")
+        )
+        self.sampler = self._make_sampler()
+        with workers.strategy.scope():
+            self.learner = make_learner(settings, self.tokenizer)
+        self.validator = Validator(self.learner, self.tokenizer, self.data, settings, workers)
+        options = settings.training
+        self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
+        self.best = Best(options.best_by, options.patience)
+        self.history = History(run.history if workers.is_chief else None)
+        self.start, self.check = start, check
+        self.update, self.seconds = 0, 0.0
+        self.logs = None
+        self.validation, self.validated = None, 0  # figures of the last one, and its update
+        self.lineage = None  # where the first weights are from, if not drawn
+        self.draws = workers.is_chief
+        say(console, _introduction(self))
+
+    def restore(self, before=None):
+        """Goes back to the newest checkpoint that is whole, if there is one.
+
+        Args:
+            before: The `Settings` under which the run was trained until now, if it was.
+        """
+
+        def damaged(path, reason):
+            say(self.console, f"{path} is damaged ({reason}) and left out.")
+
+        state = self.checkpoints.restore(self.variables(), damaged)
+        self.workers.require_same(
+            training_data=int(self.corpus.fingerprint, 16),
+            checkpoint=state["update"] if state else 0,
+        )
+        if state is None:
+            self._begin()
+            return
+        if state["corpus"] != self._corpus_facts():
+            raise ValueError(
+                f"the training data of {self.run.path} has changed since the training began: "
+                f"{state['corpus']} then, {self._corpus_facts()} now (pairs, source and target "
+                "tokens, checksum). Restore it or choose another folder."
+            )
+        self.update, self.seconds = state["update"], state["seconds"]
+        self.validation = state["validation"]
+        self.validated = state.get("validated", self.update)
+        self.lineage = state.get("lineage")
+        self._restore_best(state)
+        self.history.restore(self.update)
+        for line in describe_changes(before, self.settings, self.update) if before else ():
+            say(self.console, line)
+        total = self.settings.training.updates
+        say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
+
+    def _begin(self):
+        """Takes the first weights from the run that `model.start_from` names, if there is one."""
+        if self.run.model.exists():
+            raise ValueError(
+                f"{self.run.path} has a model, but no checkpoint from which its training could go "
+                f'on. Begin another run with its weights, [model] start_from = "{self.run.path}", '
+                f"or remove {self.run.model} to train from the beginning."
+            )
+        self.history.restore(0)
+        if self.settings.model.start_from is None:
+            return
+        start = self.start or Start(self.settings, load_settings)
+        start.give_weights(self.learner.transformer)
+        self.lineage, self.start = start.facts, None
+        say(self.console, f"Starting with the weights of {start.path}.")
+
+    def _restore_best(self, state):
+        """Goes on looking for the best validation, if it is still measured in the same way."""
+        if state.get("measure", self._measure()) != self._measure():
+            if self.best.by is not None:
+                say(
+                    self.console,
+                    "The best validation is looked for anew: it is measured otherwise now.",
+                )
+            return
+        self.best.restore(state["best"])
+        if self.best.update is not None and not self.checkpoints.path(self.best.update).exists():
+            self.best.forget()  # it gave way to a better one that is damaged by now
+
+    def _measure(self):
+        """What the best validation is the best in; BLEU depends on the sentences."""
+        options = self.settings.training
+        sentences = options.validate_sentences if options.best_by == "bleu" else None
+        return [options.best_by, sentences]
+
+    def fit(self, callbacks=()):
+        """Trains until the last update, until nothing improves any more, or until Ctrl-C."""
+        options = self.settings.training
+        start, total = self.update, options.updates
+        if start == total or self.best.exhausted:  # stopped before `finish` was done
+            if self.validated != start:  # the training was made shorter, to end here
+                self._measure_once(start)
+            return
+        batches = endless_batches(
+            self.corpus,
+            self.settings.data.batch_tokens,
+            seed=options.seed,
+            skip=start,
+            accumulate=options.accumulate,
+            sampler=self.sampler,
+        )
+        batches = cut_batches(batches, self.workers.strategy, self.tokenizer.pad_id)
+        progress = Progress(start, total, self.console, options.progress_seconds)
+        directory = self.run.logs if self.workers.is_chief else None
+        self.logs = Logs(start, total, directory, options.log_every, self.history)
+        validation = Validation(start, total, options.validate_every, self._validate)
+        interrupts = Interrupts(start, total, self.workers.any)
+        saving = Saving(
+            start,
+            total,
+            options.checkpoint_every,
+            self._saver(),
+            last_good=self.checkpoints.last_good,
+            wanted=lambda update: update == self.best.update,
+        )
+        try:
+            with interrupts:
+                self.learner.fit(
+                    batches,
+                    steps_per_epoch=total - start,
+                    shuffle=False,
+                    verbose=0,
+                    callbacks=[progress, self.logs, validation, *callbacks, interrupts, saving],
+                )
+        finally:
+            progress.close()
+        self._explain_stop(total, interrupts.received)
+
+    def finish(self):
+        """Writes the model and the figures of the training; returns the figures."""
+        self.check()
+        figures = write_model(self)
+        self._draw()
+        text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
+        say(self.console, f"{text}, that of update {figures['model_update']:,}.")
+        return figures
+
+    def _tokenizer(self, start):
+        """The run's vocabulary: learned from the training split if there is none to take."""
+        file, settings = self.run.tokenizer, self.settings.vocabulary
+        if start is not None and self.workers.is_chief:
+            write_bytes(file, start.tokenizer)
+        elif not file.exists():
+            say(self.console, f"Learning a vocabulary of {settings.size:,} pieces.")
+            write_bytes(file, learn_vocabulary(sentences(self.data.pairs("train")), settings))
+        return Tokenizer.load(file)
+
+    def _make_sampler(self):
+        options, limit = self.settings.training, self.settings.data.max_length
+        if not options.subword_sampling:
+            return None
+        return SubwordSampler(
+            self.corpus,
+            self.data.pairs("train"),
+            self.tokenizer,
+            limit,
+            options.subword_sampling,
+            options.seed,
+        )
+
+    def _explain_stop(self, total, signal):
+        """Says why `fit` ended before the last update, if it did."""
+        if self.best.exhausted and self.update < total:
+            text = f"Stopped early after update {self.update:,} of {total:,}"
+            say(self.console, f"{text}: {self.best.reason()}.")
+        elif self.update < total:
+            say(
+                self.console,
+                f"Stopped after update {self.update:,} of {total:,}; everything is saved. "
+                "The same command continues from here.",
+            )
+            raise KeyboardInterrupt(*[signal] if signal else [])
+
+    def _corpus_facts(self):
+        corpus = self.corpus
+        return [corpus.size, corpus.source_tokens, corpus.target_tokens, corpus.fingerprint]
+
+    def variables(self):
+        """All that training changes: weights, tokens seen, state of the dropout, optimizer."""
+        return [*self.learner.variables, *self.learner.optimizer.variables]
+
+    def _saver(self):
+        """A function that saves a checkpoint; the clock of this call starts here."""
+        begin, earlier = time.monotonic(), self.seconds
+
+        def save(update):
+            variables = self.variables()
+            self._refuse_infinite(variables, update)
+            self.history.flush()
+            seconds = earlier + time.monotonic() - begin
+            state = {
+                "update": update,
+                "seconds": seconds,
+                "corpus": self._corpus_facts(),
+                "validation": self.validation,
+                "validated": self.validated,
+                "best": self.best.state(),
+                "measure": self._measure(),
+                "lineage": self.lineage,
+            }
+            if self.workers.is_chief:
+                self.check()
+                self.checkpoints.save(update, variables, state, best=self.best.update)
+            self.update, self.seconds = update, seconds
+
+        return save
+
+    def _refuse_infinite(self, variables, update):
+        """The loss of an update is from before it: its gradient may have broken the weights."""
+        for variable in variables:
+            values = variable.value.numpy()
+            if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+                what = f"{variable.path} is no longer finite after update {update}"
+                raise diverged(what, self.checkpoints.last_good())
+
+    def _validate(self, update):
+        """Measures the model; tells the logs, the history and whoever waits for the best one."""
+        figures = self._measure_once(update)
+        self.logs.write(update, figures, prefix="validation")
+        self._draw()
+        self.best.see(update, figures)
+        if self.best.exhausted:
+            self.learner.stop_training = True
+
+    def _measure_once(self, update):
+        """Measures the model and shows the figures."""
+        figures = self.validator()
+        say(self.console, f"validation after update {update:,}: {_listed(figures)}")
+        self.validation, self.validated = figures, update
+        return figures
+
+    def _draw(self):
+        """Draws the learning curve; a picture that cannot be drawn stops no training."""
+        if not self.draws:
+            return
+        try:
+            draw_curve(self.history, self.run.curve)
+        except MatplotlibMissing as error:
+            self.draws = False
+            say(self.console, f"There will be no {self.run.curve}: {error}")
+        except OSError as error:
+            reason = error.strerror or error
+            say(self.console, f"{self.run.curve} cannot be written: {reason}.")
+
+
+def _introduction(session):
+    corpus, settings = session.corpus, session.settings
+    batches = (session.sampler or corpus).steps(settings.data.batch_tokens)
+    steps = math.ceil(batches / settings.training.accumulate)
+    weighted = session.data.weights("train") is not None
+    seen = "are an epoch, as their weights say" if weighted else "see all of them once"
+    left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
+    return (
+        f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"
+        f"{left_out}; {steps:,} updates {seen}."
+    )
+
+
+def _listed(figures):
+    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())

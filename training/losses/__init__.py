@@ -1,0 +1,1 @@
+"""Losses and metrics that never hold whole logits."""

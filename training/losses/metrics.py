@@ -1,0 +1,71 @@
+"""Perplexity and accuracy per real token, exact over batches of any shape."""
+
+import keras
+from keras import ops
+
+from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Perplexity(keras.metrics.Mean):
+    """`exp` of the mean cross-entropy, in nats and without label smoothing, of all real tokens.
+
+    For `model.compile(metrics=...)` of any model that maps to [B, T, V].
+
+    Args:
+        pad_id: Label of positions that do not count.
+        name: Name of the metric.
+
+    Call arguments:
+        y_true: Integer labels, [B, T].
+        y_pred: Logits, [B, T, V].
+    """
+
+    def __init__(self, pad_id=0, name="perplexity", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.pad_id = pad_id
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        _refuse_weights(sample_weight)
+        losses = smoothed_cross_entropy(y_true, y_pred)  # [B, T]
+        super().update_state(*_flat(losses, y_true, self.pad_id))
+
+    def result(self):
+        return ops.exp(super().result())
+
+    def get_config(self):
+        return {**super().get_config(), "pad_id": self.pad_id}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TokenAccuracy(keras.metrics.Mean):
+    """Share of real tokens whose label has the highest logit, the true prefix being given.
+
+    Arguments and call arguments as for `Perplexity`.
+    """
+
+    def __init__(self, pad_id=0, name="token_accuracy", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.pad_id = pad_id
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        _refuse_weights(sample_weight)
+        right = ops.argmax(y_pred, axis=-1) == ops.cast(y_true, "int32")  # [B, T]
+        super().update_state(*_flat(right, y_true, self.pad_id))
+
+    def get_config(self):
+        return {**super().get_config(), "pad_id": self.pad_id}
+
+
+def _flat(values, labels, pad_id):
+    """Values and weights of all positions, [B*T]: `Mean` would average each sentence by itself."""
+    real = ops.cast(ops.not_equal(labels, pad_id), "float32")
+    return ops.reshape(ops.cast(values, "float32"), (-1,)), ops.reshape(real, (-1,))
+
+
+def _refuse_weights(sample_weight):
+    if sample_weight is not None:
+        raise ValueError(
+            "`sample_weight` must be None: positions are weighted by `pad_id` alone. "
+            f"Received: sample_weight={sample_weight}."
+        )

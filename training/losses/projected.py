@@ -1,0 +1,179 @@
+"""The output projection and its loss in one, so that the logits never exist whole."""
+
+import tensorflow as tf
+
+from keras_transformer.training.losses.r_drop import disagreement
+
+CHUNK_BYTES = 2**25  # of the float32 logits that are in memory at a time
+
+
+def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0):
+    """Smoothed cross-entropy of `hidden @ table^T`, times weights, summed over all positions.
+
+    What `smoothed_cross_entropy` of the logits would give, with `z` the logits and `e` the
+    smoothing:
+
+        logsumexp(z) - (1 - e) * z[label] - e * mean over v of z[v]
+
+    Only the first term needs all logits. It is computed for a chunk of positions at a time, each
+    chunk's gradients at once, so that a few megabytes of logits are in memory and never [N, V] of
+    them. The other terms are linear in `hidden` and in `table`, so that their values, and the
+    gradients of the last one, need no logits. The gradient by `z` of the first two is
+    `softmax(z) - (1 - e) at the label`; the difference is taken in float32, before it is rounded.
+
+    Args:
+        hidden: Last hidden states, [N, D], floating.
+        table: Output matrix, [V, D], in the dtype in which the products are to be computed.
+        labels: Integer ids, [N].
+        weights: How much each position counts, float32 [N]; taken as constants.
+        label_smoothing: `e`, from 0 to below 1.
+        r_drop: How much the disagreement of two passes counts, which are then the two halves of
+            `hidden`: a position is in rows n and N / 2 + n, with equal labels and weights. Each of
+            its rows adds `r_drop / 2` times their `disagreement` to its cross-entropy.
+
+    Returns:
+        A float32 scalar.
+
+    Reference: Vaswani et al. (2017), sections 3.4 and 5.4; Szegedy et al. (2016), section 7.
+    """
+
+    @tf.custom_gradient
+    def cross_entropy(hidden, table):
+        # Weights are of the size of 1 / tokens: too small for float16 before the loss is scaled.
+        largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 where there are none at all
+        relative = tf.math.divide_no_nan(weights, largest)
+        total, by_hidden, by_table = _with_logits(
+            hidden, table, tf.cast(labels, tf.int32), relative, label_smoothing, r_drop
+        )
+        smooth, smooth_by_hidden, smooth_by_table = _mean_logit(hidden, table, relative)
+
+        def gradient(upstream):
+            scale = upstream * largest
+            return (
+                tf.cast(scale * (by_hidden - label_smoothing * smooth_by_hidden), hidden.dtype),
+                tf.cast(scale * (by_table - label_smoothing * smooth_by_table), table.dtype),
+            )
+
+        return largest * (total - label_smoothing * smooth), gradient
+
+    return cross_entropy(hidden, table)
+
+
+def _mean_logit(hidden, table, weights):
+    """Weighted sum of `mean over v of z[v]`, and its gradients, in float32."""
+    mean = tf.reduce_mean(tf.cast(table, tf.float32), axis=0)  # [D]
+    weighted = weights[:, None] * tf.cast(hidden, tf.float32)  # [N, D]
+    by_table = tf.reduce_sum(weighted, axis=0) / table.shape[0]  # [D], the same in every row
+    return tf.reduce_sum(weighted * mean), weights[:, None] * mean, by_table
+
+
+def _with_logits(hidden, table, labels, weights, smoothing, r_drop):
+    """Weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and its gradients, in float32."""
+    cut = _Cut(hidden, table.shape[0], passes=2 if r_drop else 1)
+    hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
+    weights, labels = cut(weights[:, None]), cut(labels[:, None])  # [C, R, 1] twice
+
+    def add_chunk(number, total, by_hidden, by_table):
+        x, weight, label = hidden[number], weights[number], labels[number][:, 0]  # [R, D] ...
+        logits = tf.cast(tf.matmul(x, table, transpose_b=True), tf.float32)  # [R, V]
+        p = tf.nn.softmax(logits)  # [R, V]
+        # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
+        highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
+        normalizer = highest - tf.math.log(likeliest)  # [R]
+        at_label = tf.gather(logits, label, batch_dims=1)  # [R]
+        loss = normalizer - (1 - smoothing) * at_label  # [R]
+        place = tf.stack([tf.range(tf.size(label)), label], axis=1)  # [R, 2]
+        right = tf.fill(tf.shape(label), 1 - smoothing)
+        by_z = tf.tensor_scatter_nd_sub(p, place, right)  # [R, V]
+        if r_drop:
+            apart, apart_by_z = disagreement(p, logits - normalizer[:, None])
+            loss += r_drop / 2 * apart
+            by_z += r_drop * apart_by_z
+        by_z = tf.cast(by_z, table.dtype)
+        total += tf.reduce_sum(weight[:, 0] * loss)
+        by_x = weight * tf.cast(tf.matmul(by_z, table), tf.float32)  # [R, D]
+        weighted = tf.cast(weight, table.dtype) * x  # [R, D]
+        by_table += tf.cast(tf.matmul(by_z, weighted, transpose_a=True), tf.float32)  # [V, D]
+        return number + 1, total, by_hidden.write(number, by_x), by_table
+
+    by_hidden = tf.TensorArray(tf.float32, cut.chunks, element_shape=hidden.shape[1:])
+    start = (0, 0.0, by_hidden, tf.zeros(table.shape, tf.float32))
+    _, total, by_hidden, by_table = tf.while_loop(
+        lambda number, *_: number < cut.chunks, add_chunk, start, parallel_iterations=1
+    )
+    return total, cut.joined(by_hidden.stack()), by_table
+
+
+def projected_figures(hidden, table, labels, weights, label_smoothing=0.0):
+    """What validation measures, from `hidden @ table^T`, a chunk of positions at a time.
+
+    Args:
+        hidden, table, labels, weights, label_smoothing: As for `projected_cross_entropy`.
+
+    Returns:
+        Three float32 scalars, each summed over all positions, times weights: the smoothed
+        cross-entropy, the plain one, and whether the label has the highest logit (the first of
+        several).
+    """
+    cut = _Cut(hidden, table.shape[0], passes=1)
+    hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
+    weights = cut(weights[:, None])  # [C, R, 1]
+    labels = cut(tf.cast(labels, tf.int32)[:, None])  # [C, R, 1]
+
+    def add_chunk(number, smoothed, plain, right):
+        weight, label = weights[number][:, 0], labels[number][:, 0]  # [R] twice
+        logits = tf.cast(tf.matmul(hidden[number], table, transpose_b=True), tf.float32)  # [R, V]
+        normalizer = tf.reduce_logsumexp(logits, axis=-1)  # [R]
+        target = tf.gather(logits, label, batch_dims=1)  # [R]
+        loss = normalizer - target  # [R]
+        smooth = label_smoothing * (target - tf.reduce_mean(logits, axis=-1))  # [R]
+        hit = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), label)  # [R]
+        return (
+            number + 1,
+            smoothed + tf.reduce_sum(weight * (loss + smooth)),
+            plain + tf.reduce_sum(weight * loss),
+            right + tf.reduce_sum(weight * tf.cast(hit, tf.float32)),
+        )
+
+    sums = tf.while_loop(
+        lambda number, *_: number < cut.chunks, add_chunk, (0, 0.0, 0.0, 0.0), parallel_iterations=1
+    )
+    return sums[1:]
+
+
+class _Cut:
+    """Cuts rows into chunks of few logits, in which all passes have the same positions.
+
+    Args:
+        hidden: What is to be cut first, `[N, D]`.
+        vocab_size: Logits of each row.
+        passes: P, of which each has `N / P` rows, one after the other.
+
+    Call arguments:
+        x: `[N, ...]`.
+
+    Returns:
+        `[C, R, ...]`, filled up with zeros: C chunks of R rows, those of the first pass first.
+    """
+
+    def __init__(self, hidden, vocab_size, passes):
+        rows = hidden.shape[0] or tf.shape(hidden)[0]  # a Python number where it is known, for XLA
+        most = max(1, CHUNK_BYTES // (4 * vocab_size * passes))
+        self.passes = passes
+        self.count = rows // passes
+        self.chunks = self.count // most + 1  # never 0 of them, and none without a row
+        self.rows = self.count // self.chunks + 1  # of each pass
+
+    def __call__(self, x):
+        x = tf.reshape(x, (self.passes, self.count, x.shape[-1]))
+        x = tf.pad(x, [[0, 0], [0, self.chunks * self.rows - self.count], [0, 0]])
+        x = tf.reshape(x, (self.passes, self.chunks, self.rows, x.shape[-1]))
+        x = tf.transpose(x, (1, 0, 2, 3))  # [C, P, R / P, D]
+        return tf.reshape(x, (self.chunks, self.passes * self.rows, x.shape[-1]))
+
+    def joined(self, x):
+        """What `x` `[C, R, D]` was before it was cut, `[N, D]`."""
+        x = tf.reshape(x, (self.chunks, self.passes, self.rows, x.shape[-1]))
+        x = tf.transpose(x, (1, 0, 2, 3))  # [P, C, R / P, D]
+        x = tf.reshape(x, (self.passes, self.chunks * self.rows, x.shape[-1]))[:, : self.count]
+        return tf.reshape(x, (self.passes * self.count, x.shape[-1]))

@@ -1,0 +1,1 @@
+"""The configuration of a training: its schema, TOML, and what a run may change."""

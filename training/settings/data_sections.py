@@ -1,0 +1,148 @@
+"""The section `[data]` in its three kinds."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from keras_transformer.training.settings.fields import Files, PathText, Positive, Section
+
+Weight = Annotated[float, Field(gt=0)]
+
+
+class DataSettings(Section):
+    """What the three kinds of `[data]` have in common."""
+
+    may_change: ClassVar = ("data_dir",)  # in a run that goes on
+
+    max_length: int = Field(
+        100,
+        ge=2,
+        description="Longest side of a training pair, in tokens with the end of the sentence; "
+        "longer pairs are left out and counted.",
+    )
+    batch_tokens: Positive = Field(
+        2048,
+        description="Size of a batch: source or target tokens, the larger, padding included.",
+    )
+
+    @model_validator(mode="after")
+    def _one_sentence_fits(self):
+        if self.batch_tokens < self.max_length:
+            raise ValueError(
+                "`batch_tokens` must be at least `max_length`, or a long sentence would fit into "
+                f"no batch. Received: batch_tokens={self.batch_tokens}, "
+                f"max_length={self.max_length}."
+            )
+        return self
+
+
+class CldrData(DataSettings):
+    """Phrases generated from Unicode's locale data, with nothing to download: the demo's."""
+
+    source: Literal["cldr"] = Field("cldr", description="The kind of data.")
+    source_language: str = Field("en", description="A locale that CLDR knows, such as `pt-BR`.")
+    target_language: str = Field("de", description="The locale of the translations.")
+    examples: int = Field(130_000, ge=100, description="Pairs to generate, held-out ones included.")
+    seed: int = Field(1, ge=0, description="Decides which phrases are generated.")
+    data_dir: PathText | None = Field(
+        None, description="Folder that keeps them. Default: where TensorFlow Datasets keeps data."
+    )
+
+
+class TextData(DataSettings):
+    """Plain text, one sentence per line: line n of one file translates line n of the other.
+
+    Or one file with both, separated by a tab. Files are UTF-8, and gzip where their name ends in
+    `.gz`. Paths are relative to the configuration file; `~` and `${VARIABLES}` are replaced.
+    """
+
+    source: Literal["text"] = Field(description="The kind of data.")
+    train_source: Files | None = Field(None, description="Sentences to train on.")
+    train_target: Files | None = Field(
+        None, description="Their translations, in as many files as `train_source`."
+    )
+    train: Files | None = Field(
+        None,
+        description="Instead of both: files with a sentence, a tab and its translation on every "
+        "line. Quotes are text like any other.",
+    )
+    train_weights: list[Weight] | None = Field(
+        None,
+        description="For each of several files (or pairs of files), how often an epoch holds each "
+        "of its pairs in the mean: 0.25 is every fourth pair, other ones in the next epoch; 2 is "
+        "every pair twice. The vocabulary is learned from all of them once. Default: 1 for each.",
+    )
+    validation_source: PathText | None = Field(None, description="Sentences to validate with.")
+    validation_target: PathText | None = Field(None, description="Their translations.")
+    validation: PathText | None = Field(None, description="Instead of both: one file with tabs.")
+    test_source: PathText | None = Field(
+        None, description="Sentences for `evaluate`; may be left out."
+    )
+    test_target: PathText | None = Field(None, description="Their translations.")
+    test: PathText | None = Field(None, description="Instead of both: one file with tabs.")
+    tsv_columns: list[Positive] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="Columns of source and target in files with tabs, counted from 1. Needed "
+        "where there are more than two.",
+    )
+    source_language: str | None = Field(
+        None, description="Language of the source, such as `en`: a fact about the model."
+    )
+    target_language: str | None = Field(None, description="Language of the target.")
+
+    @model_validator(mode="after")
+    def _every_split_has_its_files(self):
+        for split in ("train", "validation", "test"):
+            both, source, target = (
+                getattr(self, split + side) for side in ("", "_source", "_target")
+            )
+            if (source is None) != (target is None):
+                raise ValueError(f"`{split}_source` and `{split}_target` must be given together.")
+            if both and source:
+                raise ValueError(
+                    f"`{split}` stands for `{split}_source` and `{split}_target`; remove it or "
+                    "these two."
+                )
+            if not (both or source or split == "test"):
+                raise ValueError(
+                    f"`{split}_source` and `{split}_target` are missing, the files of sentences "
+                    f"and of their translations; or `{split}`, one file with a tab between both."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _lists_fit_each_other(self):
+        source, target = self.train_source or [], self.train_target or []
+        if len(source) != len(target):
+            raise ValueError(
+                "`train_source` and `train_target` must name as many files. "
+                f"Received: {len(source)} and {len(target)}."
+            )
+        corpora = len(self.train or source)
+        if self.train_weights is not None and len(self.train_weights) != corpora:
+            raise ValueError(
+                "`train_weights` must hold a number for each file of `train` or `train_source`. "
+                f"Received: {len(self.train_weights)} for {corpora}."
+            )
+        if self.tsv_columns is not None and not (self.train or self.validation or self.test):
+            raise ValueError("`tsv_columns` has no effect without a file with tabs.")
+        if (self.source_language is None) != (self.target_language is None):
+            raise ValueError("`source_language` and `target_language` must be given together.")
+        return self
+
+
+class TfdsData(DataSettings):
+    """A translation dataset of TensorFlow Datasets, by its name."""
+
+    source: Literal["tfds"] = Field(description="The kind of data.")
+    name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
+    source_language: str = Field(description="One of the dataset's languages, such as `en`.")
+    target_language: str = Field(description="The language of the translations, another of them.")
+    data_dir: PathText | None = Field(
+        None, description="Folder of the data. Default: where TensorFlow Datasets keeps data."
+    )
+
+
+DATA_KINDS = {"cldr": CldrData, "text": TextData, "tfds": TfdsData}

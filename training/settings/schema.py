@@ -1,0 +1,282 @@
+"""What a training configuration may say: its sections, keys, types, ranges, defaults, meanings.
+
+Every section is frozen and strict: a key that is not listed here, a string where a number belongs
+or a number out of range is an error, never a guess. Reading and writing is `settings.py`'s; the
+command `settings` and `docs/settings.md` print what is written here.
+"""
+
+import dataclasses
+import inspect
+import re
+import typing
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Discriminator, Field, Tag, create_model, field_validator, model_validator
+
+from keras_transformer.config import PRESETS, TransformerConfig
+from keras_transformer.training.settings.data_sections import (
+    DATA_KINDS,
+    CldrData,
+    TextData,
+    TfdsData,
+)
+from keras_transformer.training.settings.fields import PathText, Positive, Rate, Section
+
+__all__ = ["DATA_KINDS", "CldrData", "Settings", "TextData", "TfdsData"]
+
+# What the tokenizer decides, and what is narrower here than in Python.
+_OF_THE_TOKENIZER = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"}
+_NARROWER = {
+    "activation": Literal["relu", "gelu", "silu"],
+    "layer_norm_epsilon": Annotated[float, Field(gt=0)],
+}
+
+
+class _Preset(Section):
+    start_from: PathText | None = Field(
+        None,
+        description="A finished run whose weights the training begins with (fine-tuning). Its "
+        "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
+    )
+    preset: str = Field(
+        "tiny",
+        description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
+        "trains in minutes, or `small`, for some ten thousand pairs.",
+    )
+
+    @field_validator("preset")
+    @classmethod
+    def _known_preset(cls, name):
+        if name not in PRESETS:
+            raise ValueError(f"must be one of {', '.join(PRESETS)}")
+        return name
+
+
+def _model_fields():
+    """The fields of `TransformerConfig` as optional settings, with the meanings of its docstring.
+
+    Yields names with a type and a pydantic field each. What a file leaves out is the preset's;
+    what that is in `base`, the dataclass's own default, is kept for the page of settings.
+    """
+    hints = typing.get_type_hints(TransformerConfig)
+    meanings = _arguments(TransformerConfig)
+    for field in dataclasses.fields(TransformerConfig):
+        if field.name not in _OF_THE_TOKENIZER:
+            kind = _NARROWER.get(field.name, hints[field.name]) | None
+            meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
+            extra = {"base": field.default}
+            yield field.name, (kind, Field(None, description=meaning, json_schema_extra=extra))
+
+
+def _arguments(documented):
+    """Returns what the `Args` of a docstring say about each argument, in one line each."""
+    _, _, rest = inspect.cleandoc(documented.__doc__ or "").partition("\nArgs:\n")
+    block = re.split(r"\n(?=\S)", rest)[0]
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+class ModelSettings(create_model("_ModelFields", __base__=_Preset, **dict(_model_fields()))):
+    """A preset of `TransformerConfig` and the fields that differ from it.
+
+    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer.
+    """
+
+    @model_validator(mode="after")
+    def _consistent(self):
+        self.config()  # the ranges and the rules between fields are TransformerConfig's
+        return self
+
+    def config(self, **vocabulary):
+        """Returns the `TransformerConfig`; `vocabulary` gives its size and special ids."""
+        changes = self.model_dump(exclude={"preset", "start_from"}, exclude_none=True)
+        return TransformerConfig.preset(self.preset, **changes, **vocabulary)
+
+
+class VocabularySettings(Section):
+    """One SentencePiece vocabulary for both languages (section 5.1)."""
+
+    size: int = Field(4000, ge=8, description="Number of pieces, the special ones included.")
+    model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
+    split_digits: bool = Field(True, description="Whether every digit is a piece of its own.")
+    character_coverage: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Share of the text's characters that get a piece; the others are unknown.",
+    )
+
+
+class OptimizerSettings(Section):
+    """Adam with the paper's constants (section 5.3), or AdamW."""
+
+    kind: Literal["adam", "adamw"] = Field("adam", description="The optimizer.")
+    weight_decay: float | None = Field(
+        None,
+        gt=0,
+        description="For AdamW: what an update takes away from each weight, times the learning "
+        "rate. Only matrices decay; biases, layer normalisations and tables of embeddings and "
+        "positions do not.",
+    )
+    beta_1: Rate = Field(0.9, description="Momentum of the mean of gradients.")
+    beta_2: Rate = Field(0.98, description="Momentum of the mean of squared gradients.")
+    epsilon: float = Field(1e-9, gt=0, description="Added to the root of the latter.")
+    clip_norm: float | None = Field(
+        None, gt=0, description="Longest gradient of all weights together; longer ones are scaled."
+    )
+    ema_momentum: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Validation and the final model use a moving average of the weights, with "
+        "this momentum.",
+    )
+
+    @model_validator(mode="after")
+    def _decay_is_adamws(self):
+        if self.kind == "adamw" and self.weight_decay is None:
+            raise ValueError('`kind = "adamw"` needs `weight_decay`, for example 0.01.')
+        if self.kind == "adam" and self.weight_decay is not None:
+            raise ValueError('`weight_decay` needs `kind = "adamw"`.')
+        return self
+
+
+class ScheduleSettings(Section):
+    """The learning rate. It rises in a straight line, and then falls or stays."""
+
+    kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
+        "inverse_sqrt",
+        description="After the warm-up: Eq. 3 of the paper; a straight line, or half a cosine, to "
+        "zero at the last update; or no change.",
+    )
+    warmup_steps: Positive = Field(
+        4000, description="Updates of the warm-up; 1 is none. Not longer than the training."
+    )
+    scale: float | None = Field(
+        None, gt=0, description='Factor on Eq. 3, for `kind = "inverse_sqrt"` without `peak`.'
+    )
+    peak: float | None = Field(
+        None,
+        gt=0,
+        description='Highest learning rate. `kind = "inverse_sqrt"` does without.',
+    )
+
+    @model_validator(mode="after")
+    def _one_height(self):
+        if self.kind != "inverse_sqrt" and self.peak is None:
+            raise ValueError(f'`kind = "{self.kind}"` needs `peak`, the highest learning rate.')
+        if self.scale is not None and (self.kind != "inverse_sqrt" or self.peak is not None):
+            raise ValueError(
+                '`scale` belongs to `kind = "inverse_sqrt"` without `peak`; remove one of them.'
+            )
+        return self
+
+    def check_length(self, updates):
+        """Raises a `ValueError` if a training of so many updates is too short for the warm-up."""
+        falls = self.kind in ("linear", "cosine")  # to zero, for which an update must be left
+        if self.warmup_steps > updates - falls:
+            raise ValueError(
+                f"`schedule.warmup_steps` must be {'below' if falls else 'at most'} "
+                f"`training.updates`, the length of the training. Received: "
+                f"schedule.warmup_steps={self.warmup_steps}, training.updates={updates}."
+            )
+
+
+class TrainingSettings(Section):
+    """Length, loss, arithmetic, and how often to look and to save."""
+
+    # In a run that goes on. The others, here and in other sections, decided what it has learned.
+    may_change: ClassVar = (
+        "updates", "validate_every", "validate_sentences", "checkpoint_every", "keep_checkpoints",
+        "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
+    )  # fmt: skip
+
+    updates: Positive = Field(100_000, description="Length of the training, in optimizer updates.")
+    accumulate: Positive = Field(
+        1,
+        description="Batches of an update: it is that of all their sentences in one batch, with "
+        "the memory of one.",
+    )
+    subword_sampling: Rate = Field(
+        0.0,
+        description="Above 0, words are cut into other pieces in every epoch: the rate of BPE "
+        "dropout, or the exponent for a unigram vocabulary.",
+    )
+    r_drop: float = Field(
+        0.0,
+        ge=0,
+        description="Above 0, two passes of every batch are made to agree (R-Drop): the weight of "
+        "that loss, 5 in its paper. An update takes twice as long.",
+    )
+    label_smoothing: Rate = Field(
+        0.1, description="Share of the probability that is spread over all pieces (section 5.4)."
+    )
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = Field(
+        "float32",
+        description="Arithmetic; `auto` is bfloat16 where the machine multiplies it natively, "
+        "otherwise float32.",
+    )
+    jit_compile: bool = Field(False, description="Whether XLA compiles the update.")
+    seed: int = Field(
+        1, ge=0, lt=2**31, description="Decides first weights, dropout and the order of batches."
+    )
+    validate_every: Positive = Field(1000, description="Updates between two validations.")
+    validate_sentences: int = Field(
+        200, ge=0, description="Sentences that a validation translates for BLEU; 0 for none."
+    )
+    checkpoint_every: Positive = Field(1000, description="Updates between two checkpoints.")
+    keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
+    best_by: Literal["perplexity", "bleu"] | None = Field(
+        None, description="What judges the best validation, whose checkpoint is kept as well."
+    )
+    patience: Positive | None = Field(
+        None, description="Stops after so many validations in a row that were no better."
+    )
+    final_model: Literal["last", "best"] = Field(
+        "last", description="Which checkpoint becomes the run's model; the paper's is the last."
+    )
+    log_every: Positive = Field(50, description="Updates between two points of the curves.")
+    progress_seconds: float = Field(
+        10.0, gt=0, description="Seconds between two lines of progress where there is no terminal."
+    )
+
+    @model_validator(mode="after")
+    def _best_is_defined(self):
+        if self.best_by is None and (self.patience is not None or self.final_model == "best"):
+            key = "patience" if self.patience is not None else 'final_model = "best"'
+            raise ValueError(f'`{key}` needs `best_by`, which is "perplexity" or "bleu".')
+        if self.best_by == "bleu" and not self.validate_sentences:
+            raise ValueError('`best_by = "bleu"` needs `validate_sentences` to translate.')
+        return self
+
+
+def _data_kind(value):
+    """Names the class of `[data]`; pydantic calls it with a table or with an instance."""
+    return value.get("source") if isinstance(value, dict) else getattr(value, "source", None)
+
+
+class Settings(Section):
+    """A whole configuration."""
+
+    model: ModelSettings = ModelSettings()
+    data: Annotated[
+        Annotated[CldrData, Tag("cldr")]
+        | Annotated[TextData, Tag("text")]
+        | Annotated[TfdsData, Tag("tfds")],
+        Discriminator(_data_kind),
+    ]
+    vocabulary: VocabularySettings = VocabularySettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    training: TrainingSettings = TrainingSettings()
+
+    @model_validator(mode="after")
+    def _rules_between_sections(self):
+        limit = self.model.config().max_length
+        if self.data.max_length > limit:
+            raise ValueError(
+                "`data.max_length` must not exceed `model.max_length`. "
+                f"Received: data.max_length={self.data.max_length}, model.max_length={limit}."
+            )
+        self.schedule.check_length(self.training.updates)
+        return self

@@ -1,0 +1,220 @@
+"""Reading and writing a training configuration: typed TOML, one line for every mistake."""
+
+import difflib
+import functools
+import os
+import re
+from pathlib import Path
+
+import pydantic
+import tomlkit
+from tomlkit.exceptions import ParseError, TOMLKitError
+
+from keras_transformer.training.loop.start import inherit
+from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+class SettingsError(ValueError):
+    """A configuration that cannot be used; the message is one line for the person who wrote it."""
+
+
+def load_settings(path, overrides=()):
+    """Reads a configuration.
+
+    Args:
+        path: A TOML file, or the name of a configuration that comes with the package, for example
+            `"demo"`.
+        overrides: Strings `"section.key=value"` that replace what the file says. The value is TOML;
+            quotes around a plain word may be left out. Paths in overrides are relative to the
+            current folder, paths in the file to the file's.
+
+    Returns:
+        A `Settings`.
+
+    Raises:
+        SettingsError: If the file cannot be read or a key or value is wrong. One line: the file,
+            the key, what is wrong, and what would be right.
+    """
+    path = _find(path)
+    values = _resolve_paths(_parse(path), path, path.parent)
+    for override in overrides:
+        _override(values, override)
+    inherit(values, load_settings)
+    try:
+        return Settings.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise SettingsError(f"{path}: {_explain(_first(error.errors()), values)}") from None
+
+
+def save_settings(settings, path):
+    """Writes every key with its value, so that `load_settings(path) == settings`."""
+    text = tomlkit.dumps(settings.model_dump(exclude_none=True))
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def differences(settings, others):
+    """Returns the dotted keys in which two `Settings` differ, in the order of the file."""
+    first, second = settings.model_dump(), others.model_dump()
+    return [
+        f"{section}.{key}"
+        for section in first
+        for key in {**first[section], **second[section]}
+        if first[section].get(key) != second[section].get(key)
+    ]
+
+
+def _find(path):
+    path = Path(path)
+    if path.is_file():
+        return path
+    shipped = CONFIGS / f"{path}.toml"
+    if shipped.is_file():
+        return shipped
+    names = sorted(config.stem for config in CONFIGS.glob("*.toml"))
+    beside = [str(other) for other in sorted(path.parent.glob("*.toml"))]
+    if path.is_dir():
+        raise SettingsError(f"{path}: is a folder; name a configuration file, such as config.toml.")
+    raise SettingsError(
+        f"{path}: no such configuration file{_did_you_mean(path, [*names, *beside])} "
+        f"Configurations that come with the package: {_list(names)}."
+    )
+
+
+def _parse(path):
+    try:
+        return tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+    except ParseError as error:
+        what = re.sub(r" at line \d+ col \d+$", "", str(error))
+        raise SettingsError(
+            f"{path}, line {error.line}, column {error.col}: not valid TOML: {what}."
+        ) from None
+    except TOMLKitError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}.") from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: not UTF-8: byte {error.start} cannot be read.") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def _override(values, text):
+    """Puts `"section.key=value"` into the nested dictionary `values`."""
+    key, equals, value = text.partition("=")
+    section, dot, name = key.strip().partition(".")
+    if not (equals and dot and section and name):
+        raise SettingsError(
+            f"--set {text}: must read section.key=value, for example training.updates=1000."
+        )
+    if section in values and not isinstance(values[section], dict):
+        return  # not a table: the validation says so, with its name
+    changed = {name.strip(): _toml_value(value.strip())}
+    values.setdefault(section, {}).update(
+        _resolve_paths({section: changed}, f"--set {text}", Path.cwd())[section]
+    )
+
+
+def _toml_value(text):
+    try:
+        return tomlkit.parse(f"value = {text}").unwrap()["value"]
+    except TOMLKitError:
+        return text  # a word without quotes; the schema refuses it where a number belongs
+
+
+def _resolve_paths(values, where, base):
+    """Makes the paths of a file or an override absolute, so that a run finds its data anywhere."""
+    for section, keys in _path_keys().items():
+        table = values.get(section)
+        for key in keys & set(table if isinstance(table, dict) else ()):
+            what, value = f"{where}: {section}.{key}", table[key]
+            if isinstance(value, str):
+                table[key] = _absolute(value, what, base)
+            elif isinstance(value, list):
+                table[key] = [
+                    _absolute(path, what, base) if isinstance(path, str) else path for path in value
+                ]
+    return values
+
+
+def _absolute(text, where, base):
+    """A path relative to a folder, with `~` and environment variables replaced."""
+    path = os.path.expanduser(os.path.expandvars(text))
+    missing = re.search(r"\$\{?(\w+)", path)
+    if missing:
+        raise SettingsError(
+            f"{where} = {text!r} needs the environment variable {missing[1]}, which is not set."
+        )
+    # A storage address such as gs://bucket/folder is nothing to resolve.
+    return path if "://" in path else os.path.abspath(base / path)
+
+
+@functools.cache
+def _path_keys():
+    """For each section the keys that hold paths, by the types in the schema."""
+    keys = {}
+    for name, field in Settings.model_fields.items():
+        for model in DATA_KINDS.values() if name == "data" else (field.annotation,):
+            for key, kind in model.model_json_schema()["properties"].items():
+                if any(part.get("format") == "path" for part in (kind, *kind.get("anyOf", ()))):
+                    keys.setdefault(name, set()).add(key)
+    return keys
+
+
+def _first(errors):
+    """The first error; a key that nobody knows first, which may be what another one lacks."""
+    return min(errors, key=lambda error: error["type"] != "extra_forbidden")
+
+
+def _explain(error, values):
+    """Says in one line what pydantic found: the key, the mistake and what would be valid."""
+    section, *rest = error["loc"] or ("",)
+    if section == "data" and rest:
+        rest = rest[1:]  # pydantic puts the kind of data there
+    if error["type"] == "union_tag_invalid":
+        found = error["ctx"]["tag"]
+        near = _did_you_mean(found, DATA_KINDS)
+        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {found!r}."
+    if error["type"] == "union_tag_not_found" and isinstance(error["input"], dict):
+        return f"data.source is missing: it must be one of {_list(DATA_KINDS)}."
+    message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")
+    message = message.replace("\n", " ")
+    if section == "data" and error["type"] == "missing" and not rest:
+        return f"[data] is missing, and in it source, one of {_list(DATA_KINDS)}: what to train on."
+    if not rest:
+        return _explain_section(error, section, message)
+    key = ".".join([section, *map(str, rest)])
+    valid = list(_fields(section, values))
+    if error["type"] == "extra_forbidden":
+        return f"{key} is no setting{_did_you_mean(rest[0], valid)} Valid keys: {_list(valid)}."
+    if error["type"] == "missing":
+        meaning = _fields(section, values)[rest[0]].description.rstrip(".")
+        return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
+    return f"{key} {message.rstrip('.')}. Received: {error['input']!r}."
+
+
+def _explain_section(error, section, message):
+    sections = list(Settings.model_fields)
+    if error["type"] == "extra_forbidden":
+        return (
+            f"[{section}] is no section{_did_you_mean(section, sections)} "
+            f"Valid sections: {_list(sections)}."
+        )
+    if error["type"] in ("model_type", "model_attributes_type", "union_tag_not_found"):
+        return f"{section} must be a section, [{section}]. Received: {error['input']!r}."
+    return f"[{section}] {message}" if section else message
+
+
+def _fields(section, values):
+    model = Settings.model_fields[section].annotation
+    if section == "data":
+        model = DATA_KINDS[values["data"]["source"]]
+    return model.model_fields
+
+
+def _did_you_mean(word, valid):
+    close = difflib.get_close_matches(str(word), valid, n=1)
+    return f"; did you mean {close[0]}?" if close else "."
+
+
+def _list(names):
+    return ", ".join(names)
