@@ -1,6 +1,7 @@
 """Checks of arguments: one line that names the argument, the rule and what was received."""
 
 import numbers
+import typing
 
 
 def is_integer(value):
@@ -41,6 +42,25 @@ def check_choice(name, value, choices):
         )
 
 
+def check_activation(name, value):
+    """Refuses what is not the name of an activation of Keras."""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"`{name}` must be the name of an activation of Keras. Received: {name}={value!r}."
+        )
+    if value in ("relu", "gelu", "silu"):  # without Keras, whose import takes seconds
+        return
+    import keras
+
+    try:
+        keras.activations.get(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must be an activation of Keras, such as 'relu', 'gelu' or 'silu'. "
+            f"Received: {name}={value!r}."
+        ) from error
+
+
 def check_flag(name, value):
     """Refuses what is neither `True` nor `False`."""
     if not isinstance(value, bool):
@@ -50,3 +70,20 @@ def check_flag(name, value):
 def _check_number(name, value):
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}.")
+
+
+def check_fields(config):
+    """Checks every field of a dataclass as its type says.
+
+    `Annotated[int, check_count]` calls `check_count` with name and value, a `Literal` is a choice
+    of strings, and `bool` a flag. Other types are not checked.
+    """
+    for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
+        value = getattr(config, name)
+        if typing.get_origin(kind) is typing.Annotated:
+            for check in kind.__metadata__:
+                check(name, value)
+        elif typing.get_origin(kind) is typing.Literal:
+            check_choice(name, value, typing.get_args(kind))
+        elif kind is bool:
+            check_flag(name, value)

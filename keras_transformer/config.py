@@ -1,124 +1,164 @@
 """The dimensions of a Transformer, with a preset for every row of Table 3."""
 
 import dataclasses
+import functools
+from typing import Annotated, Literal
 
 from keras_transformer.checks import (
-    check_choice,
+    check_activation,
     check_count,
-    check_flag,
+    check_fields,
     check_positive,
     check_rate,
     is_integer,
 )
 
-NORMS = ("post", "pre")
-POSITIONS = ("sinusoidal", "learned", "none")
-TIES = ("all", "target", "none")
+Count = Annotated[int, check_count]
+OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
+Rate = Annotated[float, check_rate]
+Position = Literal["sinusoidal", "learned", "none"]
 
 
-@dataclasses.dataclass(frozen=True)
-class TransformerConfig:
-    """Everything that decides the shape and the arithmetic of a `Transformer`.
+def head_sizes(d_model, num_heads, d_k=None, d_v=None):
+    """Returns d_k and d_v, which are `d_model / num_heads` unless they are given.
 
-    The defaults are the base model of the paper with its English-German vocabulary.
+    Raises:
+        ValueError: If `d_model` is not divisible by `num_heads` where that decides.
+    """
+    if d_model % num_heads and (d_k is None or d_v is None):
+        raise ValueError(
+            "`d_model` must be divisible by `num_heads`, so that every head has the same "
+            "size, unless `d_k` and `d_v` are given. "
+            f"Received: d_model={d_model}, num_heads={num_heads}."
+        )
+    return d_k or d_model // num_heads, d_v or d_model // num_heads
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlockConfig:
+    """Everything that decides the shape and the arithmetic of a block, but for `d_model`.
 
     Args:
-        vocab_size: Entries of the source vocabulary, and of the target's unless that is given.
-        target_vocab_size: Entries of the target vocabulary. `None`: source and target share one.
-        num_layers: Blocks in the encoder.
-        num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
-        d_model: Width of the model, in features.
-        d_ff: Width inside the feed-forward network, in features.
         num_heads: Attention heads.
+        d_ff: Width inside the feed-forward network, in features.
         d_k: Width of a query and key head. `None`: `d_model / num_heads`.
-        d_v: Width of a value head. `None`: the same as `d_k`'s default.
-        dropout: Rate on the output of each sublayer and on the sum of embedding and position
-            (section 5.4).
+        d_v: Width of a value head. `None`: `d_model / num_heads`.
+        dropout: Rate on the output of each sublayer (section 5.4).
         attention_dropout: Rate on the attention weights. The paper does not mention it.
         activation_dropout: Rate inside the feed-forward network. The paper does not mention it.
         activation: Keras activation of the feed-forward network.
         norm: `"post"` as in the paper: `LayerNorm(x + Sublayer(x))`; or `"pre"`:
             `x + Sublayer(LayerNorm(x))` with one more normalisation after each stack.
+        layer_norm_epsilon: Added to the variance in every layer normalisation.
+        attention_bias: Whether the four projections of an attention have a bias. The paper's are
+            plain matrices.
+        feed_forward_bias: Whether the two maps of the feed-forward network have a bias, as the
+            paper's have.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range.
+    """
+
+    num_heads: Count = 8
+    d_ff: Count = 2048
+    d_k: OptionalCount = None
+    d_v: OptionalCount = None
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.0
+    activation_dropout: Rate = 0.0
+    activation: Annotated[str, check_activation] = "relu"
+    norm: Literal["post", "pre"] = "post"
+    layer_norm_epsilon: Annotated[float, check_positive] = 1e-6
+    attention_bias: bool = False
+    feed_forward_bias: bool = True
+
+    def __post_init__(self):
+        check_fields(self)
+
+    @property
+    def is_pre_norm(self):
+        """Whether a sublayer sees its input normalised, and not its output."""
+        return self.norm == "pre"
+
+    @classmethod
+    def from_dict(cls, fields):
+        """Returns the configuration that `to_dict` described.
+
+        Raises:
+            ValueError: If there is no such field.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(set(fields) - set(known))
+        if unknown:
+            raise ValueError(
+                f"`{cls.__name__}` has the fields {', '.join(known)}. "
+                f"Received: {', '.join(unknown)}."
+            )
+        return cls(**fields)
+
+    def to_dict(self):
+        """Returns the fields as a dictionary of plain values."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerConfig(BlockConfig):
+    """Everything that decides the shape and the arithmetic of a `Transformer`.
+
+    The defaults are the base model of the paper with its English-German vocabulary. The arguments
+    of `BlockConfig`, which are those of every block, are arguments as well.
+
+    Args:
+        dropout: Rate on the output of each sublayer and on the sum of embedding and position
+            (section 5.4).
+        vocab_size: Entries of the source vocabulary, and of the target's unless that is given.
+        target_vocab_size: Entries of the target vocabulary. `None`: source and target share one.
+        num_layers: Blocks in the encoder.
+        num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
+        d_model: Width of the model, in features.
         position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E) or `"none"`.
         max_length: Longest source and longest output, in tokens.
         tie: Which of source embedding, target embedding and output weights are one matrix:
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
-        attention_bias: Whether the four projections of an attention have a bias. The paper's are
-            plain matrices.
-        layer_norm_epsilon: Added to the variance in every layer normalisation.
-        pad_id: Token id that fills up short sentences and is never attended to.
+        pad_id: Token id that pads short sentences and is never attended to.
         bos_id: Token id that starts the decoder.
         eos_id: Token id that ends a sentence.
 
     Raises:
+        TypeError: If a value has a wrong type.
         ValueError: If a value is out of range or two values contradict each other.
 
     Reference: Vaswani et al. (2017), Table 3.
     """
 
-    vocab_size: int = 37_000
-    target_vocab_size: int | None = None
-    num_layers: int = 6
-    num_decoder_layers: int | None = None
-    d_model: int = 512
-    d_ff: int = 2048
-    num_heads: int = 8
-    d_k: int | None = None
-    d_v: int | None = None
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
-    activation: str = "relu"
-    norm: str = "post"
-    position: str = "sinusoidal"
-    max_length: int = 512
-    tie: str = "all"
-    attention_bias: bool = False
-    layer_norm_epsilon: float = 1e-6
+    vocab_size: Count = 37_000
+    target_vocab_size: OptionalCount = None
+    num_layers: Count = 6
+    num_decoder_layers: OptionalCount = None
+    d_model: Count = 512
+    position: Position = "sinusoidal"
+    max_length: Count = 512
+    tie: Literal["all", "target", "none"] = "all"
     pad_id: int = 0
     bos_id: int = 2
     eos_id: int = 3
 
     def __post_init__(self):
-        self._check_sizes()
-        self._check_choices()
-        self._check_tokens()
-
-    def _check_sizes(self):
-        for name in ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads", "max_length"):
-            check_count(name, getattr(self, name))
-        for name in ("target_vocab_size", "num_decoder_layers", "d_k", "d_v"):
-            check_count(name, getattr(self, name), optional=True)
-        if self.d_model % self.num_heads and (self.d_k is None or self.d_v is None):
-            raise ValueError(
-                "`d_model` must be divisible by `num_heads`, so that every head has the same "
-                "size, unless `d_k` and `d_v` are given. "
-                f"Received: d_model={self.d_model}, num_heads={self.num_heads}."
-            )
+        super().__post_init__()
+        head_sizes(self.d_model, self.num_heads, self.d_k, self.d_v)
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ValueError(
                 "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
                 f"and cosine. Received: d_model={self.d_model}."
             )
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            check_rate(name, getattr(self, name))
-        check_positive("layer_norm_epsilon", self.layer_norm_epsilon)
-
-    def _check_choices(self):
-        for name, choices in (("norm", NORMS), ("position", POSITIONS), ("tie", TIES)):
-            check_choice(name, getattr(self, name), choices)
-        if not isinstance(self.activation, str):
-            raise TypeError(
-                "`activation` must be the name of an activation of Keras. "
-                f"Received: activation={self.activation!r}."
-            )
-        check_flag("attention_bias", self.attention_bias)
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 "`tie='all'` needs one vocabulary for source and target. "
                 f"Received: vocab_size={self.vocab_size}, "
                 f"target_vocab_size={self.target_vocab_size}."
             )
+        self._check_tokens()
 
     def _check_tokens(self):
         ids = (self.pad_id, self.bos_id, self.eos_id)
@@ -153,21 +193,16 @@ class TransformerConfig:
             )
         return cls.from_dict({**PRESETS[name], **changes})
 
-    @classmethod
-    def from_dict(cls, fields):
-        """Returns the configuration that `to_dict` described."""
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted(set(fields) - set(known))
-        if unknown:
-            raise ValueError(
-                f"`TransformerConfig` has the fields {', '.join(known)}. "
-                f"Received: {', '.join(unknown)}."
-            )
-        return cls(**fields)
+    @property
+    def decoder_layers(self):
+        """Blocks in the decoder."""
+        return self.num_decoder_layers or self.num_layers
 
-    def to_dict(self):
-        """Returns the fields as a dictionary of plain values."""
-        return dataclasses.asdict(self)
+    @property
+    def block(self):
+        """The `BlockConfig` of every block."""
+        names = [field.name for field in dataclasses.fields(BlockConfig)]
+        return BlockConfig(**{name: getattr(self, name) for name in names})
 
 
 # Table 3: what each row changes of the base model. Rows D with label smoothing 0.0 and 0.2 are the

@@ -239,5 +239,5 @@ def test_an_unknown_preset_names_the_known_ones():
 
 
 def test_an_unknown_field_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"fields vocab_size, .*Received: depth"):
+    with pytest.raises(ValueError, match=r"fields num_heads, .*Received: depth"):
         TransformerConfig.preset("base", depth=3)

@@ -33,7 +33,7 @@ def make_spec(model, pieces, unk_id, max_length):
     """
     config = model.config
     spec = load_ctranslate2().specs.TransformerSpec.from_config(
-        (config.num_layers, config.num_decoder_layers or config.num_layers),
+        (config.num_layers, config.decoder_layers),
         config.num_heads,
         pre_norm=config.norm == "pre",
         activation=_activation(config.activation),

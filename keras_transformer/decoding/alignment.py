@@ -9,7 +9,7 @@ def check_alignment(alignment, config):
     """Raises unless `alignment` is `None` or a layer and a head of the decoder."""
     if alignment is None:
         return
-    layers = config.num_decoder_layers or config.num_layers
+    layers = config.decoder_layers
     is_pair = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     layer, head = alignment if is_pair else (None, None)
     if not _is_index(layer, layers) or not (head is None or _is_index(head, config.num_heads)):

@@ -22,7 +22,7 @@ def beam_memory(config, batch, beam_size, length):
         beam_size: Hypotheses N of each.
         length: Positions of the cache L, and of the sources.
     """
-    layers = config.num_decoder_layers or config.num_layers
+    layers = config.decoder_layers
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)
     rows = batch * beam_size

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.checks import check_count, check_flag, check_rate
+from keras_transformer.config import head_sizes
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attention_over_parts, dot_product_attention
 from keras_transformer.layers.dropout import Dropout
@@ -39,14 +40,8 @@ class MultiHeadAttention(AttendingLayer):
     def _build_projections(self, query_shape, memory_shape):
         self.check_shapes(x=query_shape, memory=memory_shape)
         d_model = query_shape[-1]
-        if d_model % self.num_heads and (self.d_k is None or self.d_v is None):
-            raise ValueError(
-                "`d_model` must be divisible by `num_heads`, so that every head has the same "
-                "size, unless `d_k` and `d_v` are given. "
-                f"Received: d_model={d_model}, num_heads={self.num_heads}."
-            )
-        d_k = self.d_k or d_model // self.num_heads
-        d_v = self.d_v or d_model // self.num_heads
+        d_k, d_v = head_sizes(d_model, self.num_heads, self.d_k, self.d_v)
+        self.head_sizes = d_k, d_v
         self.query = self._projection(self.num_heads * d_k, "query", d_model)
         self.key = self._projection(self.num_heads * d_k, "key", memory_shape[-1])
         self.value = self._projection(self.num_heads * d_v, "value", memory_shape[-1])

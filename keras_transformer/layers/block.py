@@ -1,169 +1,186 @@
-"""What encoder and decoder blocks share: their arguments and the residual connection (Fig. 1)."""
+"""One block of the Transformer (Fig. 1): sublayers, each with a residual connection and a norm."""
 
-from keras_transformer.checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_positive,
-    check_rate,
-)
-from keras_transformer.config import NORMS
+import dataclasses
+import typing
+
+import keras
+
+from keras_transformer.config import BlockConfig
 from keras_transformer.layers.attending import AttendingLayer
+from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.feed_forward import FeedForward, check_activation
+from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.normalization import LayerNormalization
+
+FIELDS = frozenset(field.name for field in dataclasses.fields(BlockConfig))
+
+
+class Step(typing.NamedTuple):
+    """A block, or a stack of them, at one position.
+
+    Attributes:
+        x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
+        cache: The cache with this position in it.
+        weights: Those of the attention to the memory, `[B, H, N, S]`; of a stack, a tuple of those
+            of its blocks. `None` where there is no memory.
+    """
+
+    x: typing.Any
+    cache: tuple
+    weights: typing.Any
 
 
 class Block(AttendingLayer):
-    """The arguments of a block, and `residual`, which joins a sublayer to its input.
+    """Self-attention, attention to a memory if `cross`, and a feed-forward network.
+
+    Post-norm is the paper's `LayerNorm(x + Sublayer(x))`. Differs from the paper: pre-norm,
+    `x + Sublayer(LayerNorm(x))`, which trains without warm-up.
 
     Args:
-        num_heads: Attention heads.
-        d_ff: Width inside the feed-forward network, in features.
-        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
-        d_v: Width of a value head. `None`: `d_model / num_heads`.
-        dropout: Rate on the output of each sublayer (section 5.4).
-        attention_dropout: Rate on the attention weights. The paper does not mention it.
-        activation_dropout: Rate inside the feed-forward network. The paper does not mention it.
-        activation: Keras activation of the feed-forward network.
-        norm: `"post"` or `"pre"`.
-        layer_norm_epsilon: Added to the variance in layer normalisation.
-        attention_bias: Whether the projections of an attention have a bias.
+        config: A `BlockConfig`.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Attributes:
+        causal: Whether a position attends to itself and earlier ones only.
+        cross: Whether it also attends to a memory.
+
+    Reference: Vaswani et al. (2017), sections 3.1 and 5.4.
     """
 
-    def __init__(
-        self,
-        num_heads,
-        d_ff,
-        d_k=None,
-        d_v=None,
-        dropout=0.1,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation="relu",
-        norm="post",
-        layer_norm_epsilon=1e-6,
-        attention_bias=False,
-        **kwargs,
-    ):
+    causal = cross = False
+
+    def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
-        self.arguments = {
-            "num_heads": num_heads,
-            "d_ff": d_ff,
-            "d_k": d_k,
-            "d_v": d_v,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "activation": activation,
-            "norm": norm,
-            "layer_norm_epsilon": layer_norm_epsilon,
-            "attention_bias": attention_bias,
-        }
-        _check_arguments(self.arguments)
-        self.norm_position = norm
+        self.config = config
 
-    def residual(self, x, sublayer, norm, training=None):
-        """Adds what `sublayer` makes of `x` to `x`, and normalises.
-
-        Post-norm is the paper's `LayerNorm(x + Sublayer(x))`. Differs from the paper: pre-norm,
-        `x + Sublayer(LayerNorm(x))`, which trains without warm-up.
-
-        Reference: Vaswani et al. (2017), sections 3.1 and 5.4.
-        """
-        if self.norm_position == "pre":
-            return x + self.dropout(sublayer(norm(x)), training=training)
-        return norm(x + self.dropout(sublayer(x), training=training))
+    def _build(self, x_shape, memory_shape=None):
+        config, policy = self.config, self.dtype_policy
+        shapes = {"x": x_shape, "memory": memory_shape} if self.cross else {"x": x_shape}
+        self.check_shapes(**shapes)
+        self.self_attention = MultiHeadSelfAttention(
+            causal=self.causal, **self._attention_arguments("self_attention")
+        )
+        self.self_attention_norm = self._norm("self_attention_norm")
+        self.self_attention.build(x_shape)
+        self.self_attention_norm.build(x_shape)
+        if self.cross:
+            self.cross_attention = MultiHeadCrossAttention(
+                **self._attention_arguments("cross_attention")
+            )
+            self.cross_attention_norm = self._norm("cross_attention_norm")
+            self.cross_attention.build(x_shape, memory_shape)
+            self.cross_attention_norm.build(x_shape)
+        self.feed_forward = FeedForward(
+            config.d_ff,
+            config.activation,
+            config.activation_dropout,
+            config.feed_forward_bias,
+            dtype=policy,
+            name="feed_forward",
+        )
+        self.feed_forward_norm = self._norm("feed_forward_norm")
+        self.feed_forward.build(x_shape)
+        self.feed_forward_norm.build(x_shape)
+        self.dropout = Dropout(config.dropout, dtype=policy, name="dropout")
 
     def _attention_arguments(self, name):
+        config = self.config
         return {
-            "num_heads": self.arguments["num_heads"],
-            "d_k": self.arguments["d_k"],
-            "d_v": self.arguments["d_v"],
-            "dropout": self.arguments["attention_dropout"],
-            "use_bias": self.arguments["attention_bias"],
+            "num_heads": config.num_heads,
+            "d_k": config.d_k,
+            "d_v": config.d_v,
+            "dropout": config.attention_dropout,
+            "use_bias": config.attention_bias,
             "dtype": self.dtype_policy,
             "name": name,
         }
 
-    def _make_feed_forward(self):
-        return FeedForward(
-            self.arguments["d_ff"],
-            self.arguments["activation"],
-            self.arguments["activation_dropout"],
-            dtype=self.dtype_policy,
-            name="feed_forward",
+    def _norm(self, name):
+        return make_norm(self.config, self.dtype_policy, name)
+
+    def _enter(self, x, norm):
+        """What a sublayer sees of `x`."""
+        return norm(x) if self.config.is_pre_norm else x
+
+    def _leave(self, x, change, norm, training=False):
+        """`x` with what a sublayer made of it."""
+        x = x + self.dropout(change, training=training)
+        return x if self.config.is_pre_norm else norm(x)
+
+    def _feed(self, x, training=False):
+        change = self.feed_forward(self._enter(x, self.feed_forward_norm), training=training)
+        return self._leave(x, change, self.feed_forward_norm, training)
+
+    def _run(self, x, memory, allowed, memory_allowed, return_weights, training, mask, memory_mask):
+        """The block; the arguments are those of a call of `DecoderBlock`."""
+        change, of_self = self.self_attention(
+            self._enter(x, self.self_attention_norm),
+            allowed,
+            return_weights=True,
+            training=training,
+            mask=mask,
         )
-
-    def _make_norm(self, name):
-        epsilon = self.arguments["layer_norm_epsilon"]
-        return LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name=name)
-
-    def _make_dropout(self):
-        rate = self.arguments["dropout"]
-        return Dropout(rate, dtype=self.dtype_policy, name="dropout")
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), **self.arguments}
-
-
-class Stack(AttendingLayer):
-    """`num_layers` blocks one after the other; pre-norm stacks normalise once more at the end.
-
-    Args:
-        num_layers: Number of blocks.
-        **arguments: Arguments of every block, and `name`, `dtype` and `trainable`.
-    """
-
-    block_class = None
-
-    def __init__(self, num_layers, num_heads, d_ff, **arguments):
-        own = {
-            key: arguments.pop(key) for key in ("name", "dtype", "trainable") if key in arguments
-        }
-        super().__init__(**own)
-        check_count("num_layers", num_layers)
-        self.num_layers = num_layers
-        self.blocks = [
-            self.block_class(
-                num_heads, d_ff, **arguments, dtype=self.dtype_policy, name=f"block_{number}"
+        x = self._leave(x, change, self.self_attention_norm, training)  # [B, T, D]
+        weights = {"self_attention": of_self}
+        if self.cross:
+            change, weights["cross_attention"] = self.cross_attention(
+                self._enter(x, self.cross_attention_norm),
+                memory,
+                memory_allowed,
+                return_weights=True,
+                training=training,
+                memory_mask=memory_mask,
             )
-            for number in range(num_layers)
-        ]
-        self.norm = None
-        if self.blocks[0].norm_position == "pre":
-            self.norm = self.blocks[0]._make_norm("norm")
+            x = self._leave(x, change, self.cross_attention_norm, training)  # [B, T, D]
+        x = self._feed(x, training)  # [B, T, D]
+        return (x, weights) if return_weights else x
 
-    def _build_blocks(self, x_shape, *others):
-        self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *others), strict=False)))
-        for block in self.blocks:
-            block.build(x_shape, *others)
-        if self.norm is not None:
-            self.norm.build(x_shape)
+    def step(self, x, cache, index, memory_heads=None, memory_allowed=None, allowed=None):
+        """The block at one position, with what earlier positions left in the cache.
 
-    def _end(self, x):
-        return x if self.norm is None else self.norm(x)
+        Args:
+            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
+            cache: Key and value heads of the self-attention; see `MultiHeadSelfAttention.step`.
+            index: Number of the position, counting from 0; scalar integer below `L`.
+            memory_heads: Key and value heads of the memory, each `[B, H, S, K]`: hypotheses share
+                the memory of their sentence. `None` where there is no memory.
+            memory_allowed: Boolean `[B, 1, S]`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+
+        Returns:
+            A `Step`.
+        """
+        weights = None
+        change, cache = self.self_attention.step(
+            self._enter(x, self.self_attention_norm), cache, index, allowed
+        )
+        x = self._leave(x, change, self.self_attention_norm)  # [B, N, D]
+        if self.cross:
+            query = self.cross_attention.project_query(self._enter(x, self.cross_attention_norm))
+            change, weights = self.cross_attention.attend(query, *memory_heads, memory_allowed)
+            x = self._leave(x, change, self.cross_attention_norm)  # [B, N, D]
+        return Step(self._feed(x), cache, weights)
 
     def get_config(self):
         """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            **self.blocks[0].arguments,
-        }
+        return {**super().get_config(), **self.config.to_dict()}
 
 
-def _check_arguments(arguments):
-    """Refuses what no sublayer could be made of: a block makes them only when it is built."""
-    check_count("num_heads", arguments["num_heads"])
-    check_count("d_ff", arguments["d_ff"])
-    for name in ("d_k", "d_v"):
-        check_count(name, arguments[name], optional=True)
-    for name in ("dropout", "attention_dropout", "activation_dropout"):
-        check_rate(name, arguments[name])
-    check_activation(arguments["activation"])
-    check_choice("norm", arguments["norm"], NORMS)
-    check_positive("layer_norm_epsilon", arguments["layer_norm_epsilon"])
-    check_flag("attention_bias", arguments["attention_bias"])
+def make_norm(config, policy, name):
+    """Returns the layer normalisation that a `BlockConfig` describes."""
+    return LayerNormalization(epsilon=config.layer_norm_epsilon, dtype=policy, name=name)
+
+
+def split_arguments(arguments):
+    """Returns the `BlockConfig` of some keyword arguments, and those that are of any Keras layer.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range.
+    """
+    fields = {name: value for name, value in arguments.items() if name in FIELDS}
+    activation = fields.get("activation", "relu")
+    if activation is None or callable(activation):
+        fields["activation"] = keras.activations.serialize(keras.activations.get(activation))
+    others = {name: value for name, value in arguments.items() if name not in FIELDS}
+    return BlockConfig(**fields), others

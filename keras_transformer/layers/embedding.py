@@ -2,13 +2,14 @@
 
 import functools
 import math
+import typing
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_transformer.checks import check_choice, check_count, check_rate, is_integer
-from keras_transformer.config import POSITIONS
+from keras_transformer.config import Position
 from keras_transformer.layers.call_checks import check_ids, check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
@@ -92,7 +93,7 @@ class PositionalEmbedding(CompositeLayer):
             ("max_length", max_length),
         ):
             check_count(name, value)
-        check_choice("position", position, POSITIONS)
+        check_choice("position", position, typing.get_args(Position))
         check_rate("dropout", dropout)
         _check_pad_id(pad_id, vocab_size)
         if position == "sinusoidal" and d_model % 2:

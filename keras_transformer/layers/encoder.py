@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_transformer.layers.attention import MultiHeadSelfAttention
-from keras_transformer.layers.block import Block, Stack
+from keras_transformer.layers.block import Block, split_arguments
+from keras_transformer.layers.stack import Stack
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -13,16 +13,8 @@ class EncoderBlock(Block):
     Args:
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward network, in features.
-        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
-        d_v: Width of a value head. `None`: `d_model / num_heads`.
-        dropout: Rate on the output of each sublayer (section 5.4).
-        attention_dropout: Rate on the attention weights. The paper does not mention it.
-        activation_dropout: Rate inside the feed-forward network. The paper does not mention it.
-        activation: Keras activation of the feed-forward network.
-        norm: `"post"` as in the paper, or `"pre"`.
-        layer_norm_epsilon: Added to the variance in layer normalisation.
-        attention_bias: Whether the projections of the attention have a bias.
-        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable` as in
+            every Keras layer.
 
     Call arguments:
         x: `[B, S, D]`, floating.
@@ -46,33 +38,15 @@ class EncoderBlock(Block):
     Reference: Vaswani et al. (2017), section 3.1.
     """
 
+    def __init__(self, num_heads, d_ff, **arguments):
+        config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
+        super().__init__(config, **own)
+
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
-        self.check_shapes(x=x_shape)
-        self.self_attention = MultiHeadSelfAttention(**self._attention_arguments("self_attention"))
-        self.self_attention_norm = self._make_norm("self_attention_norm")
-        self.feed_forward = self._make_feed_forward()
-        self.feed_forward_norm = self._make_norm("feed_forward_norm")
-        self.dropout = self._make_dropout()
-        for sublayer in (self.self_attention, self.self_attention_norm):
-            sublayer.build(x_shape)
-        for sublayer in (self.feed_forward, self.feed_forward_norm):
-            sublayer.build(x_shape)
+        self._build(x_shape)
 
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
-        weights = {}
-
-        def attend(x):
-            x, weights["self_attention"] = self.self_attention(
-                x, allowed, return_weights=True, training=training, mask=mask
-            )
-            return x
-
-        def feed(x):
-            return self.feed_forward(x, training=training)
-
-        x = self.residual(x, attend, self.self_attention_norm, training)  # [B, S, D]
-        x = self.residual(x, feed, self.feed_forward_norm, training)  # [B, S, D]
-        return (x, weights) if return_weights else x
+        return self._run(x, None, allowed, None, return_weights, training, mask, None)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -83,7 +57,7 @@ class Encoder(Stack):
         num_layers: Number of blocks.
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward networks, in features.
-        **arguments: The other arguments of `EncoderBlock`, and `name`, `dtype` and `trainable`.
+        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
 
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
@@ -102,12 +76,7 @@ class Encoder(Stack):
     block_class = EncoderBlock
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
-        self._build_blocks(x_shape)
+        self._build(x_shape)
 
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
-        weights = {}
-        for block in self.blocks:
-            x, of_block = block(x, allowed, return_weights=True, training=training, mask=mask)
-            weights.update({f"{block.name}/{name}": each for name, each in of_block.items()})
-        x = self._end(x)
-        return (x, weights) if return_weights else x
+        return self._run(x, allowed, return_weights=return_weights, training=training, mask=mask)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_count, check_rate
+from keras_transformer.checks import check_activation, check_count, check_flag, check_rate
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
@@ -19,6 +19,7 @@ class FeedForward(CompositeLayer):
         d_ff: Width between the two maps, in features.
         activation: Keras activation between them.
         dropout: Rate after the activation. The paper does not mention it.
+        use_bias: Whether the maps have a bias, as the paper's have.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -34,14 +35,17 @@ class FeedForward(CompositeLayer):
     Reference: Vaswani et al. (2017), section 3.3, Eq. 2.
     """
 
-    def __init__(self, d_ff, activation="relu", dropout=0.0, **kwargs):
+    def __init__(self, d_ff, activation="relu", dropout=0.0, use_bias=True, **kwargs):
         super().__init__(**kwargs)
         check_count("d_ff", d_ff)
-        check_activation(activation)
+        if activation is not None and not callable(activation):
+            check_activation("activation", activation)
         check_rate("dropout", dropout)
+        check_flag("use_bias", use_bias)
         self.d_ff = d_ff
         self.activation = keras.activations.get(activation)
         self.dropout_rate = dropout
+        self.use_bias = use_bias
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def checked_arguments(self, given):  # noqa: D102
@@ -50,9 +54,9 @@ class FeedForward(CompositeLayer):
 
     def build(self, x_shape):  # noqa: D102
         self.widths = {"x": x_shape[-1]}
-        policy = self.dtype_policy
-        self.inner = keras.layers.Dense(self.d_ff, self.activation, dtype=policy, name="inner")
-        self.outer = keras.layers.Dense(x_shape[-1], dtype=policy, name="outer")
+        options = {"use_bias": self.use_bias, "dtype": self.dtype_policy}
+        self.inner = keras.layers.Dense(self.d_ff, self.activation, name="inner", **options)
+        self.outer = keras.layers.Dense(x_shape[-1], name="outer", **options)
         self.inner.build(x_shape)
         self.outer.build((*x_shape[:-1], self.d_ff))
 
@@ -68,15 +72,5 @@ class FeedForward(CompositeLayer):
             "d_ff": self.d_ff,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout_rate,
+            "use_bias": self.use_bias,
         }
-
-
-def check_activation(activation):
-    """Refuses what Keras does not know as an activation."""
-    try:
-        keras.activations.get(activation)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "`activation` must be an activation of Keras, such as 'relu', 'gelu' or 'silu'. "
-            f"Received: activation={activation!r}."
-        ) from error

@@ -115,8 +115,8 @@ class Transformer(keras.Model):
             length: Positions of the cache L, a Python integer.
             width: Hypotheses of each sentence N, a Python integer.
         """
-        memory_heads = self.decoder.project_memory(memory)
-        return self.decoder.empty_cache(memory_heads, length, width), memory_heads
+        cache = self.decoder.empty_cache(ops.shape(memory)[0], length, width)
+        return cache, self.decoder.project_memory(memory)
 
     def step(
         self,
@@ -151,7 +151,7 @@ class Transformer(keras.Model):
         x = self.target_embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, weights = self.decoder.step(
-            x, cache, index, memory_heads, memory_allowed, allowed, return_weights=True
+            x, cache, index, memory_heads, memory_allowed, allowed
         )
         logits = _project(self.output_layer, self.logits, x)  # [B, N, V]
         if len(tokens.shape) == 2:
@@ -200,22 +200,7 @@ class Transformer(keras.Model):
 
 def _make_layers(config, policy):
     """The layers of the model, by role; tied embeddings are one layer in two roles."""
-    block = {
-        name: getattr(config, name)
-        for name in (
-            "num_heads",
-            "d_ff",
-            "d_k",
-            "d_v",
-            "dropout",
-            "attention_dropout",
-            "activation_dropout",
-            "activation",
-            "norm",
-            "layer_norm_epsilon",
-            "attention_bias",
-        )
-    }
+    block = config.block.to_dict()
 
     def embedding(vocab_size, name):
         return PositionalEmbedding(
@@ -236,13 +221,12 @@ def _make_layers(config, policy):
     output = target_embedding
     if config.tie == "none":
         output = keras.layers.Dense(config.output_size, use_bias=False, dtype=policy, name="output")
-    decoder_layers = config.num_decoder_layers or config.num_layers
     return {
         "source_mask": PaddingMask(config.pad_id, name="source_mask"),
         "source_embedding": source_embedding,
         "target_embedding": target_embedding,
         "encoder": Encoder(config.num_layers, **block, dtype=policy, name="encoder"),
-        "decoder": Decoder(decoder_layers, **block, dtype=policy, name="decoder"),
+        "decoder": Decoder(config.decoder_layers, **block, dtype=policy, name="decoder"),
         "output": output,
         # Losses over a large vocabulary need float32.
         "logits": keras.layers.Activation("linear", dtype=_logits_dtype(policy), name="logits"),

@@ -27,7 +27,7 @@ def cross_attention(translator, sentence):
     target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
     inputs = tf.constant([[config.bos_id, *target[:-1]]])  # the decoder's, one position behind
     weights = translator.model.attention_weights({"source": source, "target": inputs})
-    layers = config.num_decoder_layers or config.num_layers
+    layers = config.decoder_layers
     stack = [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(layers)]
     pieces = [tokenizer.pieces(each) for each in (source[0].numpy(), target)]
     return *pieces, np.stack([tf.cast(each, tf.float32).numpy() for each in stack])

@@ -138,9 +138,9 @@ def test_one_step_at_a_time_is_the_whole_sentence(norm):
     seen = np.broadcast_to(memory_allowed, (B, T, S))
     expected = reference.decoder(weights, x, memory, unmasked()[0], seen, 2, H, norm=norm)
     heads = decoder.project_memory(memory)
-    cache = decoder.empty_cache(heads, T + 4)
+    cache = decoder.empty_cache(B, T + 4)
     for t in range(T):
-        out, cache = decoder.step(
+        out, cache, _ = decoder.step(
             tf.constant(x[:, t : t + 1]), cache, tf.constant(t), heads, memory_allowed
         )
         np.testing.assert_allclose(to_numpy(out)[:, 0], expected[:, t], **LAYER)
@@ -159,7 +159,7 @@ def test_hypotheses_attend_to_where_their_ancestors_are():
         reference.decoder(weights, x[:, n], memory, unmasked()[0], seen, 2, H) for n in range(width)
     ]
     heads = decoder.project_memory(memory)
-    cache = decoder.empty_cache(heads, length, width)
+    cache = decoder.empty_cache(B, length, width)
     allowed = np.zeros((B, width, length, width), bool)  # place now, position, place then
     for t in range(T):
         now = places[:, t]  # [B, N]: where in the cache each hypothesis is
@@ -169,7 +169,7 @@ def test_hypotheses_attend_to_where_their_ancestors_are():
             step[b, now[b, n]] = x[b, n, t]
             allowed[b, now[b, n], np.arange(t + 1), places[b, : t + 1, n]] = True
         flat = tf.constant(allowed.reshape(B, width, length * width))
-        out, cache = decoder.step(
+        out, cache, _ = decoder.step(
             tf.constant(step), cache, tf.constant(t), heads, memory_allowed, flat
         )
         for b, n in np.ndindex(B, width):

@@ -189,7 +189,14 @@ MISTAKES = {
         "[optimizer]\nweight_decay = 0.1",
         r'\[optimizer\] `weight_decay` needs `kind = "adamw"`',
     ),
-    "a choice of the model": ('[model]\nnorm = "post-norm"', r"\[model\] `norm` must be one of"),
+    "a choice of the model": (
+        '[model]\nnorm = "post-norm"',
+        r"model.norm must be 'post' or 'pre'. Received: 'post-norm'",
+    ),
+    "an activation of the model": (
+        '[model]\nactivation = "rely"',
+        r"\[model\] `activation` must be an activation of Keras.*activation='rely'",
+    ),
     "a section that is a value": ("training = 3", r"training must be a section, \[training\]"),
     "data that is a value": ("data = 3", r"data must be a section, \[data\]"),
     "unknown kind of data": (

@@ -24,12 +24,8 @@ from keras_transformer.training.settings.fields import PathText, Positive, Rate,
 
 __all__ = ["DATA_KINDS", "CldrData", "Settings", "TextData", "TfdsData"]
 
-# What the tokenizer decides, and what is narrower here than in Python.
+# What the tokenizer decides.
 _OF_THE_TOKENIZER = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"}
-_NARROWER = {
-    "activation": Literal["relu", "gelu", "silu"],
-    "layer_norm_epsilon": Annotated[float, Field(gt=0)],
-}
 
 
 class _Preset(Section):
@@ -55,14 +51,17 @@ class _Preset(Section):
 def _model_fields():
     """The fields of `TransformerConfig` as optional settings, with the meanings of its docstring.
 
-    Yields names with a type and a pydantic field each. What a file leaves out is the preset's;
-    what that is in `base`, the dataclass's own default, is kept for the page of settings.
+    Yields names with a type and a pydantic field each; their checks are the dataclass's. What a
+    file leaves out is the preset's; what that is in `base`, the dataclass's own default, is kept
+    for the page of settings.
     """
     hints = typing.get_type_hints(TransformerConfig)
-    meanings = _arguments(TransformerConfig)
+    meanings = {}
+    for described in reversed(TransformerConfig.__mro__[:-1]):
+        meanings |= _arguments(described)
     for field in dataclasses.fields(TransformerConfig):
         if field.name not in _OF_THE_TOKENIZER:
-            kind = _NARROWER.get(field.name, hints[field.name]) | None
+            kind = hints[field.name] | None
             meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
             extra = {"base": field.default}
             yield field.name, (kind, Field(None, description=meaning, json_schema_extra=extra))

@@ -1,0 +1,136 @@
+"""Blocks one after the other (section 3.1), and the key/value cache of all of them."""
+
+from keras import ops
+
+from keras_transformer.checks import check_count
+from keras_transformer.layers.attending import AttendingLayer
+from keras_transformer.layers.block import Step, make_norm, split_arguments
+
+
+class Stack(AttendingLayer):
+    """`num_layers` blocks one after the other; pre-norm stacks normalise once more at the end.
+
+    Args:
+        num_layers: Number of blocks.
+        num_heads: Attention heads.
+        d_ff: Width inside the feed-forward networks, in features.
+        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
+    """
+
+    block_class = None
+
+    def __init__(self, num_layers, num_heads, d_ff, **arguments):
+        config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
+        super().__init__(**own)
+        check_count("num_layers", num_layers)
+        self.config = config
+        self.num_layers = num_layers
+        self.blocks = [
+            self.block_class(
+                **self.config.to_dict(), dtype=self.dtype_policy, name=f"block_{number}"
+            )
+            for number in range(num_layers)
+        ]
+        self.norm = None
+        if self.config.is_pre_norm:
+            self.norm = make_norm(self.config, self.dtype_policy, "norm")
+
+    def _build(self, x_shape, *memory_shape):
+        self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))
+        for block in self.blocks:
+            block.build(x_shape, *memory_shape)
+        if self.norm is not None:
+            self.norm.build(x_shape)
+
+    def _run(self, x, *arguments, return_weights, **options):
+        """The stack; the arguments are those of a call of its blocks."""
+        weights = {}
+        for block in self.blocks:
+            x, of_block = block(x, *arguments, return_weights=True, **options)
+            weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
+        x = self._end(x)
+        return (x, weights) if return_weights else x
+
+    def _end(self, x):
+        return x if self.norm is None else self.norm(x)
+
+    def empty_cache(self, batch, length, width=1):
+        """Returns a cache for `length` positions: key and value heads of every block, zeros.
+
+        Args:
+            batch: Number of sentences B, an integer or a scalar tensor.
+            length: Number of positions L, a Python integer.
+            width: Number of hypotheses of a sentence N, a Python integer.
+
+        Returns:
+            For every block two tensors `[B, H, L, N * K]`.
+        """
+        heads = self.config.num_heads
+        return tuple(
+            tuple(
+                ops.zeros((batch, heads, length, width * size), self.compute_dtype)
+                for size in block.self_attention.head_sizes
+            )
+            for block in self.blocks
+        )
+
+    def extended_cache(self, cache, length):
+        """Returns a cache for `length` more positions; those there are do not change any more.
+
+        Every step writes the cache of its positions anew, and copies it where a runtime cannot
+        write in place. Of those that are set aside it only reads.
+
+        Args:
+            cache: What `empty_cache` or a step at the last position returned.
+            length: Number of positions R, a Python integer.
+
+        Returns:
+            For every block two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all
+            earlier positions.
+        """
+
+        def extended(recent, past=None):
+            shape = (ops.shape(recent)[0], recent.shape[1], length, recent.shape[3])
+            joined = recent if past is None else ops.concatenate([past, recent], axis=2)
+            return ops.zeros(shape, recent.dtype), joined
+
+        extended_blocks = []
+        for recent_key, recent_value, *past in cache:
+            key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
+            extended_blocks.append((key[0], value[0], key[1], value[1]))
+        return tuple(extended_blocks)
+
+    def project_memory(self, memory):
+        """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
+        return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
+
+    def step(self, x, cache, index, memory_heads=None, memory_allowed=None, allowed=None):
+        """The stack at one position.
+
+        Args:
+            x: The position in each of the N hypotheses of a sentence, embedded, `[B, N, D]`.
+            cache: What `empty_cache`, `extended_cache` or the previous step returned.
+            index: Number of the position, counting from 0; scalar integer.
+            memory_heads: What `project_memory` returned. `None` where there is no memory.
+            memory_allowed: Boolean `[B, 1, S]`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+
+        Returns:
+            A `Step`.
+        """
+        caches, weights = [], []
+        for block, of_block, heads in zip(
+            self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
+        ):
+            x, new_cache, of_memory = block.step(x, of_block, index, heads, memory_allowed, allowed)
+            caches.append(new_cache)
+            weights.append(of_memory)
+        return Step(self._end(x), tuple(caches), None if memory_heads is None else tuple(weights))
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            **self.config.to_dict(),
+        }
