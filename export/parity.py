@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 
 from keras_transformer import Transformer
+from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.tasks.translator import Translator
 from keras_transformer.text.quality import score
 
@@ -191,14 +192,15 @@ def in_float32(translator):
     return copy_translator(translator)
 
 
-def copy_translator(translator):
-    """Returns a `Translator` in float32 with the same weights and vocabulary."""
-    return Translator(copy_model(translator.model), translator.tokenizer, translator.max_length)
+def copy_translator(translator, kernels=DEFAULT):
+    """Returns a `Translator` in float32 with the same weights, and with some `Kernels`."""
+    model = copy_model(translator.model, kernels)
+    return Translator(model, translator.tokenizer, translator.max_length)
 
 
-def copy_model(model):
-    """Returns a `Transformer` in float32 with the weights of another."""
-    copy = Transformer(model.config, dtype="float32")
+def copy_model(model, kernels=DEFAULT):
+    """Returns a `Transformer` in float32 with the weights of another, and some `Kernels`."""
+    copy = Transformer(model.config, dtype="float32", kernels=kernels)
     copy.set_weights(model.get_weights())
     return copy
 

@@ -9,15 +9,15 @@ def is_integer(value):
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def check_count(name, value, optional=False):
-    """Refuses what is not an integer of at least 1, or `None` where that is a choice."""
+def check_count(name, value, optional=False, least=1):
+    """Refuses what is not an integer of at least `least`, or `None` where that is a choice."""
     if optional and value is None:
         return
     choice = ", or None" if optional else ""
     if not is_integer(value):
         raise TypeError(f"`{name}` must be an integer{choice}. Received: {name}={value!r}.")
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1{choice}. Received: {name}={value}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}{choice}. Received: {name}={value}.")
 
 
 def check_rate(name, value):
@@ -27,8 +27,10 @@ def check_rate(name, value):
         raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={value}.")
 
 
-def check_positive(name, value):
-    """Refuses what is not a number above 0."""
+def check_positive(name, value, optional=False):
+    """Refuses what is not a number above 0, or `None` where that is a choice."""
+    if optional and value is None:
+        return
     _check_number(name, value)
     if not 0 < value < float("inf"):
         raise ValueError(f"`{name}` must be above 0 and finite. Received: {name}={value}.")

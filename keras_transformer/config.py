@@ -14,9 +14,10 @@ from keras_transformer.checks import (
 )
 
 Count = Annotated[int, check_count]
+OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 Rate = Annotated[float, check_rate]
-Position = Literal["sinusoidal", "learned", "none"]
+Position = Literal["sinusoidal", "learned", "rotary", "none"]
 
 
 def head_sizes(d_model, num_heads, d_k=None, d_v=None):
@@ -54,6 +55,10 @@ class BlockConfig:
             plain matrices.
         feed_forward_bias: Whether the two maps of the feed-forward network have a bias, as the
             paper's have.
+        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"` or
+            `"none"`. Rotary positions are the work of every self-attention, the others of the
+            embedding alone.
+        max_length: Longest source and longest output, in tokens.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -72,6 +77,8 @@ class BlockConfig:
     layer_norm_epsilon: Annotated[float, check_positive] = 1e-6
     attention_bias: bool = False
     feed_forward_bias: bool = True
+    position: Position = "sinusoidal"
+    max_length: Count = 512
 
     def __post_init__(self):
         check_fields(self)
@@ -117,8 +124,11 @@ class TransformerConfig(BlockConfig):
         num_layers: Blocks in the encoder.
         num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
         d_model: Width of the model, in features.
-        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E) or `"none"`.
-        max_length: Longest source and longest output, in tokens.
+        embedding_scale: What embeddings are multiplied with. `None`: `sqrt(d_model)` (section 3.4).
+        sinusoid_layout: `"interleaved"` as in the paper, sine and cosine by turns, or `"halves"`.
+        sinusoid_endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
+            tensor2tensor.
+        position_offset: Position of the first token; the paper's is 0.
         tie: Which of source embedding, target embedding and output weights are one matrix:
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
         pad_id: Token id that pads short sentences and is never attended to.
@@ -137,8 +147,12 @@ class TransformerConfig(BlockConfig):
     num_layers: Count = 6
     num_decoder_layers: OptionalCount = None
     d_model: Count = 512
-    position: Position = "sinusoidal"
-    max_length: Count = 512
+    embedding_scale: Annotated[float | None, functools.partial(check_positive, optional=True)] = (
+        None
+    )
+    sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
+    sinusoid_endpoint: bool = False
+    position_offset: Annotated[int, functools.partial(check_count, least=0)] = 0
     tie: Literal["all", "target", "none"] = "all"
     pad_id: int = 0
     bos_id: int = 2
@@ -146,11 +160,23 @@ class TransformerConfig(BlockConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        head_sizes(self.d_model, self.num_heads, self.d_k, self.d_v)
+        d_k, _ = head_sizes(self.d_model, self.num_heads, self.d_k, self.d_v)
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ValueError(
                 "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
                 f"and cosine. Received: d_model={self.d_model}."
+            )
+        if self.position == "rotary" and d_k % 2:
+            raise ValueError(
+                "`d_k` must be even for rotary positions, which turn pairs of features. "
+                f"Received: d_k={d_k}."
+            )
+        if self.position != "sinusoidal" and (
+            self.sinusoid_layout != "interleaved" or self.sinusoid_endpoint or self.position_offset
+        ):
+            raise ValueError(
+                "`sinusoid_layout`, `sinusoid_endpoint` and `position_offset` have no effect but "
+                f"for sinusoidal positions. Received: position={self.position!r}."
             )
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(

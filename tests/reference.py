@@ -85,14 +85,29 @@ def layer_norm(weights, x, epsilon=1e-6):
     return out * weights["gamma"] + weights["beta"]
 
 
-def sinusoids(length, d_model):
-    """Section 3.5, one number at a time: sine at even features, cosine at odd ones."""
+def sinusoids(length, d_model, layout="interleaved", endpoint=False):
+    """Section 3.5, one number at a time: sine at even features, cosine at odd ones.
+
+    In halves the first d_model / 2 features are the sines; with the endpoint the slowest wave has a
+    rate of exactly 1 / 10000 (tensor2tensor).
+    """
     table = np.zeros((length, d_model))
     for position, feature in np.ndindex(length, d_model):
-        i = feature // 2
-        angle = position / 10000 ** (2 * i / d_model)
-        table[position, feature] = math.sin(angle) if feature % 2 == 0 else math.cos(angle)
+        i = feature // 2 if layout == "interleaved" else feature % (d_model // 2)
+        is_sine = feature % 2 == 0 if layout == "interleaved" else feature < d_model // 2
+        angle = position / 10000 ** (2 * i / (d_model - 2 if endpoint else d_model))
+        table[position, feature] = math.sin(angle) if is_sine else math.cos(angle)
     return table
+
+
+def rotated(heads):
+    """Rotary positions: each pair of features as a complex number, times e^(i angle)."""
+    out, half = np.zeros(heads.shape), heads.shape[-1] // 2
+    for b, t, h, i in np.ndindex(*heads.shape[:3], half):
+        point = complex(heads[b, t, h, i], heads[b, t, h, i + half])
+        point *= np.exp(1j * t / 10000 ** (i / half))
+        out[b, t, h, i], out[b, t, h, i + half] = point.real, point.imag
+    return out
 
 
 def embedding(weights, tokens, position="sinusoidal", start=0):

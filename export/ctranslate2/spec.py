@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
 from keras_transformer.export.parity import ExportError
-from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.layers.positions import Learned, Sinusoidal
 
 # Inputs are cut at 1,024 tokens and outputs at 256 unless the caller says otherwise. Positions up
 # to there keep those defaults from failing on a model that was trained on shorter sentences.
@@ -95,12 +95,12 @@ def _fill_decoder(spec, model):
 
 def _positions(embedding):
     """The table `[positions, D]`; left to itself CTranslate2 has sinusoids of another layout."""
-    if embedding.position == "learned":
+    position, length = embedding.position, max(POSITIONS, embedding.max_length)
+    if isinstance(position, Learned):
         return embedding.positions.numpy()
-    length = max(POSITIONS, embedding.max_length)
-    if embedding.position == "none":
-        return np.zeros((length, embedding.d_model), np.float32)
-    return sinusoids(length, embedding.d_model)
+    if isinstance(position, Sinusoidal):
+        return position.table(length, embedding.d_model)
+    return np.zeros((length, embedding.d_model), np.float32)
 
 
 def _fill_last_norm(spec, stack):

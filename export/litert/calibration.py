@@ -8,10 +8,11 @@ import functools
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from keras_transformer.decoding import greedy_decode
 from keras_transformer.export.parity import ExportError, copy_model
-from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.kernels import Kernels
 from keras_transformer.tasks.translation import map_sorted
 
 # What LiteRT's FULLY_CONNECTED applies itself, before its result is rounded to int8.
@@ -124,17 +125,35 @@ def share_outside(translator, sentences, ranges):
     return float(_observe(translator, sentences, outside).mean())
 
 
-def fake_quantize(model, ranges):
-    """Rounds the input and the output of every product of a model as int8 would.
+class FakeQuantized:
+    """A kernel that rounds the input and the output of every product as int8 would.
 
     Args:
-        model: A `Transformer`, which is changed.
+        model: A `Transformer`, of which a copy is given this kernel.
         ranges: From `calibrate`.
     """
-    for name, dense in products(model).items():
-        hook(dense, *(functools.partial(_fake_quantize, *each) for each in ranges[name]))
-    for attention in _find(model, MultiHeadAttention).values():
-        attention.dropout = _keep_in_float
+
+    def __init__(self, model, ranges):
+        self._ranges = {dense.path: ranges[name] for name, dense in products(model).items()}
+
+    def __call__(self, layer, x):
+        """Returns what a `keras.layers.Dense` makes of `x`; one without ranges as it is."""
+        if layer.path not in self._ranges:
+            return layer(x)
+        at_input, at_output = (
+            functools.partial(_fake_quantize, *side) for side in self._ranges[layer.path]
+        )
+        return observed(layer, x, at_input, at_output)
+
+
+def keep_in_float(weights):
+    """Changes no weight of an attention: they are not negative.
+
+    Between two that are rounded, the converter would also compute their product with the values in
+    int8, and round them to multiples of 1/256. It does not look through this; see also
+    `finish_static_int8`.
+    """
+    return tf.abs(weights)
 
 
 def products(model):
@@ -142,48 +161,33 @@ def products(model):
 
     Logits in 256 steps would be equal where one has to be the largest.
     """
-    return _find(model, keras.layers.Dense)
+    found = {}
+
+    def walk(layer, path):
+        for sublayer in getattr(layer, "layers", ()):
+            name = f"{path}/{sublayer.name}"
+            if isinstance(sublayer, keras.layers.Dense):
+                found[name] = sublayer
+            walk(sublayer, name)
+
+    for stack in (model.encoder, model.decoder):
+        walk(stack, stack.name)
+    return found
 
 
-def hook(dense, at_input, at_output):
-    """Puts a function before a `Dense` layer and one behind its product."""
-    call, activation = dense.call, dense.activation
-    if activation in FUSED:
-        dense.activation = lambda x: at_output(activation(x))
-    else:
-        dense.activation = lambda x: activation(at_output(x))
-    dense.call = lambda inputs, training=None: call(at_input(inputs))
+def observed(dense, x, at_input, at_output):
+    """Returns what a `Dense` layer makes of `x`, with functions before and after its product."""
+    product = ops.matmul(at_input(x), dense.kernel)
+    if dense.use_bias:
+        product = ops.add(product, dense.bias)
+    if dense.activation in FUSED:
+        return at_output(dense.activation(product))
+    return dense.activation(at_output(product))
 
 
 def _fake_quantize(low, high, x):
     high = high if high > low else 1.0  # nothing but zeros
     return tf.quantization.fake_quant_with_min_max_args(x, low, high)
-
-
-def _keep_in_float(weights, training):
-    """Changes no weight of an attention: they are not negative.
-
-    Between two that are rounded, the converter would compute their product with the values in int8,
-    too, and round them to multiples of 1/256. It does not look through this; see also
-    `finish_static_int8`.
-    """
-    return tf.abs(weights)
-
-
-def _find(model, kind):
-    """The layers of a kind in encoder and decoder, by name."""
-    found = {}
-
-    def walk(layer, path):
-        for each in getattr(layer, "layers", ()):
-            name = f"{path}/{each.name}"
-            if isinstance(each, kind):
-                found[name] = each
-            walk(each, name)
-
-    for stack in (model.encoder, model.decoder):
-        walk(stack, stack.name)
-    return found
 
 
 def _observe(translator, sentences, measure):
@@ -200,19 +204,25 @@ def _observe(translator, sentences, measure):
     Raises:
         ValueError: If all of them are empty.
     """
-    model, seen = copy_model(translator.model), {}
+    names = {dense.path: name for name, dense in products(translator.model).items()}
+    seen = {}
 
     def watch(name, side, x):
         seen[name, side] = measure(name, side, x)
         return x
 
-    for name, dense in products(model).items():
-        hook(dense, *(functools.partial(watch, name, side) for side in (0, 1)))
+    def dense(layer, x):
+        if layer.path not in names:
+            return layer(x)
+        sides = (functools.partial(watch, names[layer.path], side) for side in (0, 1))
+        return observed(layer, x, *sides)
+
+    model = copy_model(translator.model, Kernels(dense=dense))
 
     @tf.function(input_signature=[IDS, IDS])
     def run(source, target):
         model.hidden_states({"source": source, "target": target}, training=False)
-        return tf.stack([[seen[name, 0], seen[name, 1]] for name in products(model)])
+        return tf.stack([[seen[name, 0], seen[name, 1]] for name in names.values()])
 
     found = [run(*(ids[None] for ids in pair)) for pair in _read(translator, sentences)]
     if not found:

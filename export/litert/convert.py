@@ -5,20 +5,19 @@ import pathlib
 import re
 import tempfile
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import beam_decode, greedy_decode
-from keras_transformer.export.litert.calibration import fake_quantize
+from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
-from keras_transformer.export.litert.int8_rows import codes_of_rows, scales_of_rows
-from keras_transformer.export.litert.kernels import use_fast_step
+from keras_transformer.export.litert.kernels import Int8LookUp, single_similarity, write
 from keras_transformer.export.litert.source_ids import refuse_wrong_rows
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.strings import trace_strings
 from keras_transformer.export.parity import ExportError, copy_model
 from keras_transformer.export.place import save
+from keras_transformer.layers.kernels import Kernels
 
 TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
 
@@ -46,15 +45,8 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
             TensorFlow Text; the message names them.
     """
     in_int8 = quantize in ("int8", "int8_static")
-    model = copy_model(model)  # what follows changes it
-    if in_int8:
-        for embedding in {model.source_embedding, model.target_embedding}:
-            embedding.look_up = _look_up_in_int8(embedding.table.numpy())
-    if quantize == "int8_static":
-        fake_quantize(model, ranges)
     grows = quantize != "int8_static"
-    if grows:
-        use_fast_step(model)
+    model = copy_model(model, _kernels(model, in_int8, ranges, grows))
     functions = {each.name: _trace(model, each, grows) for each in signatures}
     for each in strings:
         search = functools.partial(_search, model, each, grows)
@@ -63,6 +55,18 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
     if quantize == "int8_static":
         content = finish_static_int8(content)
     return share_quantization(content) if in_int8 else content
+
+
+def _kernels(model, in_int8, ranges, grows):
+    chosen = {}
+    if in_int8:
+        tables = {id(side): side.table for side in (model.source_embedding, model.target_embedding)}
+        chosen["look_up"] = Int8LookUp(tables.values())
+    if ranges is not None:
+        chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
+    if grows:
+        chosen.update(write=write, similarity=single_similarity)
+    return Kernels(**chosen)
 
 
 def convert_functions(model, functions, quantize="none", custom=""):
@@ -182,21 +186,3 @@ def _outputs(model, tokens, scores):
         "score": tf.minimum(scores, 0.0),
         "length": tf.reduce_sum(real, axis=-1),
     }
-
-
-def _look_up_in_int8(table):
-    """A function that looks up rows of the table in int8, one scale per row.
-
-    The converter quantises the table once for looking up and once for the logits. With the very
-    numbers that it computes for the logits, it stores one.
-    """
-    scales = scales_of_rows(table)[:, None]  # [V, 1]
-    codes = codes_of_rows(table, scales[:, 0])  # [V, D]
-    # Dressed up as integers: the converter would round the scales to 8 bits, too.
-    scales = scales.astype(np.float32).view(np.int32)
-
-    def look_up(tokens):
-        scale = tf.bitcast(tf.gather(scales, tokens), tf.float32)
-        return tf.cast(tf.gather(codes, tokens), tf.float32) * scale
-
-    return look_up

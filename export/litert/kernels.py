@@ -1,33 +1,57 @@
 """A step of the search out of the operations that LiteRT does fastest."""
 
+import numpy as np
+import tensorflow as tf
 from keras import ops
 
-from keras_transformer.layers.kernels import Kernels, similarity
+from keras_transformer.export.litert.int8_rows import codes_of_rows, scales_of_rows
+from keras_transformer.layers.kernels import similarity
 
 
-def use_fast_step(model):
-    """Makes a decoder compute its steps as LiteRT likes it.
+def write(cache, position, index):
+    """Writes a position into the cache by an update of a slice, which is a plain copy.
 
-    A position is written into the cache by an update of a slice, which is a plain copy, where a
-    select reads a condition for every element; TensorFlow itself has no kernel for it on the
-    processor. The scores of a single query are a product and a sum, where a matrix product would
-    first bring every matrix of keys into another layout for one row.
-
-    Args:
-        model: A `Transformer`, which is changed: it cannot decode in TensorFlow any more.
+    A select reads a condition for every element. TensorFlow itself has no kernel for this on the
+    processor: a model with it cannot decode there.
     """
-    for block in model.decoder.blocks:
-        block.self_attention.kernels = block.cross_attention.kernels = LITERT
-
-
-def _write(cache, position, index):
     return ops.slice_update(cache, (0, 0, index, 0), position)
 
 
-def _similarity(query, key):
+def single_similarity(query, key):
+    """Scores of a single query as a product and a sum.
+
+    A matrix product would first bring every matrix of keys into another layout for one row.
+    """
     if query.shape[2] > 1:
         return similarity(query, key)
     return ops.expand_dims(ops.sum(query * key, axis=-1), axis=2)  # [B, H, T=1, S]
 
 
-LITERT = Kernels(similarity=_similarity, write=_write)
+class Int8LookUp:
+    """Looks up rows of tables in int8, one scale per row.
+
+    The converter quantises a table once for looking up and once for the logits. With the very
+    numbers that it computes for the logits, it stores one.
+
+    Args:
+        tables: The tables, variables `[V, D]`.
+    """
+
+    def __init__(self, tables):
+        self._rows = {table.path: _in_int8(table.numpy()) for table in tables}
+
+    def __call__(self, table, tokens):
+        """Returns rows of a table, float32 `[B, T, D]`."""
+        codes, scales = self._rows[table.path]
+        scale = tf.bitcast(tf.gather(scales, tokens), tf.float32)
+        return tf.cast(tf.gather(codes, tokens), tf.float32) * scale
+
+
+def _in_int8(table):
+    """Codes `[V, D]`, int8, and scales `[V, 1]`, float32 that are dressed up as int32.
+
+    The converter would also round the scales to 8 bits.
+    """
+    scales = scales_of_rows(table)[:, None]  # [V, 1]
+    codes = codes_of_rows(table, scales[:, 0])  # [V, D]
+    return codes, scales.astype(np.float32).view(np.int32)

@@ -20,7 +20,7 @@ from keras_transformer.export.saved_model.guide import (
     model_name,
     readme,
 )
-from keras_transformer.export.saved_model.kernels import store_output_matrix
+from keras_transformer.export.saved_model.kernels import output_kernels
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import PATH, make_requests, write_requests
@@ -100,8 +100,8 @@ def export_saved_model(
     progress = progress or silent
     endpoints = make_endpoints(translator, n_best, alignment=alignment)
     buckets = _buckets(inner.max_length, batch_sizes if jit else (1,), lengths)
-    fast = copy_translator(inner)
-    matrix = store_output_matrix(fast.model, jit)
+    kernels, matrix = output_kernels(inner.model, jit)
+    fast = copy_translator(inner, kernels)
     graph_of = _compiled(inner, buckets) if jit else traced
     exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of, alignment)
 

@@ -2,50 +2,64 @@
 
 import tensorflow as tf
 
+from keras_transformer.layers.kernels import DEFAULT, Kernels
+from keras_transformer.layers.kernels import project as by_table
+
 WIDTH = 4096  # columns of a part: rows of a wider matrix are pages of memory apart
 LANES = 16  # numbers in a register; parts begin where one does
 
 
-def store_output_matrix(model, jit=False):
-    """Makes a model with a tied table multiply by a copy of it, `[D, V]`.
+class OutputMatrix:
+    """Multiplies by a copy of a tied table, `[D, V]`.
 
     The table is `[V, D]`, for looking up. On a processor a step of a search reads the copy 1.2 to
     2 times as fast. XLA multiplies a single row by the table as fast, and a few rows by a wide
     matrix three times slower than by parts of it: for it the copy is in parts.
 
     Args:
-        model: A `Transformer`, which is changed.
+        table: The table, a variable `[V, D]`.
         jit: Whether XLA compiles the searches.
 
-    Returns:
-        List of the variables that were added, none if the model has such a matrix anyway.
+    Attributes:
+        parts: The variables that hold the copy.
     """
-    embedding = model.target_embedding
-    if model.output_layer is not embedding:
-        return []
-    depth, vocab_size = reversed(embedding.table.shape)
-    width = _width(vocab_size) if jit else vocab_size
-    transposed = tf.transpose(embedding.table.value)  # [D, V]
-    parts = [
-        tf.Variable(transposed[:, first : first + width], trainable=False, name="output_matrix")
-        for first in range(0, vocab_size, width)
-    ]
-    by_table = embedding.project
 
-    def by_parts(x):
-        rows = tf.reshape(x, [-1, depth])  # [B * N, D]
-        logits = tf.concat([tf.matmul(rows, part) for part in parts], axis=1)  # [B * N, V]
-        return tf.reshape(logits, [-1, x.shape[1] or tf.shape(x)[1], vocab_size])  # [B, N, V]
+    def __init__(self, table, jit=False):
+        vocab_size = table.shape[0]
+        width = _width(vocab_size) if jit else vocab_size
+        transposed = tf.transpose(table.value)  # [D, V]
+        self.parts = [
+            tf.Variable(transposed[:, first : first + width], trainable=False, name="output_matrix")
+            for first in range(0, vocab_size, width)
+        ]
+        self._jit = jit
 
-    def project(x):
-        if not jit or x.shape[1] != 1:
-            return by_parts(x)
+    def __call__(self, table, x):
+        """Returns the logits `[B, N, V]` of hidden states `[B, N, D]`."""
+        if not self._jit or x.shape[1] != 1:
+            return self._by_parts(table, x)
         # XLA knows the shape and compiles one of the two.
         one = tf.equal(tf.shape(x)[0], 1)
-        return tf.cond(one, lambda: by_table(x), lambda: by_parts(x))
+        return tf.cond(one, lambda: by_table(table, x), lambda: self._by_parts(table, x))
 
-    embedding.project = project
-    return parts
+    def _by_parts(self, table, x):
+        vocab_size, depth = table.shape
+        rows = tf.reshape(x, [-1, depth])  # [B * N, D]
+        logits = tf.concat([tf.matmul(rows, part) for part in self.parts], axis=1)  # [B * N, V]
+        return tf.reshape(logits, [-1, x.shape[1] or tf.shape(x)[1], vocab_size])  # [B, N, V]
+
+
+def output_kernels(model, jit=False):
+    """Returns the `Kernels` for a copy of a model, and the variables that they add.
+
+    Args:
+        model: A `Transformer`. If its output weights are not tied, they are such a matrix anyway.
+        jit: Whether XLA compiles the searches.
+    """
+    if model.output_layer is not model.target_embedding:
+        return DEFAULT, []
+    matrix = OutputMatrix(model.target_embedding.table, jit)
+    return Kernels(project=matrix), matrix.parts
 
 
 def _width(vocab_size):

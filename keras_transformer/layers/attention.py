@@ -5,10 +5,10 @@ from keras import ops
 
 from keras_transformer.checks import check_count, check_flag, check_rate
 from keras_transformer.config import head_sizes
+from keras_transformer.layers import positions
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attention_over_parts, dot_product_attention
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.kernels import Kernels
 from keras_transformer.layers.masks import causal_mask, join_masks
 
 
@@ -20,8 +20,6 @@ class MultiHeadAttention(AttendingLayer):
 
     Reference: Vaswani et al. (2017), section 3.2.2.
     """
-
-    kernels = Kernels()  # exports give the layers of their copy of a model other ones
 
     def __init__(self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, **kwargs):
         super().__init__(**kwargs)
@@ -83,14 +81,14 @@ class MultiHeadAttention(AttendingLayer):
             key,
             value,
             allowed,
-            lambda weights: self.dropout(weights, training=training),
+            lambda weights: self.kernels.keep(self.dropout(weights, training=training)),
             self.kernels.similarity,
         )  # [B, H, T, K], [B, H, T, S]
         return self._join_heads(heads), weights
 
     def _heads(self, projection, x):
         batch, length = ops.shape(x)[:2]
-        x = projection(ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
+        x = self.kernels.dense(projection, ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
         x = ops.reshape(x, (batch, length, self.num_heads, x.shape[-1] // self.num_heads))
         return ops.transpose(x, (0, 2, 1, 3))  # [B, H, T, K]
 
@@ -98,7 +96,7 @@ class MultiHeadAttention(AttendingLayer):
         batch, _, length, _ = ops.shape(heads)
         width = heads.shape[1] * heads.shape[3]
         flat = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))  # [B * T, H * K]
-        x = self.output_projection(flat)  # [B * T, D]
+        x = self.kernels.dense(self.output_projection, flat)  # [B * T, D]
         return ops.reshape(x, (batch, length, self.output_projection.units))  # [B, T, D]
 
     def get_config(self):
@@ -124,6 +122,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         dropout: Rate on the attention weights.
         use_bias: Whether the projections have a bias.
         causal: Whether a position may attend to itself and earlier positions only.
+        position: A `Position` that turns query and key heads, such as `Rotary()`, or the name of
+            one. `None`: they do not depend on where they stand.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -152,11 +152,20 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     """
 
     def __init__(
-        self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, causal=False, **kwargs
+        self,
+        num_heads,
+        d_k=None,
+        d_v=None,
+        dropout=0.0,
+        use_bias=False,
+        causal=False,
+        position=None,
+        **kwargs,
     ):
         super().__init__(num_heads, d_k, d_v, dropout, use_bias, **kwargs)
         check_flag("causal", causal)
         self.causal = causal
+        self.position = positions.get("none" if position is None else position)
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build_projections(x_shape, x_shape)
@@ -164,9 +173,16 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
         past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, allowed, mask)  # [B, T, T]
-        key, value = self.project_memory(x)  # [B, H, T, K] twice
-        output, weights = self.attend(self.project_query(x), key, value, allowed, training)
+        places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
+        query, key, value = self._project(x, places)  # [B, H, T, K] each
+        output, weights = self.attend(query, key, value, allowed, training)
         return (output, weights) if return_weights else output
+
+    def _project(self, x, places):
+        """Query, key and value heads of positions, `[B, H, T, K]` each."""
+        key, value = self.project_memory(x)
+        query = self.position.rotate(self.project_query(x), places)
+        return query, self.position.rotate(key, places), value
 
     def step(self, x, cache, index, allowed=None):
         """Attends from one position to itself and the positions before it.
@@ -186,16 +202,17 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """
         recent, past = cache[:2], cache[2:]
         start = past[0].shape[2] if past else 0  # P
-        positions = ops.arange(start + recent[0].shape[2], dtype="int32")  # [L]
+        query, *heads = self._project(x, index)  # [B, H, N, K] each
         recent = tuple(
             self.kernels.write(
                 old, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), index - start
             )
-            for new, old in zip(self.project_memory(x), recent, strict=True)
+            for new, old in zip(heads, recent, strict=True)
         )  # [B, H, R, N * K] twice
         if allowed is None:
-            allowed = ops.reshape(ops.less_equal(positions, index), (1, 1, -1))  # [1, T=1, L]
-        query, cache = self.project_query(x), (*recent, *past)
+            places = ops.arange(start + recent[0].shape[2], dtype="int32")  # [L]
+            allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
+        cache = (*recent, *past)
         keys, values = (
             [self._by_hypothesis(part, x.shape[1]) for part in parts]
             for parts in ((*past[:1], recent[0]), (*past[1:], recent[1]))
@@ -211,7 +228,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return ops.reshape(x, (-1, self.num_heads, x.shape[2] * width, x.shape[3] // width))
 
     def get_config(self):  # noqa: D102
-        return {**super().get_config(), "causal": self.causal}
+        position = positions.serialize(self.position)
+        return {**super().get_config(), "causal": self.causal, "position": position}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

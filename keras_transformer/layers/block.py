@@ -6,6 +6,7 @@ import typing
 import keras
 
 from keras_transformer.config import BlockConfig
+from keras_transformer.layers import positions
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
 from keras_transformer.layers.dropout import Dropout
@@ -58,7 +59,9 @@ class Block(AttendingLayer):
         shapes = {"x": x_shape, "memory": memory_shape} if self.cross else {"x": x_shape}
         self.check_shapes(**shapes)
         self.self_attention = MultiHeadSelfAttention(
-            causal=self.causal, **self._attention_arguments("self_attention")
+            causal=self.causal,
+            position=positions.of_attention(config),
+            **self._attention_arguments("self_attention"),
         )
         self.self_attention_norm = self._norm("self_attention_norm")
         self.self_attention.build(x_shape)
@@ -76,6 +79,7 @@ class Block(AttendingLayer):
             config.activation_dropout,
             config.feed_forward_bias,
             dtype=policy,
+            kernels=self.kernels,
             name="feed_forward",
         )
         self.feed_forward_norm = self._norm("feed_forward_norm")
@@ -92,6 +96,7 @@ class Block(AttendingLayer):
             "dropout": config.attention_dropout,
             "use_bias": config.attention_bias,
             "dtype": self.dtype_policy,
+            "kernels": self.kernels,
             "name": name,
         }
 

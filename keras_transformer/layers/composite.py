@@ -5,6 +5,7 @@ import inspect
 
 import keras
 
+from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.masks import attached_mask, fitting_masks
 
 
@@ -12,10 +13,15 @@ class CompositeLayer(keras.Layer):
     """A layer made of named sublayers, all of which `model.summary()` lists.
 
     It takes part in Keras's masking: what it returns has the mask of its first argument.
+
+    Args:
+        kernels: The `Kernels` that it and its sublayers compute with.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, *, kernels=DEFAULT, **kwargs):
         super().__init__(**kwargs)
+        self.kernels = kernels
         self.supports_masking = True
 
     def __call__(self, *args, **kwargs):

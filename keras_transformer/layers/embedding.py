@@ -1,45 +1,15 @@
 """Token embeddings, positions and the tied output weights (sections 3.4 and 3.5)."""
 
-import functools
 import math
-import typing
 
 import keras
-import numpy as np
 from keras import ops
 
-from keras_transformer.checks import check_choice, check_count, check_rate, is_integer
-from keras_transformer.config import Position
+from keras_transformer.checks import check_count, check_positive, check_rate, is_integer
+from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
-
-
-@functools.lru_cache(maxsize=16)
-def sinusoids(length, d_model):
-    """Returns the sinusoidal positions `0 .. length - 1`.
-
-    `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, `PE(pos, 2i + 1)` the cosine of the same angle.
-
-    Computed in float64: in float32 the angle itself is off by 3e-4 at position 5,000, and in
-    bfloat16 positions above 256 are no longer distinct.
-
-    Args:
-        length: Number of positions.
-        d_model: Width of the model, even.
-
-    Returns:
-        Read-only NumPy array `[length, d_model]`, float32.
-
-    Reference: Vaswani et al. (2017), section 3.5.
-    """
-    position = np.arange(length, dtype=np.float64)[:, None]  # [T, 1]
-    rate = 10_000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / d_model)  # [D / 2]
-    table = np.empty((length, d_model), np.float32)
-    table[:, 0::2] = np.sin(position * rate)
-    table[:, 1::2] = np.cos(position * rate)
-    table.setflags(write=False)  # shared through the cache
-    return table
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -51,12 +21,14 @@ class PositionalEmbedding(CompositeLayer):
     Args:
         vocab_size: Number of tokens V.
         d_model: Width of the model, in features.
-        position: `"sinusoidal"`, `"learned"` or `"none"`.
+        position: A `Position`, such as `Sinusoidal(layout="halves")`, or the name of one:
+            `"sinusoidal"`, `"learned"` or `"none"`.
         max_length: Positions of the learned table, and of the sinusoidal one where the length of
             the input is not known when the graph is built.
         dropout: Rate on the sum of embedding and position (section 5.4).
         pad_id: Id of padding, for which the output gets a mask as from
             `keras.layers.Embedding(mask_zero=True)`. `None`: it gets none.
+        scale: What embeddings are multiplied with. `None`: `sqrt(d_model)`, as in the paper.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -83,6 +55,7 @@ class PositionalEmbedding(CompositeLayer):
         max_length=512,
         dropout=0.0,
         pad_id=None,
+        scale=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -93,20 +66,18 @@ class PositionalEmbedding(CompositeLayer):
             ("max_length", max_length),
         ):
             check_count(name, value)
-        check_choice("position", position, typing.get_args(Position))
         check_rate("dropout", dropout)
         _check_pad_id(pad_id, vocab_size)
-        if position == "sinusoidal" and d_model % 2:
-            raise ValueError(
-                "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
-                f"and cosine. Received: d_model={d_model}."
-            )
         self.vocab_size = vocab_size
         self.d_model = d_model
-        self.position = position
         self.max_length = max_length
+        self.position = positions.get(position)
+        self.position.check(self)
         self.dropout_rate = dropout
         self.pad_id = pad_id
+        if scale is not None:
+            check_positive("scale", scale)
+        self.scale = math.sqrt(d_model) if scale is None else scale
         self.widths = {"inputs": d_model}  # of hidden states
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
@@ -119,10 +90,7 @@ class PositionalEmbedding(CompositeLayer):
             autocast=False,  # rows are cast, not the table
             name="table",
         )
-        if self.position == "learned":
-            self.positions = self.add_weight(
-                shape=(self.max_length, self.d_model), initializer=normal, name="positions"
-            )
+        self.position.build(self)
 
     def checked_arguments(self, given):  # noqa: D102
         if given.get("reverse"):
@@ -134,42 +102,17 @@ class PositionalEmbedding(CompositeLayer):
     def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
         if reverse:
             return self.project(inputs)
-        x = self.look_up(inputs) * math.sqrt(self.d_model)  # [B, T, D]
-        if self.position != "none":
-            x = x + self._positions(start, inputs)
-        return self.dropout(x, training=training)
+        x = self.look_up(inputs) * self.scale  # [B, T, D]
+        position = self.position.embed(self, start, inputs)  # [T, D]
+        return self.dropout(x if position is None else x + position, training=training)
 
     def project(self, x):
         """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""
-        # One matrix product over all positions. With the batch as an axis of its own the gradient
-        # of the table is a [B, V, D] tensor first: 40 % of a training step of a small model.
-        batch, length = ops.shape(x)[:2]
-        flat = ops.reshape(x, (-1, self.d_model))  # [B * T, D]
-        table = ops.cast(self.table, self.compute_dtype)
-        logits = ops.matmul(ops.cast(flat, table.dtype), ops.transpose(table))  # [B * T, V]
-        return ops.reshape(logits, (batch, length, self.vocab_size))  # [B, T, V]
+        return self.kernels.project(self.table, ops.cast(x, self.compute_dtype))
 
     def look_up(self, tokens):
         """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""
-        # TensorFlow's gradient of a look-up is a list of rows, in which a token that occurs twice
-        # has two; Keras's optimizers square them one by one. That of a reshape is a whole table.
-        table = ops.reshape(ops.convert_to_tensor(self.table), (self.vocab_size, self.d_model))
-        rows = ops.take(table, ops.cast(tokens, "int32"), axis=0)
-        return ops.cast(rows, self.compute_dtype)
-
-    def _positions(self, start, tokens):
-        known = tokens.shape[1] + start if isinstance(start, int) and tokens.shape[1] else None
-        if self.position == "learned":
-            if known is not None and known > self.max_length:
-                raise ValueError(
-                    "`max_length` learned positions must cover the input. "
-                    f"Received: max_length={self.max_length}, {known} positions."
-                )
-            table = self.positions
-        else:  # the formula has no end: a longer table where the length is known
-            table = sinusoids(max(self.max_length, known or 0), self.d_model)
-        table = ops.cast(table, self.compute_dtype)
-        return ops.slice(table, (start, 0), (ops.shape(tokens)[1], self.d_model))  # [T, D]
+        return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
     def compute_output_spec(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
         last = self.vocab_size if reverse else self.d_model
@@ -186,7 +129,8 @@ class PositionalEmbedding(CompositeLayer):
             **super().get_config(),
             "vocab_size": self.vocab_size,
             "d_model": self.d_model,
-            "position": self.position,
+            "position": positions.serialize(self.position),
+            "scale": self.scale,
             "max_length": self.max_length,
             "dropout": self.dropout_rate,
             "pad_id": self.pad_id,

@@ -62,8 +62,9 @@ class FeedForward(CompositeLayer):
 
     def call(self, x, training=None):  # noqa: D102
         flat = ops.reshape(x, (-1, x.shape[-1]))  # [N, D]
-        inner = self.inner(flat)  # [N, F]
-        outer = self.outer(self.dropout(inner, training=training))  # [N, D]
+        inner = self.kernels.dense(self.inner, flat)  # [N, F]
+        inner = self.dropout(inner, training=training)  # [N, F]
+        outer = self.kernels.dense(self.outer, inner)  # [N, D]
         return ops.reshape(outer, ops.shape(x))  # [..., D]
 
     def get_config(self):  # noqa: D102

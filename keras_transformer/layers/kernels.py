@@ -1,4 +1,4 @@
-"""The parts of an attention that a runtime may compute in a form of its own."""
+"""The arithmetic of layers that a runtime may do in a form of its own."""
 
 import dataclasses
 import typing
@@ -20,17 +20,59 @@ def write(cache, position, index):
     return ops.where(ops.reshape(here, (1, 1, -1, 1)), position, cache)
 
 
+def keep(weights):
+    """Returns the weights of an attention, `[B, H, T, S]`, as they are."""
+    return weights
+
+
+def dense(layer, x):
+    """Returns what a `keras.layers.Dense` makes of `x` `[N, D]`."""
+    return layer(x)
+
+
+def look_up(table, tokens):
+    """Returns the rows of a table, a variable `[V, D]`, for token ids `[B, T]`: `[B, T, D]`."""
+    # TensorFlow's gradient of a look-up is a list of rows, in which a token that occurs twice has
+    # two; Keras's optimizers square them one by one. That of a reshape is a whole table.
+    whole = ops.reshape(ops.convert_to_tensor(table), table.shape)
+    return ops.take(whole, ops.cast(tokens, "int32"), axis=0)
+
+
+def project(table, x):
+    """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`, by a table, a variable `[V, D]`.
+
+    One matrix product over all positions. With the batch as an axis of its own the gradient of the
+    table is a `[B, V, D]` tensor first: 40 % of a training step of a small model.
+    """
+    (batch, length), (vocab_size, width) = ops.shape(x)[:2], table.shape
+    flat = ops.reshape(x, (-1, width))  # [B * T, D]
+    logits = ops.matmul(flat, ops.transpose(ops.cast(table, flat.dtype)))  # [B * T, V]
+    return ops.reshape(logits, (batch, length, vocab_size))  # [B, T, V]
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """Functions with which an attention computes; an attribute `kernels` of the layer.
+    """Functions with which the layers compute, handed over when a model is built.
 
-    Another runtime than TensorFlow does the same faster in another form: an export gives the layers
-    of its own copy of a model other kernels, see `export/litert/kernels.py`.
+    They change how something is computed and not what, so they are no part of a layer's
+    configuration. Exports build their own copy of a model with other ones: another runtime than
+    TensorFlow does the same faster in another form.
 
     Args:
-        similarity: See the function `similarity`.
-        write: See the function `write`.
+        similarity: See the function `similarity`, and so on.
+        write: Writes a position into a cache.
+        keep: The weights of an attention on their way to the product with the values.
+        dense: A linear map and its activation.
+        look_up: Rows of a table of embeddings.
+        project: The product with tied output weights.
     """
 
     similarity: typing.Callable = similarity
     write: typing.Callable = write
+    keep: typing.Callable = keep
+    dense: typing.Callable = dense
+    look_up: typing.Callable = look_up
+    project: typing.Callable = project
+
+
+DEFAULT = Kernels()

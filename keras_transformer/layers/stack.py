@@ -27,7 +27,10 @@ class Stack(AttendingLayer):
         self.num_layers = num_layers
         self.blocks = [
             self.block_class(
-                **self.config.to_dict(), dtype=self.dtype_policy, name=f"block_{number}"
+                **self.config.to_dict(),
+                dtype=self.dtype_policy,
+                kernels=self.kernels,
+                name=f"block_{number}",
             )
             for number in range(num_layers)
         ]

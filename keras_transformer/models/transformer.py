@@ -4,10 +4,12 @@ import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
 from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.masks import PaddingMask, fitting_masks
 
 
@@ -21,6 +23,7 @@ class Transformer(keras.Model):
         config: A `TransformerConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
+        kernels: The `Kernels` that the layers compute with; a file does not keep them.
 
     Call arguments:
         inputs: Dictionary of `"source"`, token ids `[B, S]`, and `"target"`, token ids `[B, T]`;
@@ -39,7 +42,7 @@ class Transformer(keras.Model):
     Reference: Vaswani et al. (2017), section 3 and Fig. 1.
     """
 
-    def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
+    def __init__(self, config="base", dtype=None, name="transformer", *, kernels=DEFAULT, **kwargs):
         if isinstance(config, str):
             config = TransformerConfig.preset(config)
         if not isinstance(config, TransformerConfig):
@@ -48,7 +51,7 @@ class Transformer(keras.Model):
                 f"Received: config={config!r}."
             )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        layers = _make_layers(config, policy)
+        layers = _make_layers(config, policy, kernels)
         inputs = {
             side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
         }
@@ -198,19 +201,21 @@ class Transformer(keras.Model):
         return cls(fields, **{key: value for key, value in config.items() if key != "config"})
 
 
-def _make_layers(config, policy):
+def _make_layers(config, policy, kernels):
     """The layers of the model, by role; tied embeddings are one layer in two roles."""
-    block = config.block.to_dict()
+    shared = {"dtype": policy, "kernels": kernels}
+    block = {**config.block.to_dict(), **shared}
 
     def embedding(vocab_size, name):
         return PositionalEmbedding(
             vocab_size,
             config.d_model,
-            config.position,
+            positions.of_embedding(config),
             config.max_length,
             config.dropout,
-            dtype=policy,
+            scale=config.embedding_scale,
             name=name,
+            **shared,
         )
 
     if config.tie == "all":
@@ -225,8 +230,8 @@ def _make_layers(config, policy):
         "source_mask": PaddingMask(config.pad_id, name="source_mask"),
         "source_embedding": source_embedding,
         "target_embedding": target_embedding,
-        "encoder": Encoder(config.num_layers, **block, dtype=policy, name="encoder"),
-        "decoder": Decoder(config.decoder_layers, **block, dtype=policy, name="decoder"),
+        "encoder": Encoder(config.num_layers, **block, name="encoder"),
+        "decoder": Decoder(config.decoder_layers, **block, name="decoder"),
         "output": output,
         # Losses over a large vocabulary need float32.
         "logits": keras.layers.Activation("linear", dtype=_logits_dtype(policy), name="logits"),

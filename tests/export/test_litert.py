@@ -428,7 +428,9 @@ def test_a_model_that_needs_more_is_refused_by_name(
     translator = Translator(Transformer(config), tokenizer)
     dense = translator.model.encoder.blocks[0].feed_forward.inner
     dense.activation = lambda x: tf.math.ndtri(tf.math.bessel_i0(x))
-    monkeypatch.setattr(conversion, "copy_model", lambda model: model)  # it has no such activation
+    monkeypatch.setattr(
+        conversion, "copy_model", lambda model, kernels: model
+    )  # it has no such activation
     message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
     with pytest.raises(ExportError, match=message):
         export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"], tokenizer=inside)

@@ -13,12 +13,13 @@ from keras_transformer import Transformer, TransformerConfig, Translator, greedy
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import export as litert
-from keras_transformer.export.litert.calibration import calibrate, hook, products, share_outside
+from keras_transformer.export.litert.calibration import calibrate, observed, products, share_outside
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.layers.kernels import Kernels
 
 pytest.importorskip("ai_edge_litert")
 
@@ -88,18 +89,21 @@ def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_p
 def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translator, calibration):
     """One sentence at a time, by the loop itself and not with its result given beforehand."""
     chosen = calibration[:4]
-    model = copy_model(translator.model)
-    seen = {name: ([0.0], [0.0]) for name in products(model)}
+    names = {dense.path: name for name, dense in products(translator.model).items()}
+    seen = {name: ([0.0], [0.0]) for name in names.values()}
 
     def watch(values):
         def watched(x):
-            values.extend([x.numpy().min(), x.numpy().max()])
+            if tf.executing_eagerly():  # and not while the model is built
+                values.extend([x.numpy().min(), x.numpy().max()])
             return x
 
         return watched
 
-    for name, dense in products(model).items():
-        hook(dense, *(watch(values) for values in seen[name]))
+    def dense(layer, x):
+        return observed(layer, x, *(watch(values) for values in seen[names[layer.path]]))
+
+    model = copy_model(translator.model, Kernels(dense=dense))
     for ids in translator.tokenizer.encode(chosen).to_list():
         tokens, _ = greedy_decode(translator.model, [ids])
         length = int(np.count_nonzero(tokens[0]))

@@ -8,7 +8,7 @@ import tensorflow as tf
 from support import B, D, T, normal, randomise, to_numpy, weights_of
 
 from keras_transformer import PositionalEmbedding
-from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.layers.positions import sinusoids
 
 V = 19
 
@@ -144,10 +144,8 @@ def test_dropout_falls_on_the_sum_of_embedding_and_position():
 
 
 def test_an_unknown_position_is_an_error():
-    with pytest.raises(
-        ValueError, match=r"`position` must be one of .*Received: position='rotary'"
-    ):
-        PositionalEmbedding(V, D, position="rotary")
+    with pytest.raises(ValueError, match=r"`position` must be one of .*Received: position='alibi'"):
+        PositionalEmbedding(V, D, position="alibi")
 
 
 def test_an_odd_width_has_no_sinusoids():

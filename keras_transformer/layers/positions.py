@@ -1,0 +1,242 @@
+"""Positions: how a model knows where a token stands (section 3.5; Table 3, row E).
+
+A new way is a new class, in a file of its own if it is more than a table, and a name in `KINDS`.
+"""
+
+import functools
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.checks import check_choice, check_flag, is_integer
+
+LAYOUTS = ("interleaved", "halves")
+
+
+@functools.lru_cache(maxsize=16)
+def sinusoids(length, d_model, layout="interleaved", endpoint=False):
+    """Returns the sinusoidal positions `0 .. length - 1`.
+
+    `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, `PE(pos, 2i + 1)` the cosine of the same angle.
+
+    Computed in float64: in float32 the angle itself is off by 3e-4 at position 5,000, and in
+    bfloat16 positions above 256 are no longer distinct.
+
+    Differs from the paper: other implementations have another layout, or other wave lengths.
+
+    Args:
+        length: Number of positions.
+        d_model: Width of the model, even.
+        layout: `"interleaved"`: sine, cosine, sine and so on; `"halves"`: all sines first.
+        endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
+            tensor2tensor and Marian: the exponent is `2i / (d_model - 2)`.
+
+    Returns:
+        Read-only NumPy array `[length, d_model]`, float32.
+
+    Reference: Vaswani et al. (2017), section 3.5.
+    """
+    pairs = d_model // 2
+    last = max(pairs - 1, 1) if endpoint else pairs
+    position = np.arange(length, dtype=np.float64)[:, None]  # [T, 1]
+    angles = position * 10_000.0 ** (-np.arange(pairs, dtype=np.float64) / last)  # [T, D / 2]
+    waves = np.stack([np.sin(angles), np.cos(angles)])  # [2, T, D / 2]
+    axes = (1, 2, 0) if layout == "interleaved" else (1, 0, 2)
+    table = waves.transpose(axes).reshape(length, d_model).astype(np.float32)
+    table.setflags(write=False)  # shared through the cache
+    return table
+
+
+class Position:
+    """Knows nothing of where a token stands; the base of all ways to know it.
+
+    Each method may do nothing. One that needs weights adds them to the layer that it is given.
+    """
+
+    def check(self, embedding):
+        """Refuses a `PositionalEmbedding` that it does not fit."""
+
+    def build(self, embedding):
+        """Adds weights to a `PositionalEmbedding`."""
+
+    def embed(self, embedding, start, tokens):
+        """Returns what is added to the embeddings of `tokens` `[B, T]`.
+
+        Args:
+            embedding: The `PositionalEmbedding`.
+            start: Position of the first token, an integer or a scalar tensor.
+            tokens: Token ids `[B, T]`.
+
+        Returns:
+            `[T, D]`, in the compute dtype of the layer; `None` for nothing.
+        """
+
+    def rotate(self, heads, positions):
+        """Returns query or key heads of a self-attention, turned by where they stand.
+
+        Args:
+            heads: `[B, H, T, K]`.
+            positions: Integers `[T]`, or one for all of them.
+        """
+        return heads
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        return {}
+
+    @classmethod
+    def from_config(cls, config):
+        """Returns the position that `get_config` described."""
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Sinusoidal(Position):
+    """Adds waves of the position: `sinusoids`.
+
+    Args:
+        layout: See `sinusoids`.
+        endpoint: See `sinusoids`.
+        offset: Position of the first token. The paper's is 0.
+    """
+
+    def __init__(self, layout="interleaved", endpoint=False, offset=0):
+        check_choice("layout", layout, LAYOUTS)
+        check_flag("endpoint", endpoint)
+        if not is_integer(offset) or offset < 0:
+            raise ValueError(f"`offset` must be an integer of at least 0. Received: {offset!r}.")
+        self.layout, self.endpoint, self.offset = layout, endpoint, offset
+
+    def check(self, embedding):  # noqa: D102
+        if embedding.d_model % 2:
+            raise ValueError(
+                "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
+                f"and cosine. Received: d_model={embedding.d_model}."
+            )
+
+    def embed(self, embedding, start, tokens):  # noqa: D102
+        # The formula has no end: a longer table where the length is known.
+        length = max(embedding.max_length, _known_length(start, tokens) or 0)
+        table = self.table(length, embedding.d_model)
+        return _rows(embedding, table, start, tokens)
+
+    def table(self, length, d_model):
+        """Returns the first `length` positions, a NumPy array `[length, d_model]`."""
+        return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
+
+    def get_config(self):  # noqa: D102
+        return {"layout": self.layout, "endpoint": self.endpoint, "offset": self.offset}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Learned(Position):
+    """Adds a row of a table of weights, which ends at `max_length` (Table 3, row E)."""
+
+    def build(self, embedding):  # noqa: D102
+        embedding.positions = embedding.add_weight(
+            shape=(embedding.max_length, embedding.d_model),
+            initializer=keras.initializers.RandomNormal(stddev=embedding.d_model**-0.5),
+            name="positions",
+        )
+
+    def embed(self, embedding, start, tokens):  # noqa: D102
+        known = _known_length(start, tokens)
+        if known is not None and known > embedding.max_length:
+            raise ValueError(
+                "`max_length` learned positions must cover the input. "
+                f"Received: max_length={embedding.max_length}, {known} positions."
+            )
+        return _rows(embedding, embedding.positions, start, tokens)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Rotary(Position):
+    """Turns query and key heads, so that their products depend on distances alone.
+
+    The features i and i + K / 2 of a head are a point in the plane, which is turned by the angle
+    `pos / 10000^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
+
+    Args:
+        max_length: Most positions.
+
+    Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
+        Eq. 34, with the pairs of GPT-NeoX.
+    """
+
+    def __init__(self, max_length=512):
+        self.max_length = max_length
+
+    def check(self, embedding):  # noqa: D102
+        raise ValueError(
+            "`position` of an embedding must be added to it: rotary positions are the work of a "
+            'self-attention. Give the blocks `position="rotary"`, and the embedding "none".'
+        )
+
+    def rotate(self, heads, positions):  # noqa: D102
+        size = heads.shape[-1]
+        if size % 2:
+            raise ValueError(
+                "`d_k` must be even for rotary positions, which turn pairs of features. "
+                f"Received: d_k={size}."
+            )
+        table = ops.cast(sinusoids(self.max_length, size, "halves"), "float32")  # [L, K]
+        waves = ops.cast(ops.take(table, positions, axis=0), heads.dtype)  # [T, K] or [K]
+        sine, cosine = waves[..., : size // 2], waves[..., size // 2 :]
+        one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
+        return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)
+
+    def get_config(self):  # noqa: D102
+        return {"max_length": self.max_length}
+
+
+keras.saving.register_keras_serializable(package="keras_transformer")(Position)
+
+KINDS = {"sinusoidal": Sinusoidal, "learned": Learned, "rotary": Rotary, "none": Position}
+
+
+def get(identifier, **options):
+    """Returns a `Position`.
+
+    Args:
+        identifier: One, or its name in `KINDS`, or what `serialize` returned.
+        **options: Its arguments, with a name.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
+    if isinstance(identifier, Position):
+        return identifier
+    if isinstance(identifier, dict):
+        return keras.saving.deserialize_keras_object(identifier)
+    check_choice("position", identifier, KINDS)
+    return KINDS[identifier](**options)
+
+
+def of_embedding(config):
+    """Returns the `Position` of the embeddings that a `TransformerConfig` describes."""
+    if config.position == "sinusoidal":
+        return Sinusoidal(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
+    return get("none" if config.position == "rotary" else config.position)
+
+
+def of_attention(config):
+    """Returns the `Position` of the self-attentions that a `BlockConfig` describes, or `None`."""
+    return Rotary(config.max_length) if config.position == "rotary" else None
+
+
+def serialize(position):
+    """Returns a `Position` as plain values."""
+    return keras.saving.serialize_keras_object(position)
+
+
+def _known_length(start, tokens):
+    """The number of positions, where the graph knows it."""
+    known = isinstance(start, int) and tokens.shape[1]
+    return tokens.shape[1] + start if known else None
+
+
+def _rows(embedding, table, start, tokens):
+    """The rows of a table for all tokens of a sentence, `[T, D]`."""
+    table = ops.cast(table, embedding.compute_dtype)
+    return ops.slice(table, (start, 0), (ops.shape(tokens)[1], embedding.d_model))

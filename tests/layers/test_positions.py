@@ -1,0 +1,144 @@
+"""Positions of every kind: the formula, what they do in a model, and what they refuse."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+from support import B, D, F, H, S, T, normal, randomise, sentences, small_config, weights_of
+
+from keras_transformer import (
+    EncoderBlock,
+    Learned,
+    MultiHeadSelfAttention,
+    PositionalEmbedding,
+    Rotary,
+    Sinusoidal,
+    Transformer,
+    TransformerConfig,
+    greedy_decode,
+    sinusoids,
+)
+from keras_transformer.config import BlockConfig, Position
+from keras_transformer.layers import positions
+
+V, K = 19, 6
+EVERY = {
+    "halves": {"sinusoid_layout": "halves"},
+    "endpoint": {"sinusoid_endpoint": True, "sinusoid_layout": "halves"},
+    "offset": {"position_offset": 2},
+    "scale": {"embedding_scale": 1.0},
+    "learned": {"position": "learned"},
+    "rotary": {"position": "rotary", "d_k": K},
+    "none": {"position": "none"},
+}
+each_kind = pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
+
+
+@pytest.mark.parametrize("endpoint", [False, True])
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_waves_of_every_layout(layout, endpoint):
+    table = sinusoids(37, D, layout, endpoint)
+    np.testing.assert_allclose(table, reference.sinusoids(37, D, layout, endpoint), atol=1e-6)
+
+
+def test_the_offset_and_the_scale_of_an_embedding():
+    tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
+    layer = PositionalEmbedding(V, D, Sinusoidal("halves", offset=3), scale=2.0)
+    layer.build(tokens.shape)
+    table = weights_of(randomise(layer))["table"]
+    expected = 2 * table[tokens] + reference.sinusoids(T + 3, D, "halves")[3:]
+    np.testing.assert_allclose(layer(tokens), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_rotary_attention(causal):
+    layer = MultiHeadSelfAttention(H, d_k=K, d_v=5, causal=causal, position="rotary")
+    x = normal(B, T, D)
+    layer.build(x.shape)
+    weights = weights_of(randomise(layer))
+    query, key, value = (
+        reference.split_heads(reference.dense(reference.scope(weights, name), x), H)
+        for name in ("query", "key", "value")
+    )
+    seen = np.tril(np.ones((T, T), bool)) if causal else np.ones((T, T), bool)
+    heads, _ = reference.attention(
+        reference.rotated(query), reference.rotated(key), value, np.broadcast_to(seen, (B, T, T))
+    )
+    joined = heads.reshape(B, T, -1)
+    expected = reference.dense(reference.scope(weights, "output"), joined)
+    np.testing.assert_allclose(layer(x), expected, rtol=0, atol=1e-5)
+
+
+def test_rotary_scores_depend_on_distances_alone():
+    rotary, heads = Rotary(), normal(B, H, T, K)
+    near, far = (rotary.rotate(heads, np.arange(T) + first) for first in (0, 200))
+    products = [np.einsum("bhtk,bhsk->bhts", x, x) for x in (near, far)]
+    np.testing.assert_allclose(*products, rtol=0, atol=1e-4)  # 200 rad of float32 waves
+    assert np.abs(np.asarray(near) - np.asarray(far)).max() > 0.5
+
+
+@each_kind
+def test_a_step_at_a_time_is_the_whole_sentence(changes):
+    model = randomise(Transformer(small_config(**changes)))
+    source, target = sentences([S, 5]), sentences([T, 7], first=2)
+    expected = model({"source": source, "target": target})
+    memory, allowed = model.encode(source)
+    cache, heads = model.start(memory, T)
+    for t in range(T):
+        logits, cache, *_ = model.step(target[:, t], cache, t, heads, allowed)
+        np.testing.assert_allclose(logits, expected[:, t], rtol=0, atol=1e-4)
+
+
+@each_kind
+def test_it_is_kept_in_a_file(changes, tmp_path):
+    model = randomise(Transformer(small_config(**changes)))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    inputs = {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+    tokens, _ = greedy_decode(model, inputs["source"], 9)
+    np.testing.assert_array_equal(greedy_decode(loaded, inputs["source"], 9)[0], tokens)
+    assert loaded.config == model.config
+
+
+@each_kind
+def test_every_option_has_an_effect(changes):
+    inputs = {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}
+    plain = small_config(**{name: value for name, value in changes.items() if name == "d_k"})
+    outputs = [
+        np.asarray(randomise(Transformer(config))(inputs))
+        for config in (plain, small_config(**changes))
+    ]
+    assert np.abs(outputs[0] - outputs[1]).max() > 0.05
+
+
+def test_the_names_are_those_of_the_configuration():
+    assert set(positions.KINDS) == set(Position.__args__)
+    assert BlockConfig().position == TransformerConfig().position == "sinusoidal"
+
+
+@pytest.mark.parametrize("position", [Sinusoidal("halves", True, 1), Learned(), "rotary"])
+def test_a_position_is_serialised_with_its_options(position):
+    position = positions.get(position)
+    again = positions.get(positions.serialize(position))
+    assert type(again) is type(position) and again.get_config() == position.get_config()
+
+
+def test_what_does_not_fit_is_refused():
+    message = r"`position` must be one of sinusoidal, learned, rotary, none. Received: .*'alibi'"
+    with pytest.raises(ValueError, match=message):
+        PositionalEmbedding(V, D, position="alibi")
+    with pytest.raises(ValueError, match="rotary positions are the work of a self-attention"):
+        PositionalEmbedding(V, D, position="rotary")
+    with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
+        TransformerConfig(position="rotary", d_k=5)
+    with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
+        EncoderBlock(H, F, d_k=5, d_v=5, position="rotary")(normal(B, T, D))
+    with pytest.raises(ValueError, match="have no effect but for sinusoidal .*position='learned'"):
+        TransformerConfig(position="learned", position_offset=1)
+    with pytest.raises(ValueError, match=r"`position_offset` must be at least 0. Received: .*=-1"):
+        TransformerConfig(position_offset=-1)
+    with pytest.raises(ValueError, match=r"`offset` must be an integer of at least 0\."):
+        Sinusoidal(offset=-1)
+    with pytest.raises(ValueError, match=r"`embedding_scale` must be above 0"):
+        TransformerConfig(embedding_scale=0.0)
