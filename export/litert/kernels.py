@@ -22,7 +22,7 @@ def single_similarity(query, key):
 
     A matrix product would first bring every matrix of keys into another layout for one row.
     """
-    if query.shape[2] > 1:
+    if query.shape[2] != 1:
         return similarity(query, key)
     return ops.expand_dims(ops.sum(query * key, axis=-1), axis=2)  # [B, H, T=1, S]
 
