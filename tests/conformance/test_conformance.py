@@ -173,6 +173,7 @@ def test_mixed_precision(models, name, policy_name):
     assert 0 < error < ROUNDING[policy_name]
 
 
+@pytest.mark.bfloat16
 @each_row
 def test_dtype_of_one_layer(models, name):
     """`dtype=` to the constructor does what the global policy does, for every sublayer."""

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from phrases import phrases
+from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer import greedy_decode
+from keras_transformer import BeamTranslator, greedy_decode
+from keras_transformer.export import export_saved_model
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import SessionModel
 
-pytestmark = pytest.mark.slow  # the export alone takes a minute
+slow = pytest.mark.slow  # the export of all shapes takes a minute
 
 # Counts what XLA compiles: it writes every program that it is given to a folder.
 COUNT = """
@@ -47,6 +49,7 @@ def model(version):
         yield model
 
 
+@slow
 def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled, translator):
     sentences = [source for source, _ in phrases()[4480:4580]]
     source = translator.encode(tf.constant(sentences))[0]
@@ -67,6 +70,7 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
                 np.testing.assert_array_equal(answer[name], value)
 
 
+@slow
 def test_no_sentences_and_odd_ones(model, compiled):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
         ours = [each.text for each in compiled[0].translate_batch(batch)]
@@ -76,6 +80,7 @@ def test_no_sentences_and_odd_ones(model, compiled):
         assert answer["alignment"].shape[2] == answer["source_pieces"].shape[1]
 
 
+@slow
 def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
     version, python, tmp_path, monkeypatch
 ):
@@ -89,8 +94,25 @@ def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
     assert counts == [0] + [10] * 9
 
 
+@slow
 def test_the_readme_says_for_what_and_how_to_start_the_server(version):
     text = (version / "README.md").read_text("utf-8")
     assert "batches of 2 and sources of\n16 and 20 tokens" in text
     assert "tensorflow/serving --xla_cpu_compilation_enabled=true\n" in text
     assert "allowed_batch_sizes: 2\n" in (version / "batching_parameters.txt").read_text("utf-8")
+
+
+def test_a_compiled_export_translates_as_the_model_does(light, sentences, tmp_path):
+    """In one shape: every search is compiled, and `export_saved_model` compares the answers."""
+    beam, sentences = BeamTranslator(light, 2), sentences[:2]
+    report = export_saved_model(
+        beam, tmp_path, sentences, jit=True, batch_sizes=(2,), lengths=(16,)
+    )
+    assert report["agreement"] == 1.0
+    functions = (
+        saved_model_pb2.SavedModel.FromString((tmp_path / "1" / "saved_model.pb").read_bytes())
+        .meta_graphs[0]
+        .graph_def.library.function
+    )
+    compiled = [each for each in functions if each.attr["_XlaMustCompile"].b]
+    assert len({each.signature.name for each in compiled}) == 4  # best, n best, greedy, as asked

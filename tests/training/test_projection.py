@@ -129,6 +129,7 @@ def test_small_weights_lose_no_digits(dtype, tolerance):
         assert relative_error(found, 2.0**15 * wanted) < tolerance
 
 
+@pytest.mark.bfloat16
 def test_a_confident_model_still_has_a_gradient_in_bfloat16():
     """A label at 0.9985, which is 1 in bfloat16: what is left to learn is not rounded away."""
     table = np.eye(D)
