@@ -144,6 +144,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Example:
         >>> import keras
+        >>> from keras_transformer import MultiHeadSelfAttention
         >>> layer = MultiHeadSelfAttention(num_heads=4)
         >>> layer(keras.random.normal((2, 5, 16))).shape
         TensorShape([2, 5, 16])
@@ -243,6 +244,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
 
     Raises:
         ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
+
+    Example:
+        >>> import keras
+        >>> from keras_transformer import MultiHeadCrossAttention
+        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
+        >>> output, weights = MultiHeadCrossAttention(num_heads=4)(x, memory, return_weights=True)
+        >>> output.shape, weights.shape
+        (TensorShape([2, 5, 16]), TensorShape([2, 4, 5, 7]))
 
     Reference: Vaswani et al. (2017), section 3.2.3, first item.
     """

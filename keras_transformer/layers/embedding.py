@@ -31,6 +31,12 @@ def sinusoids(length, d_model):
     Returns:
         Read-only NumPy array `[length, d_model]`, float32.
 
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import sinusoids
+        >>> np.round(sinusoids(2, 4).astype("float64"), 3).tolist()
+        [[0.0, 1.0, 0.0, 1.0], [0.841, 0.54, 0.01, 1.0]]
+
     Reference: Vaswani et al. (2017), section 3.5.
     """
     position = np.arange(length, dtype=np.float64)[:, None]  # [T, 1]
@@ -71,6 +77,16 @@ class PositionalEmbedding(CompositeLayer):
     Raises:
         ValueError: If `position` is unknown, or `d_model` is odd and positions are sinusoidal, or
             there are more tokens than learned positions.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import PositionalEmbedding
+        >>> embedding = PositionalEmbedding(vocab_size=100, d_model=16)
+        >>> x = embedding(np.array([[7, 4, 3]]))
+        >>> x.shape
+        TensorShape([1, 3, 16])
+        >>> embedding(x, reverse=True).shape
+        TensorShape([1, 3, 100])
 
     Reference: Vaswani et al. (2017), sections 3.4, 3.5 and 5.4; learned positions Table 3, row E.
     """

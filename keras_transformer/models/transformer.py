@@ -32,8 +32,11 @@ class Transformer(keras.Model):
         policies.
 
     Example:
+        >>> import numpy as np
+        >>> from keras_transformer import Transformer, TransformerConfig
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
-        >>> model({"source": ops.ones((2, 7), "int32"), "target": ops.ones((2, 5), "int32")}).shape
+        >>> source, target = np.ones((2, 7), "int32"), np.ones((2, 5), "int32")
+        >>> model({"source": source, "target": target}).shape
         TensorShape([2, 5, 100])
 
     Reference: Vaswani et al. (2017), section 3 and Fig. 1.

@@ -1,17 +1,15 @@
-"""The commands of the README, one after the other, on a model that is too small to be good."""
+"""The commands of `make demo`, one after the other, on a model that is too small to be good."""
 
 import json
 import os
-import pathlib
-import re
 
 import pytest
 from click.testing import CliRunner
+from documents import PAGES, blocks, run
 
 from keras_transformer import Run
 from keras_transformer.cli.main import cli
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
 SMALL = {
     "data.examples": 4000,
     "data.max_length": 24,
@@ -99,30 +97,12 @@ def test_the_same_command_says_that_the_run_is_finished(folder):
     assert (run / "model.keras").read_bytes() == before
 
 
-def python_blocks():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
-    return blocks
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(python_blocks())))
-def test_the_python_of_the_readme_runs(folder, number, monkeypatch, capsys):
+@pytest.mark.parametrize("page", [page for page in PAGES if any(b.needs for b in blocks(page))])
+def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch):
     (folder / "serving").mkdir(exist_ok=True)
     for made, name in (("demo.tflite", "demo.tflite"), ("serving", "serving/translator")):
         if not (folder / name).exists():
             os.symlink(folder / "runs" / "demo" / made, folder / name)
     monkeypatch.chdir(folder)
-    exec(compile(python_blocks()[number], f"README block {number}", "exec"), {})
-
-
-def test_the_commands_of_the_readme_exist():
-    text = README.read_text("utf-8")
-    for words in re.findall(r"^(?:\$ )?keras-transformer (.*)", text, re.MULTILINE):
-        parts, group = words.split(), cli
-        while hasattr(group, "commands"):
-            assert parts[0] in group.commands, words
-            group = group.commands[parts.pop(0)]
-        known = {option for parameter in group.params for option in parameter.opts}
-        for part in parts:
-            assert not part.startswith("--") or part in known, words
+    run([block for block in blocks(page, "python") if block.needs])

@@ -1,0 +1,273 @@
+"""What is printed is true: code runs, commands and settings exist, links lead somewhere."""
+
+import ast
+import doctest
+import importlib
+import pathlib
+import re
+import shlex
+
+import click
+import pytest
+from documents import NEEDS, PAGES, ROOT, blocks, prose, read, run, shell, spans
+
+from keras_transformer import __all__ as PUBLIC
+from keras_transformer.cli.main import cli
+from keras_transformer.training.settings.page import tables
+from keras_transformer.training.settings.toml import load_settings
+
+# The Python that needs more than the package, by page, in order. Each kind has a test that runs it.
+MARKED = {
+    "README.md": ["run"],
+    "docs/litert.md": ["litert"],
+    "docs/serving.md": ["saved_model"],
+    "docs/translation.md": ["run"],
+}
+RUN_BY = {
+    "run": "tests/system/test_whole_path.py",
+    "saved_model": "tests/system/test_whole_path.py",
+    "litert": "tests/system/test_whole_path.py",
+}
+LANGUAGES = {"python", "toml", "sh"}
+OTHER_PAGES = ("CHANGELOG.md", *(f"examples/{x}/README.md" for x in ("android", "browser", "ios")))
+# Options that are printed without a command and are those of another program.
+FOREIGN = {"--xla_cpu_compilation_enabled", "--strict"}
+SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
+
+
+def sources():
+    folders = ("keras_transformer", "training", "export")
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts if parts[0] == "keras_transformer" else ("keras_transformer", *parts))
+
+
+# Code
+
+
+WITH_EXAMPLES = [module_name(path) for path in sources() if ">>>" in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_the_examples_of_docstrings_run(name):
+    """Each as it stands, with nothing imported for it."""
+    module = importlib.import_module(name)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    tests = [test for test in doctest.DocTestFinder().find(module, name) if test.examples]
+    assert tests, f"{name} has examples that doctest does not find"
+    for test in tests:
+        test.globs = {"__name__": "__main__"}
+        out = []
+        runner.run(test, out=out.append)
+        assert not runner.failures, "".join(out)
+
+
+UNMARKED = [page for page in PAGES if any(not b.needs for b in blocks(page, "python"))]
+
+
+@pytest.mark.parametrize("page", UNMARKED)
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run([block for block in blocks(page, "python") if not block.needs])
+
+
+def test_python_that_needs_more_is_listed_here():
+    marked = {page: [b.needs for b in blocks(page, "python") if b.needs] for page in PAGES}
+    assert {page: needs for page, needs in marked.items() if needs} == MARKED
+    assert {need for needs in MARKED.values() for need in needs} == set(RUN_BY)
+    assert all((ROOT / path).exists() for path in RUN_BY.values())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_of_a_kind_that_is_tested(page):
+    for block in blocks(page):
+        assert block.language in LANGUAGES, f"{page}:{block.line}"
+    comments = sum(bool(NEEDS.fullmatch(line)) for line in read(page).split("\n"))
+    assert comments == sum(block.needs is not None for block in blocks(page, "python")), (
+        f"{page}: a comment `needs` must stand on the line before a Python block"
+    )
+
+
+CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
+
+
+@pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: f"{block.page}:{block.line}")
+def test_configurations_are_valid(block, tmp_path):
+    general = tmp_path / "runs" / "general"
+    general.mkdir(parents=True)
+    (general / "config.toml").write_text('[model]\npreset = "small"\n[data]\nsource = "cldr"\n')
+    (general / "tokenizer.model").touch()
+    (general / "model.keras").touch()
+    path = tmp_path / "config.toml"
+    path.write_text(block.code, encoding="utf-8")
+    load_settings(path)
+
+
+# Commands
+
+
+def settings():
+    kinds = {"cldr": "data", "text": "data", "tfds": "data"}
+    for table in tables():
+        for setting in table.settings:
+            yield f"{kinds.get(table.name, table.name)}.{setting.key}"
+
+
+KEYS = set(settings())
+
+
+def our_commands(page):
+    """The words after `keras-transformer` in a page, up to where the shell takes over."""
+    for line in shell(page):
+        for rest in re.findall(r"(?:^|[\s|;&])keras-transformer +([a-z-].*)", line):
+            words = shlex.split(rest, comments=True)
+            ends = [n for n, word in enumerate(words) if word in ("<", ">", "|", "&&")]
+            yield words[: ends[0]] if ends else words
+
+
+def check_command(words):
+    """Fails if there is no such command, option, choice or setting."""
+    command, words = cli, [word for word in words if word != "..."]
+    while isinstance(command, click.Group) and words:
+        if words[0].startswith("-"):
+            assert words[0] in options(command), words[0]
+        else:
+            assert words[0] in command.commands, words[0]
+            command = command.commands[words[0]]
+        words = words[1:]
+    if isinstance(command, click.Group):
+        return
+    values, rest, _ = command.make_parser(click.Context(command)).parse_args(words)
+    assert not rest, f"too many arguments: {rest}"
+    for parameter in command.params:
+        given = values.get(parameter.name)
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if isinstance(value, str) and not value.isupper():  # a name for a value
+                if not isinstance(parameter.type, click.Path):
+                    parameter.type.convert(value, parameter, None)
+                if parameter.name == "overrides":
+                    assert value.partition("=")[0] in KEYS, value
+
+
+def options(command):
+    """All options of a command and of the commands below it."""
+    own = {option for parameter in command.params for option in parameter.opts}
+    return own.union(*map(options, getattr(command, "commands", {}).values()))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_our_commands_exist(page):
+    for words in our_commands(page):
+        try:
+            check_command(words)
+        except (click.UsageError, AssertionError) as error:
+            raise AssertionError(
+                f"{page}: keras-transformer {shlex.join(words)}: {error}"
+            ) from None
+
+
+def test_the_check_of_commands_finds_mistakes():
+    for words in (
+        "trane demo", "train demo --outptu RUN", "export litert RUN x --quantize int7",
+        "train demo --output RUN --set training.update=1", "evaluate RUN more", "--trace train",
+        "translate RUN --beam 0",
+    ):  # fmt: skip
+        with pytest.raises((click.UsageError, AssertionError)):
+            check_command(words.split())
+    assert sum(len(list(our_commands(page))) for page in PAGES) > 50
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_and_settings_in_the_text_exist(page):
+    known = options(cli) | FOREIGN
+    for span in spans(page):
+        if span.startswith("--"):
+            for option in re.findall(r"(?:^|\s)(--[a-z][\w-]*)", span):
+                assert option in known, f"{page}: {option}"
+        for key in re.findall(rf"(?:^|\s)((?:{'|'.join(SECTIONS)})\.[a-z_]+) ?=", span):
+            assert key in KEYS, f"{page}: {key}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_other_commands_exist(page):
+    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
+    for line in shell(page):
+        if line.startswith("make "):
+            assert line.split()[1] in targets, f"{page}: {line}"
+        if line.startswith("pytest "):
+            assert (ROOT / line.split()[1]).exists(), f"{page}: {line}"
+        if line.startswith("python benchmarks/"):
+            _, program, *words = line.split()
+            assert (ROOT / program).exists(), f"{page}: {line}"
+            known = "".join(x.read_text("utf-8") for x in (ROOT / "benchmarks").glob("*.py"))
+            for option in [word for word in words if word.startswith("--")]:
+                assert option == "--help" or f'"{option}"' in known, f"{page}: {option}"
+
+
+# Links
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    for heading in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", (*PAGES, *OTHER_PAGES))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"`[^`\n]*`", "", prose(page))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = ((ROOT / page).parent / name).resolve() if name else ROOT / page
+        assert path.exists(), f"{page}: {target}"
+        if page.startswith("docs/"):
+            assert path.is_relative_to(ROOT / "docs"), f"{page}: {target} is not on the site"
+        if anchor:
+            there = str(path.relative_to(ROOT))
+            assert anchor in set(anchors(there)), f"{page}: {target}"
+
+
+def test_the_site_has_every_page():
+    listed = re.findall(r"([\w/]+\.md)$", read("mkdocs.yml"), re.MULTILINE)
+    assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md"})
+
+
+# The map and the reference
+
+
+def test_the_map_is_of_these_files():
+    page = "docs/architecture.md"
+    named = {x for x in spans(page) if re.match(r"(keras_transformer|training|export|tests)/", x)}
+    for name in named:
+        assert (ROOT / name).exists(), f"{page}: {name}"
+    rooms = {f"{path.parent.relative_to(ROOT)}/" for path in sources()}
+    covered = named | {f"{pathlib.PurePath(name).parent}/" for name in named}
+    assert rooms <= covered, f"{page} does not have {sorted(rooms - covered)}"
+
+
+def documented():
+    """Names in the reference, with the file and the name inside of it."""
+    for page in PAGES:
+        for name in re.findall(r"^::: (\S+)", read(page), re.MULTILINE):
+            module, _, inside = name.rpartition(".")
+            yield name, ROOT.joinpath(*module.split(".")).with_suffix(".py"), inside
+
+
+def test_the_reference_has_every_public_name():
+    inside = [name for _, _, name in documented()]
+    exports = ast.literal_eval(read("export/__init__.py").partition("__all__ = ")[2])
+    constants = {"PRESETS"}  # griffe shows what has a docstring
+    assert not {*PUBLIC, *exports} - {*inside} - constants
+    assert len(inside) == len(set(inside))
+
+
+@pytest.mark.parametrize(("name", "path", "inside"), [*documented()])
+def test_the_reference_has_names_that_exist(name, path, inside):
+    assert path.exists(), name
+    defined = {getattr(node, "name", None) for node in ast.parse(path.read_text("utf-8")).body}
+    assert inside in defined, name
