@@ -1,11 +1,14 @@
 """The README and the pages of docs/, taken apart: blocks of code, spans of code, prose."""
 
+import ast
 import dataclasses
 import pathlib
 import re
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(str(x.relative_to(ROOT)) for x in (ROOT / "docs").rglob("*.md")))
+EXAMPLES = tuple(sorted(str(x.relative_to(ROOT)) for x in (ROOT / "examples").glob("*/README.md")))
 NEEDS = re.compile(r"<!-- needs: ([a-z_]+) -->")
 FENCE = "```"
 
@@ -55,6 +58,16 @@ def blocks(page, language=None):
         opened = None
     assert opened is None, f"{page}:{opened}: the block has no end"
     return [block for block in found if language in (None, block.language)]
+
+
+def unrun_examples(path):
+    """The `Example` sections of a file's docstrings that no doctest runs: owner and code."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            text = ast.get_docstring(node) or ""
+            for code in re.findall(r"^Example:\n((?:(?: .*)?(?:\n|$))+)", text, re.MULTILINE):
+                if ">>>" not in code:
+                    yield node.name, textwrap.dedent(code)
 
 
 def section(page, heading):

@@ -175,8 +175,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; greedy search
                 has one.
-            cache: Key and value heads of R positions, each `[B, H, R, N * K]`; behind them, if
-                there are P earlier positions, which do not change any more, those of these,
+            cache: Key and value heads of R positions, each `[B, H, R, N * K]`; and if there are P
+                earlier positions, which do not change any more, then theirs as well, each
                 `[B, H, P, N * K]`. `L = P + R`.
             index: Number of the position, counting from 0; scalar integer from P and below `L`.
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
@@ -228,8 +228,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
-        x: The side that asks, `[B, T, D]`, floating.
-        memory: The side that answers, `[B, S, D]`, floating; the last axis may have another size.
+        x: The attending side, `[B, T, D]`, floating.
+        memory: The attended side, `[B, S, D]`, floating; the last axis may have another size.
         allowed: Boolean `[B, S]`, `True` where a key is real; or `[B, T, S]`, or 1 in place of B
             or T, `True` where a query may attend to a key. `None` allows everything.
         return_weights: Whether to return the attention weights as well.

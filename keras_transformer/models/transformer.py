@@ -24,8 +24,8 @@ class Transformer(keras.Model):
 
     Call arguments:
         inputs: Dictionary of `"source"`, token ids `[B, S]`, and `"target"`, token ids `[B, T]`;
-            integer. A source ends in `eos_id`, a target starts with `bos_id`; both are filled up
-            with `pad_id` behind.
+            integer. A source ends in `eos_id`, a target starts with `bos_id`; padding, `pad_id`,
+            comes after both.
 
     Returns:
         Logits `[B, T, V]` of the token that follows each target position; float32 under the mixed

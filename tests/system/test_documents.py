@@ -9,27 +9,50 @@ import shlex
 
 import click
 import pytest
-from documents import NEEDS, PAGES, ROOT, blocks, prose, read, run, shell, spans
+from documents import (
+    EXAMPLES,
+    NEEDS,
+    PAGES,
+    ROOT,
+    blocks,
+    prose,
+    read,
+    run,
+    shell,
+    spans,
+    unrun_examples,
+)  # fmt: skip
 
 from keras_transformer import __all__ as PUBLIC
 from keras_transformer.cli.main import cli
 from keras_transformer.training.settings.page import tables
 from keras_transformer.training.settings.toml import load_settings
 
-# The Python that needs more than the package, by page, in order. Each kind has a test that runs it.
+# The blocks that need more than the package, by page, in order.
 MARKED = {
-    "README.md": ["run"],
+    "README.md": ["network", "run"],
     "docs/litert.md": ["litert"],
-    "docs/serving.md": ["saved_model"],
+    "docs/serving.md": ["server", "server", "saved_model"],
     "docs/translation.md": ["run"],
+    "examples/android/README.md": ["phone"],
+    "examples/browser/README.md": ["browser"],
+    "examples/ios/README.md": ["phone"],
 }
+# The test that runs each kind, or why there is none.
 RUN_BY = {
     "run": "tests/system/test_whole_path.py",
     "saved_model": "tests/system/test_whole_path.py",
     "litert": "tests/system/test_whole_path.py",
+    "browser": "tests/export/test_browser.py",
+    "server": "none: TensorFlow Serving is not part of our tests",
+    "phone": "none: test_android.py compiles the Kotlin, and the Swift is not compiled",
+    "network": "none: it installs the package",
 }
+# Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
+UNRUN_EXAMPLES = {"CTranslate2Translator", "Tokenizer", "Translator"}
 LANGUAGES = {"python", "toml", "sh"}
-OTHER_PAGES = ("CHANGELOG.md", *(f"examples/{x}/README.md" for x in ("android", "browser", "ios")))
+# Lines for a shell that tests parse, with what may come before the command.
+PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|make) .*")
 # Options that are printed without a command and are those of another program.
 FOREIGN = {"--xla_cpu_compilation_enabled", "--strict"}
 SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
@@ -74,21 +97,30 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     run([block for block in blocks(page, "python") if not block.needs])
 
 
-def test_python_that_needs_more_is_listed_here():
-    marked = {page: [b.needs for b in blocks(page, "python") if b.needs] for page in PAGES}
+def test_blocks_that_need_more_are_listed_here():
+    marked = {page: [b.needs for b in blocks(page) if b.needs] for page in (*PAGES, *EXAMPLES)}
     assert {page: needs for page, needs in marked.items() if needs} == MARKED
     assert {need for needs in MARKED.values() for need in needs} == set(RUN_BY)
-    assert all((ROOT / path).exists() for path in RUN_BY.values())
+    for test in RUN_BY.values():
+        assert test.startswith("none: ") or (ROOT / test).exists(), test
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_block_is_of_a_kind_that_is_tested(page):
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES))
+def test_every_other_block_is_tested(page):
     for block in blocks(page):
-        assert block.language in LANGUAGES, f"{page}:{block.line}"
+        if not block.needs:
+            assert block.language in LANGUAGES, f"{page}:{block.line}"
+            if block.language == "sh":
+                for line in block.code.replace("\\\n", " ").split("\n"):
+                    assert PARSED.fullmatch(line), f"{page}: {line}"
     comments = sum(bool(NEEDS.fullmatch(line)) for line in read(page).split("\n"))
-    assert comments == sum(block.needs is not None for block in blocks(page, "python")), (
-        f"{page}: a comment `needs` must stand on the line before a Python block"
+    assert comments == sum(block.needs is not None for block in blocks(page)), (
+        f"{page}: a comment `needs` must stand on the line before a block"
     )
+
+
+def test_examples_that_no_doctest_runs_are_listed_here():
+    assert {name for path in sources() for name, _ in unrun_examples(path)} == UNRUN_EXAMPLES
 
 
 CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
@@ -158,7 +190,7 @@ def options(command):
     return own.union(*map(options, getattr(command, "commands", {}).values()))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES))
 def test_our_commands_exist(page):
     for words in our_commands(page):
         try:
@@ -216,7 +248,7 @@ def anchors(page):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", (*PAGES, *OTHER_PAGES))
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES, "CHANGELOG.md"))
 def test_links_lead_somewhere(page):
     text = re.sub(r"`[^`\n]*`", "", prose(page))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -237,7 +269,17 @@ def test_the_site_has_every_page():
     assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md"})
 
 
-# The map and the reference
+# The map, the reference, the figures
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks():
+    """The first page repeats a few; a figure that was measured again is replaced on both."""
+    table = read("README.md").partition("\n## Figures\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in table.split("\n") if line.startswith("| ")]
+    numbers = {number for row in rows for number in re.findall(r"\d[\d,.]*\d|\d", row[1])}
+    there = set(re.findall(r"\d[\d,.]*\d|\d", read("docs/benchmarks.md")))
+    assert len(rows) <= 13 and len(numbers) > 10
+    assert numbers <= there, f"not on docs/benchmarks.md: {sorted(numbers - there)}"
 
 
 def test_the_map_is_of_these_files():

@@ -1,11 +1,12 @@
 """The commands of `make demo`, one after the other, on a model that is too small to be good."""
 
+import importlib
 import json
 import os
 
 import pytest
 from click.testing import CliRunner
-from documents import PAGES, blocks, run
+from documents import PAGES, ROOT, blocks, run, unrun_examples
 
 from keras_transformer import Run
 from keras_transformer.cli.main import cli
@@ -25,6 +26,9 @@ SMALL = {
     "training.precision": '"mixed_bfloat16"',
     "training.validate_sentences": 10,
 }
+
+
+WITH_MODEL = [page for page in PAGES if any(block.needs for block in blocks(page, "python"))]
 
 
 def command(*arguments, data=None):
@@ -98,7 +102,7 @@ def test_the_same_command_says_that_the_run_is_finished(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if any(b.needs for b in blocks(page))])
+@pytest.mark.parametrize("page", WITH_MODEL)
 def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch):
     (folder / "serving").mkdir(exist_ok=True)
     for made, name in (("demo.tflite", "demo.tflite"), ("serving", "serving/translator")):
@@ -106,3 +110,24 @@ def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch)
             os.symlink(folder / "runs" / "demo" / made, folder / name)
     monkeypatch.chdir(folder)
     run([block for block in blocks(page, "python") if block.needs])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "file"),
+    [
+        ("keras_transformer.text.tokenizer", "keras_transformer/text/tokenizer.py"),
+        ("keras_transformer.tasks.translator", "keras_transformer/tasks/translator.py"),
+        ("keras_transformer.export", "export/ctranslate2/runtime.py"),
+    ],
+)
+def test_the_examples_of_docstrings_that_need_a_model_run(folder, module, file, monkeypatch):
+    if file.startswith("export/ctranslate2") and not (folder / "model").exists():
+        pytest.importorskip("ctranslate2")
+        command("export", "ctranslate2", folder / "runs" / "demo", folder / "model")
+    monkeypatch.chdir(folder)
+    examples = dict(unrun_examples(ROOT / file))
+    assert examples
+    for name, code in examples.items():
+        names = {name: getattr(importlib.import_module(module), name)}
+        exec(compile(code, f"{file}: {name}", "exec"), names)
