@@ -23,9 +23,9 @@ help:
 	@echo "make test-slow  the tests that take minutes each"
 	@echo "make test-avx2  the fast tests, computed as on a processor with AVX2 only"
 	@echo "make test-all   all three"
-	@echo "make lint       style and formatting; make format repairs what can be repaired"
-	@echo "make docs       write docs/settings.md again"
-	@echo "make clean      remove $(VENV) and the demo's run"
+	@echo "make lint       style and formatting; make format fixes what can be fixed"
+	@echo "make docs       write docs/settings.md again and build the site in site/"
+	@echo "make clean      remove $(VENV), the demo's run and the site"
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 10) <= sys.version_info < (3, 14) else \
@@ -57,8 +57,15 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-docs: $(READY)
+$(VENV)/.ready-docs: $(READY)
+	@$(VENV)/bin/python -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
+	"make docs needs Python 3.11 or newer; this is %s." % sys.version.split()[0])'
+	$(VENV)/bin/python -m pip install --quiet --editable ".[docs]" "$(TENSORFLOW)"
+	@touch $@
+
+docs: $(VENV)/.ready-docs
 	$(COMMAND) settings --markdown > docs/settings.md
+	ZENSICAL=$(VENV)/bin/zensical sh .ci/build_site
 
 clean:
-	rm -rf $(VENV) $(RUN)
+	rm -rf $(VENV) $(RUN) site .cache

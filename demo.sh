@@ -38,5 +38,5 @@ Everything lies in $RUN:
 Next:
   echo 'in 3 hours and 20 minutes' | $COMMAND translate $RUN
   $COMMAND train demo --output runs/french --set data.target_language=fr
-  $COMMAND train CONFIG.toml --output runs/mine     your own corpus; see README.md
+  $COMMAND train CONFIG.toml --output runs/mine     your own corpus; see docs/translation.md
 END

@@ -139,6 +139,12 @@ class TransformerConfig(BlockConfig):
         TypeError: If a value has a wrong type.
         ValueError: If a value is out of range or two values contradict each other.
 
+    Example:
+        >>> from keras_transformer import TransformerConfig
+        >>> big = TransformerConfig.preset("big", vocab_size=37000)
+        >>> big.d_model, big.num_heads, big.dropout
+        (1024, 16, 0.3)
+
     Reference: Vaswani et al. (2017), Table 3.
     """
 

@@ -52,7 +52,7 @@ def evaluate_files(
         length_penalty: Of the beam search.
 
     Returns:
-        The dictionary of `evaluate`, and `search`, which says how it was translated.
+        The dictionary of `evaluate`, and `search`, which describes how it was translated.
 
     Raises:
         ValueError: If a file is not UTF-8, or they differ in their number of lines.
@@ -77,8 +77,8 @@ def evaluate_split(
         length_penalty: Of the beam search.
 
     Returns:
-        The dictionary of `evaluate`, and `search`, which says how it was translated. For the test
-        split `metrics.json` of the run has it, too.
+        The dictionary of `evaluate`, and `search`, which describes how it was translated. For the
+        test split it is also in the run's `metrics.json`.
     """
     from keras_transformer.training.data.corpus import parallel_data
 

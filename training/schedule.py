@@ -25,6 +25,12 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
     Raises:
         ValueError: If `d_model`, `warmup_steps` or `scale` is not positive.
 
+    Example:
+        >>> from keras_transformer.training.schedule import WarmupInverseSqrt
+        >>> rate = WarmupInverseSqrt(d_model=512, warmup_steps=4000)
+        >>> [f"{float(rate(step)):.2e}" for step in (0, 3_999, 99_999)]
+        ['1.75e-07', '6.99e-04', '1.40e-04']
+
     Reference: Vaswani et al. (2017), section 5.3, Eq. 3.
 
     Differs from the paper: `scale`, 1 by default.

@@ -144,6 +144,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Example:
         >>> import keras
+        >>> from keras_transformer import MultiHeadSelfAttention
         >>> layer = MultiHeadSelfAttention(num_heads=4)
         >>> layer(keras.random.normal((2, 5, 16))).shape
         TensorShape([2, 5, 16])
@@ -190,8 +191,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; greedy search
                 has one.
-            cache: Key and value heads of R positions, each `[B, H, R, N * K]`; behind them, if
-                there are P earlier positions, which do not change any more, those of these,
+            cache: Key and value heads of R positions, each `[B, H, R, N * K]`; and if there are P
+                earlier positions, which do not change any more, then theirs as well, each
                 `[B, H, P, N * K]`. `L = P + R`.
             index: Number of the position, counting from 0; scalar integer from P and below `L`.
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
@@ -245,8 +246,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
-        x: The side that asks, `[B, T, D]`, floating.
-        memory: The side that answers, `[B, S, D]`, floating; the last axis may have another size.
+        x: The attending side, `[B, T, D]`, floating.
+        memory: The attended side, `[B, S, D]`, floating; the last axis may have another size.
         allowed: Boolean `[B, S]`, `True` where a key is real; or `[B, T, S]`, or 1 in place of B
             or T, `True` where a query may attend to a key. `None` allows everything.
         return_weights: Whether to return the attention weights as well.
@@ -261,6 +262,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
 
     Raises:
         ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
+
+    Example:
+        >>> import keras
+        >>> from keras_transformer import MultiHeadCrossAttention
+        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
+        >>> output, weights = MultiHeadCrossAttention(num_heads=4)(x, memory, return_weights=True)
+        >>> output.shape, weights.shape
+        (TensorShape([2, 5, 16]), TensorShape([2, 4, 5, 7]))
 
     Reference: Vaswani et al. (2017), section 3.2.3, first item.
     """

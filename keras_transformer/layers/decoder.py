@@ -35,6 +35,13 @@ class DecoderBlock(Block):
         `[B, T, D]`; with `return_weights` a pair of that and
         `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`.
 
+    Example:
+        >>> import keras
+        >>> from keras_transformer import DecoderBlock
+        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
+        >>> DecoderBlock(num_heads=4, d_ff=64)(x, memory).shape
+        TensorShape([2, 5, 16])
+
     Reference: Vaswani et al. (2017), section 3.1.
     """
 
@@ -86,6 +93,13 @@ class Decoder(Stack):
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and a dictionary from
         `"block_0/self_attention"`, `"block_0/cross_attention"` and so on to `[B, H, T, T or S]`.
+
+    Example:
+        >>> import keras
+        >>> from keras_transformer import Decoder
+        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
+        >>> Decoder(num_layers=2, num_heads=4, d_ff=64)(x, memory).shape
+        TensorShape([2, 5, 16])
 
     Reference: Vaswani et al. (2017), section 3.1.
     """

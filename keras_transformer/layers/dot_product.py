@@ -28,6 +28,15 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None, similar
     Returns:
         The attended values `[B, H, T, K]` and the weights `[B, H, T, S]` they were made with.
 
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import dot_product_attention
+        >>> query = np.zeros((1, 1, 1, 2), "float32")  # [B, H, T, K]
+        >>> key = value = np.eye(2, dtype="float32")[None, None]  # [B, H, S, K]
+        >>> attended, weights = dot_product_attention(query, key, value)
+        >>> [round(float(weight), 3) for weight in weights[0, 0, 0]]
+        [0.5, 0.5]
+
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
     query = query * (1 / math.sqrt(query.shape[-1]))  # before the product: float16 range

@@ -44,6 +44,16 @@ class PositionalEmbedding(CompositeLayer):
         ValueError: If `position` is unknown, or `d_model` is odd and positions are sinusoidal, or
             there are more tokens than learned positions.
 
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import PositionalEmbedding
+        >>> embedding = PositionalEmbedding(vocab_size=100, d_model=16)
+        >>> x = embedding(np.array([[7, 4, 3]]))
+        >>> x.shape
+        TensorShape([1, 3, 16])
+        >>> embedding(x, reverse=True).shape
+        TensorShape([1, 3, 100])
+
     Reference: Vaswani et al. (2017), sections 3.4, 3.5 and 5.4; learned positions Table 3, row E.
     """
 

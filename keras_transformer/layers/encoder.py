@@ -31,6 +31,7 @@ class EncoderBlock(Block):
 
     Example:
         >>> import keras
+        >>> from keras_transformer import EncoderBlock
         >>> block = EncoderBlock(num_heads=4, d_ff=64)
         >>> block(keras.random.normal((2, 5, 16))).shape
         TensorShape([2, 5, 16])
@@ -69,6 +70,12 @@ class Encoder(Stack):
     Returns:
         The memory `[B, S, D]`; with `return_weights` a pair of that and a dictionary from
         `"block_0/self_attention"` and so on to `[B, H, S, S]`.
+
+    Example:
+        >>> import keras
+        >>> from keras_transformer import Encoder
+        >>> Encoder(num_layers=2, num_heads=4, d_ff=64)(keras.random.normal((2, 5, 16))).shape
+        TensorShape([2, 5, 16])
 
     Reference: Vaswani et al. (2017), section 3.1.
     """

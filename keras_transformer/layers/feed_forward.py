@@ -32,6 +32,12 @@ class FeedForward(CompositeLayer):
     Raises:
         ValueError: If `d_ff` is not positive.
 
+    Example:
+        >>> import keras
+        >>> from keras_transformer import FeedForward
+        >>> FeedForward(d_ff=64)(keras.random.normal((2, 5, 16))).shape
+        TensorShape([2, 5, 16])
+
     Reference: Vaswani et al. (2017), section 3.3, Eq. 2.
     """
 

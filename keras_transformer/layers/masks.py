@@ -20,6 +20,12 @@ def padding_mask(tokens, pad_id=0):
 
     Returns:
         Boolean tensor `[B, 1, S]`, the same for every query.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import padding_mask
+        >>> padding_mask(np.array([[7, 4, 0, 0]])).numpy().tolist()
+        [[[True, True, False, False]]]
     """
     return ops.expand_dims(ops.not_equal(tokens, pad_id), axis=1)  # [B, T=1, S]
 
@@ -32,6 +38,13 @@ def causal_mask(length):
 
     Returns:
         Boolean tensor `[1, T, T]`, the same for every sentence.
+
+    Example:
+        >>> from keras_transformer import causal_mask
+        >>> causal_mask(3).numpy()[0].astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]])
 
     Reference: Vaswani et al. (2017), section 3.2.3, third item.
     """

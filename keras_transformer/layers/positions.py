@@ -35,6 +35,12 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     Returns:
         Read-only NumPy array `[length, d_model]`, float32.
 
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import sinusoids
+        >>> np.round(sinusoids(2, 4).astype("float64"), 3).tolist()
+        [[0.0, 1.0, 0.0, 1.0], [0.841, 0.54, 0.01, 1.0]]
+
     Reference: Vaswani et al. (2017), section 3.5.
     """
     pairs = d_model // 2

@@ -27,16 +27,19 @@ class Transformer(keras.Model):
 
     Call arguments:
         inputs: Dictionary of `"source"`, token ids `[B, S]`, and `"target"`, token ids `[B, T]`;
-            integer. A source ends in `eos_id`, a target starts with `bos_id`; both are filled up
-            with `pad_id` behind.
+            integer. A source ends in `eos_id`, a target starts with `bos_id`; padding, `pad_id`,
+            comes after both.
 
     Returns:
         Logits `[B, T, V]` of the token that follows each target position; float32 under the mixed
         policies.
 
     Example:
+        >>> import numpy as np
+        >>> from keras_transformer import Transformer, TransformerConfig
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
-        >>> model({"source": ops.ones((2, 7), "int32"), "target": ops.ones((2, 5), "int32")}).shape
+        >>> source, target = np.ones((2, 7), "int32"), np.ones((2, 5), "int32")
+        >>> model({"source": source, "target": target}).shape
         TensorShape([2, 5, 100])
 
     Reference: Vaswani et al. (2017), section 3 and Fig. 1.

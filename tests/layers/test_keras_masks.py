@@ -1,12 +1,10 @@
 """Keras's own masks: real positions do not notice how much padding there is, in any model."""
 
-import pathlib
-import re
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from documents import blocks, run
 from support import D, F, H, K, normal, randomise, sentences, to_numpy
 
 from keras_transformer import (
@@ -234,15 +232,9 @@ def test_a_pad_id_outside_of_the_vocabulary(pad_id):
         PositionalEmbedding(V, D, pad_id=pad_id)
 
 
-README = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_readme_s_classifier_does_not_average_padding():
-    section = README.split("## The layers alone")[1].split("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    names = {}
-    exec(code, names)
-    classifier = randomise(names["classifier"])
+@pytest.mark.parametrize("page", ["README.md", "docs/layers.md"])
+def test_the_printed_classifier_does_not_average_padding(page):
+    classifier = randomise(run(blocks(page, "python")[:1])["classifier"])
     ids = tokens(SOURCES) * (tokens(SOURCES) != PAD)  # its padding is 0
     expected = to_numpy(classifier(ids))
     for more in (1, 8):

@@ -1,4 +1,4 @@
-"""The structure that the README promises, read from the sources."""
+"""The structure that docs/architecture.md promises, read from the sources."""
 
 import ast
 import pathlib

@@ -1,17 +1,16 @@
-"""The commands of the README, one after the other, on a model that is too small to be good."""
+"""The commands of `make demo`, one after the other, on a model that is too small to be good."""
 
+import importlib
 import json
 import os
-import pathlib
-import re
 
 import pytest
 from click.testing import CliRunner
+from documents import PAGES, ROOT, blocks, run, unrun_examples
 
 from keras_transformer import Run
 from keras_transformer.cli.main import cli
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
 SMALL = {
     "data.examples": 4000,
     "data.max_length": 24,
@@ -27,6 +26,9 @@ SMALL = {
     "training.precision": '"mixed_bfloat16"',
     "training.validate_sentences": 10,
 }
+
+
+WITH_MODEL = [page for page in PAGES if any(block.needs for block in blocks(page, "python"))]
 
 
 def command(*arguments, data=None):
@@ -99,30 +101,33 @@ def test_the_same_command_says_that_the_run_is_finished(folder):
     assert (run / "model.keras").read_bytes() == before
 
 
-def python_blocks():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
-    return blocks
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(python_blocks())))
-def test_the_python_of_the_readme_runs(folder, number, monkeypatch, capsys):
+@pytest.mark.parametrize("page", WITH_MODEL)
+def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch):
     (folder / "serving").mkdir(exist_ok=True)
     for made, name in (("demo.tflite", "demo.tflite"), ("serving", "serving/translator")):
         if not (folder / name).exists():
             os.symlink(folder / "runs" / "demo" / made, folder / name)
     monkeypatch.chdir(folder)
-    exec(compile(python_blocks()[number], f"README block {number}", "exec"), {})
+    run([block for block in blocks(page, "python") if block.needs])
 
 
-def test_the_commands_of_the_readme_exist():
-    text = README.read_text("utf-8")
-    for words in re.findall(r"^(?:\$ )?keras-transformer (.*)", text, re.MULTILINE):
-        parts, group = words.split(), cli
-        while hasattr(group, "commands"):
-            assert parts[0] in group.commands, words
-            group = group.commands[parts.pop(0)]
-        known = {option for parameter in group.params for option in parameter.opts}
-        for part in parts:
-            assert not part.startswith("--") or part in known, words
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "file"),
+    [
+        ("keras_transformer.text.tokenizer", "keras_transformer/text/tokenizer.py"),
+        ("keras_transformer.tasks.translator", "keras_transformer/tasks/translator.py"),
+        ("keras_transformer.export", "export/ctranslate2/runtime.py"),
+    ],
+)
+def test_the_examples_of_docstrings_that_need_a_model_run(folder, module, file, monkeypatch):
+    if file.startswith("export/ctranslate2") and not (folder / "model").exists():
+        pytest.importorskip("ctranslate2")
+        command("export", "ctranslate2", folder / "runs" / "demo", folder / "model")
+    monkeypatch.chdir(folder)
+    examples = dict(unrun_examples(ROOT / file))
+    assert examples
+    for name, code in examples.items():
+        names = {name: getattr(importlib.import_module(module), name)}
+        exec(compile(code, f"{file}: {name}", "exec"), names)

@@ -19,6 +19,14 @@ class Perplexity(keras.metrics.Mean):
     Call arguments:
         y_true: Integer labels, [B, T].
         y_pred: Logits, [B, T, V].
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer.training.losses.metrics import Perplexity
+        >>> perplexity = Perplexity(pad_id=0)
+        >>> perplexity.update_state(np.array([[2, 3, 0]]), np.zeros((1, 3, 4), "float32"))
+        >>> round(float(perplexity.result()), 4)  # as if all 4 tokens were as probable
+        4.0
     """
 
     def __init__(self, pad_id=0, name="perplexity", **kwargs):

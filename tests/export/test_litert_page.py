@@ -1,24 +1,19 @@
-"""The program of the README's section on LiteRT, as it stands there."""
+"""The program in docs/litert.md, as it stands there."""
 
-import pathlib
 import re
 
 import pytest
+from documents import blocks, run
 
 pytest.importorskip("ai_edge_litert")
-
-README = pathlib.Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture
 def program(export, tmp_path, monkeypatch, capsys):
     """What the program defines, run beside a file of the name that it opens; and what it prints."""
-    section = README.read_text("utf-8").partition("## Run with LiteRT\n")[2].partition("\n## ")[0]
-    (code,) = re.findall("```python\n(.*?)```", section, re.DOTALL)
     (tmp_path / "demo.tflite").symlink_to(export("none")[0])
     monkeypatch.chdir(tmp_path)
-    names = {}
-    exec(compile(code, str(README), "exec"), names)
+    names = run(blocks("docs/litert.md", "python"))
     return names, capsys.readouterr().out
 
 

@@ -1,19 +1,17 @@
-"""The configuration of the README's "Train your own" is valid as it stands, and trains."""
+"""The configuration of "Train your own" in docs/translation.md is valid, and trains."""
 
 import io
-import pathlib
-import re
 
 import numpy as np
 import pytest
 import rich.console
+from documents import section
 
 from keras_transformer.run import Run
 from keras_transformer.training.data.corpus import parallel_data
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 WORDS = [
     "eins",
     "zwei",
@@ -33,8 +31,7 @@ WORDS = [
 @pytest.fixture
 def config(tmp_path):
     """The very block, beside tiny files with the names that it gives."""
-    section = README.read_text(encoding="utf-8").split("## Train your own\n")[1].split("\n## ")[0]
-    (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    block = section("docs/translation.md", "Train your own")
     rng = np.random.default_rng(3)
     for split, count in (("train", 200), ("val", 20)):
         rows = [rng.choice(WORDS, rng.integers(3, 9)) for _ in range(count)]
@@ -46,7 +43,7 @@ def config(tmp_path):
     return path
 
 
-def test_the_configuration_of_the_readme_is_valid_as_it_stands(config):
+def test_the_configuration_is_valid_as_it_stands(config):
     settings = load_settings(config)
     assert settings.model.preset == "small" and settings.training.best_by == "bleu"
     data = parallel_data(settings.data)
@@ -54,7 +51,7 @@ def test_the_configuration_of_the_readme_is_valid_as_it_stands(config):
 
 
 @pytest.mark.slow
-def test_the_configuration_of_the_readme_trains(config, tmp_path):
+def test_the_configuration_trains(config, tmp_path):
     short = ["training.updates=3", "schedule.warmup_steps=2", "vocabulary.size=40"]
     small = ["model.num_layers=1", "training.validate_sentences=3", "training.precision=float32"]
     settings = load_settings(config, [*short, *small])

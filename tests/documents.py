@@ -1,0 +1,103 @@
+"""The README and the pages of docs/, taken apart: blocks of code, spans of code, prose."""
+
+import ast
+import dataclasses
+import pathlib
+import re
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = ("README.md", *sorted(str(x.relative_to(ROOT)) for x in (ROOT / "docs").rglob("*.md")))
+EXAMPLES = tuple(sorted(str(x.relative_to(ROOT)) for x in (ROOT / "examples").glob("*/README.md")))
+NEEDS = re.compile(r"<!-- needs: ([a-z_]+) -->")
+FENCE = "```"
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A block of code in a page.
+
+    Args:
+        page: Path of the page, from the root of the repository.
+        line: Number of its first line of code, from 1.
+        language: What stands after the fence.
+        code: The code.
+        needs: What the comment on the line before the fence states that the code needs, or `None`.
+    """
+
+    page: str
+    line: int
+    language: str
+    code: str
+    needs: str | None
+
+
+def read(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page, language=None):
+    """The blocks of a page, of one language or of all."""
+    found, lines, opened = [], read(page).split("\n"), None
+    for number, line in enumerate(lines):
+        if not line.startswith(FENCE):
+            continue
+        if opened is None:
+            opened = number
+            continue
+        needs = NEEDS.fullmatch(lines[opened - 1]) if opened else None
+        found.append(
+            Block(
+                page,
+                opened + 2,
+                lines[opened].removeprefix(FENCE),
+                "\n".join(lines[opened + 1 : number]) + "\n",
+                needs[1] if needs else None,
+            )
+        )
+        opened = None
+    assert opened is None, f"{page}:{opened}: the block has no end"
+    return [block for block in found if language in (None, block.language)]
+
+
+def unrun_examples(path):
+    """The `Example` sections of a file's docstrings that no doctest runs: owner and code."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            text = ast.get_docstring(node) or ""
+            for code in re.findall(r"^Example:\n((?:(?: .*)?(?:\n|$))+)", text, re.MULTILINE):
+                if ">>>" not in code:
+                    yield node.name, textwrap.dedent(code)
+
+
+def section(page, heading):
+    """The only block of code below a heading, as text."""
+    text = read(page).partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"^```(?:python|toml)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return code
+
+
+def prose(page):
+    """A page without its blocks."""
+    return re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)
+
+
+def spans(page):
+    """Code inside of a line, without the backticks and without what a table needs."""
+    return [x.replace("\\|", "|") for x in re.findall(r"`([^`\n]+)`", prose(page))]
+
+
+def shell(page):
+    """Lines for a shell, from blocks and from spans, each joined with those that continue it."""
+    for block in blocks(page, "sh"):
+        yield from block.code.replace("\\\n", " ").split("\n")
+    yield from spans(page)
+
+
+def run(blocks):
+    """Executes Python blocks one after the other, in one namespace, which it returns."""
+    names = {"__name__": "__main__"}
+    for block in blocks:
+        code = "\n" * (block.line - 1) + block.code  # errors name the line of the page
+        exec(compile(code, str(ROOT / block.page), "exec"), names)
+    return names

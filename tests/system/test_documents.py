@@ -1,0 +1,315 @@
+"""What is printed is true: code runs, commands and settings exist, links lead somewhere."""
+
+import ast
+import doctest
+import importlib
+import pathlib
+import re
+import shlex
+
+import click
+import pytest
+from documents import (
+    EXAMPLES,
+    NEEDS,
+    PAGES,
+    ROOT,
+    blocks,
+    prose,
+    read,
+    run,
+    shell,
+    spans,
+    unrun_examples,
+)  # fmt: skip
+
+from keras_transformer import __all__ as PUBLIC
+from keras_transformer.cli.main import cli
+from keras_transformer.training.settings.page import tables
+from keras_transformer.training.settings.toml import load_settings
+
+# The blocks that need more than the package, by page, in order.
+MARKED = {
+    "README.md": ["network", "run"],
+    "docs/litert.md": ["litert"],
+    "docs/serving.md": ["server", "server", "saved_model"],
+    "docs/translation.md": ["run"],
+    "examples/android/README.md": ["phone"],
+    "examples/browser/README.md": ["browser"],
+    "examples/ios/README.md": ["phone"],
+}
+# The test that runs each kind, or why there is none.
+RUN_BY = {
+    "run": "tests/system/test_whole_path.py",
+    "saved_model": "tests/system/test_whole_path.py",
+    "litert": "tests/system/test_whole_path.py",
+    "browser": "tests/export/test_browser.py",
+    "server": "none: TensorFlow Serving is not part of our tests",
+    "phone": "none: test_android.py compiles the Kotlin, and the Swift is not compiled",
+    "network": "none: it installs the package",
+}
+# Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
+UNRUN_EXAMPLES = {"CTranslate2Translator", "Tokenizer", "Translator"}
+LANGUAGES = {"python", "toml", "sh"}
+# Lines for a shell that tests parse, with what may come before the command.
+PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|make) .*")
+# Options that are printed without a command and are those of another program.
+FOREIGN = {"--xla_cpu_compilation_enabled", "--strict"}
+SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
+
+
+def sources():
+    folders = ("keras_transformer", "training", "export")
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts if parts[0] == "keras_transformer" else ("keras_transformer", *parts))
+
+
+# Code
+
+
+WITH_EXAMPLES = [module_name(path) for path in sources() if ">>>" in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_the_examples_of_docstrings_run(name):
+    """Each as it stands, with nothing imported for it."""
+    module = importlib.import_module(name)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    tests = [test for test in doctest.DocTestFinder().find(module, name) if test.examples]
+    assert tests, f"{name} has examples that doctest does not find"
+    for test in tests:
+        test.globs = {"__name__": "__main__"}
+        out = []
+        runner.run(test, out=out.append)
+        assert not runner.failures, "".join(out)
+
+
+UNMARKED = [page for page in PAGES if any(not b.needs for b in blocks(page, "python"))]
+
+
+@pytest.mark.parametrize("page", UNMARKED)
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run([block for block in blocks(page, "python") if not block.needs])
+
+
+def test_blocks_that_need_more_are_listed_here():
+    marked = {page: [b.needs for b in blocks(page) if b.needs] for page in (*PAGES, *EXAMPLES)}
+    assert {page: needs for page, needs in marked.items() if needs} == MARKED
+    assert {need for needs in MARKED.values() for need in needs} == set(RUN_BY)
+    for test in RUN_BY.values():
+        assert test.startswith("none: ") or (ROOT / test).exists(), test
+
+
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES))
+def test_every_other_block_is_tested(page):
+    for block in blocks(page):
+        if not block.needs:
+            assert block.language in LANGUAGES, f"{page}:{block.line}"
+            if block.language == "sh":
+                for line in block.code.replace("\\\n", " ").split("\n"):
+                    assert PARSED.fullmatch(line), f"{page}: {line}"
+    comments = sum(bool(NEEDS.fullmatch(line)) for line in read(page).split("\n"))
+    assert comments == sum(block.needs is not None for block in blocks(page)), (
+        f"{page}: a comment `needs` must stand on the line before a block"
+    )
+
+
+def test_examples_that_no_doctest_runs_are_listed_here():
+    assert {name for path in sources() for name, _ in unrun_examples(path)} == UNRUN_EXAMPLES
+
+
+CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
+
+
+@pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: f"{block.page}:{block.line}")
+def test_configurations_are_valid(block, tmp_path):
+    general = tmp_path / "runs" / "general"
+    general.mkdir(parents=True)
+    (general / "config.toml").write_text('[model]\npreset = "small"\n[data]\nsource = "cldr"\n')
+    (general / "tokenizer.model").touch()
+    (general / "model.keras").touch()
+    path = tmp_path / "config.toml"
+    path.write_text(block.code, encoding="utf-8")
+    load_settings(path)
+
+
+# Commands
+
+
+def settings():
+    kinds = {"cldr": "data", "text": "data", "tfds": "data"}
+    for table in tables():
+        for setting in table.settings:
+            yield f"{kinds.get(table.name, table.name)}.{setting.key}"
+
+
+KEYS = set(settings())
+
+
+def our_commands(page):
+    """The words after `keras-transformer` in a page, up to where the shell takes over."""
+    for line in shell(page):
+        for rest in re.findall(r"(?:^|[\s|;&])keras-transformer +([a-z-].*)", line):
+            words = shlex.split(rest, comments=True)
+            ends = [n for n, word in enumerate(words) if word in ("<", ">", "|", "&&")]
+            yield words[: ends[0]] if ends else words
+
+
+def check_command(words):
+    """Fails if there is no such command, option, choice or setting."""
+    command, words = cli, [word for word in words if word != "..."]
+    while isinstance(command, click.Group) and words:
+        if words[0].startswith("-"):
+            assert words[0] in options(command), words[0]
+        else:
+            assert words[0] in command.commands, words[0]
+            command = command.commands[words[0]]
+        words = words[1:]
+    if isinstance(command, click.Group):
+        return
+    values, rest, _ = command.make_parser(click.Context(command)).parse_args(words)
+    assert not rest, f"too many arguments: {rest}"
+    for parameter in command.params:
+        given = values.get(parameter.name)
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if isinstance(value, str) and not value.isupper():  # a name for a value
+                if not isinstance(parameter.type, click.Path):
+                    parameter.type.convert(value, parameter, None)
+                if parameter.name == "overrides":
+                    assert value.partition("=")[0] in KEYS, value
+
+
+def options(command):
+    """All options of a command and of the commands below it."""
+    own = {option for parameter in command.params for option in parameter.opts}
+    return own.union(*map(options, getattr(command, "commands", {}).values()))
+
+
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES))
+def test_our_commands_exist(page):
+    for words in our_commands(page):
+        try:
+            check_command(words)
+        except (click.UsageError, AssertionError) as error:
+            raise AssertionError(
+                f"{page}: keras-transformer {shlex.join(words)}: {error}"
+            ) from None
+
+
+def test_the_check_of_commands_finds_mistakes():
+    for words in (
+        "trane demo", "train demo --outptu RUN", "export litert RUN x --quantize int7",
+        "train demo --output RUN --set training.update=1", "evaluate RUN more", "--trace train",
+        "translate RUN --beam 0",
+    ):  # fmt: skip
+        with pytest.raises((click.UsageError, AssertionError)):
+            check_command(words.split())
+    assert sum(len(list(our_commands(page))) for page in PAGES) > 50
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_and_settings_in_the_text_exist(page):
+    known = options(cli) | FOREIGN
+    for span in spans(page):
+        if span.startswith("--"):
+            for option in re.findall(r"(?:^|\s)(--[a-z][\w-]*)", span):
+                assert option in known, f"{page}: {option}"
+        for key in re.findall(rf"(?:^|\s)((?:{'|'.join(SECTIONS)})\.[a-z_]+) ?=", span):
+            assert key in KEYS, f"{page}: {key}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_other_commands_exist(page):
+    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
+    for line in shell(page):
+        if line.startswith("make "):
+            assert line.split()[1] in targets, f"{page}: {line}"
+        if line.startswith("pytest "):
+            assert (ROOT / line.split()[1]).exists(), f"{page}: {line}"
+        if line.startswith("python benchmarks/"):
+            _, program, *words = line.split()
+            assert (ROOT / program).exists(), f"{page}: {line}"
+            known = "".join(x.read_text("utf-8") for x in (ROOT / "benchmarks").glob("*.py"))
+            for option in [word for word in words if word.startswith("--")]:
+                assert option == "--help" or f'"{option}"' in known, f"{page}: {option}"
+
+
+# Links
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    for heading in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES, "CHANGELOG.md"))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"`[^`\n]*`", "", prose(page))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = ((ROOT / page).parent / name).resolve() if name else ROOT / page
+        assert path.exists(), f"{page}: {target}"
+        if page.startswith("docs/"):
+            assert path.is_relative_to(ROOT / "docs"), f"{page}: {target} is not on the site"
+        if anchor:
+            there = str(path.relative_to(ROOT))
+            assert anchor in set(anchors(there)), f"{page}: {target}"
+
+
+def test_the_site_has_every_page():
+    listed = re.findall(r"([\w/]+\.md)$", read("mkdocs.yml"), re.MULTILINE)
+    assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md"})
+
+
+# The map, the reference, the figures
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks():
+    """The first page repeats a few; a figure that was measured again is replaced on both."""
+    table = read("README.md").partition("\n## Figures\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in table.split("\n") if line.startswith("| ")]
+    numbers = {number for row in rows for number in re.findall(r"\d[\d,.]*\d|\d", row[1])}
+    there = set(re.findall(r"\d[\d,.]*\d|\d", read("docs/benchmarks.md")))
+    assert len(rows) <= 13 and len(numbers) > 10
+    assert numbers <= there, f"not on docs/benchmarks.md: {sorted(numbers - there)}"
+
+
+def test_the_map_is_of_these_files():
+    page = "docs/architecture.md"
+    named = {x for x in spans(page) if re.match(r"(keras_transformer|training|export|tests)/", x)}
+    for name in named:
+        assert (ROOT / name).exists(), f"{page}: {name}"
+    rooms = {f"{path.parent.relative_to(ROOT)}/" for path in sources()}
+    covered = named | {f"{pathlib.PurePath(name).parent}/" for name in named}
+    assert rooms <= covered, f"{page} does not have {sorted(rooms - covered)}"
+
+
+def documented():
+    """Names in the reference, with the file and the name inside of it."""
+    for page in PAGES:
+        for name in re.findall(r"^::: (\S+)", read(page), re.MULTILINE):
+            module, _, inside = name.rpartition(".")
+            yield name, ROOT.joinpath(*module.split(".")).with_suffix(".py"), inside
+
+
+def test_the_reference_has_every_public_name():
+    inside = [name for _, _, name in documented()]
+    exports = ast.literal_eval(read("export/__init__.py").partition("__all__ = ")[2])
+    constants = {"PRESETS"}  # griffe shows what has a docstring
+    assert not {*PUBLIC, *exports} - {*inside} - constants
+    assert len(inside) == len(set(inside))
+
+
+@pytest.mark.parametrize(("name", "path", "inside"), [*documented()])
+def test_the_reference_has_names_that_exist(name, path, inside):
+    assert path.exists(), name
+    defined = {getattr(node, "name", None) for node in ast.parse(path.read_text("utf-8")).body}
+    assert inside in defined, name
