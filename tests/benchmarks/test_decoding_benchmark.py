@@ -76,7 +76,8 @@ def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
 
     from keras_transformer import Tokenizer, beam_decode
 
-    model = dataclasses.replace(MODELS["smoke"], length=11, seed=2)
+    # Narrower models make fewer different outputs of so few sentences.
+    model = dataclasses.replace(MODELS["tiny"], vocab_size=1000, length=11, seed=7)
     case = Case(beam_size=beam_size, batch_size=5, length=11)
     transformer = build(model)
     sources = case.sources(model)

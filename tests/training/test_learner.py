@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from support import on_two_devices, sentences
 
-from keras_transformer import training
+from keras_transformer.training.loop import learner as learner_module
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import (
@@ -213,7 +213,7 @@ def test_logits_of_padding_are_computed_only_where_shapes_are_static(
         projected.append(hidden.shape[0])
         return projected_cross_entropy(hidden, *others)
 
-    monkeypatch.setattr(training.learner, "projected_cross_entropy", spy)
+    monkeypatch.setattr(learner_module, "projected_cross_entropy", spy)
     learner = make_learner(tiny_model(), jit_compile=jit_compile)
     inputs, labels = batch(LENGTHS)
     learner._loss_and_gradients(inputs, tf.constant(labels), tf.constant(9.0))

@@ -236,9 +236,9 @@ def terminating(function):
     ("phase", "left"),
     [
         ("train.parallel_data", set()),  # nor a folder
-        ("data.TokenizedCorpus.from_pairs", {"config.toml", "tokenizer.model"}),
-        ("session.sentences", {"config.toml"}),
-        ("session.make_learner", {"config.toml", "tokenizer.model"}),
+        ("data.corpus.TokenizedCorpus.from_pairs", {"config.toml", "tokenizer.model"}),
+        ("loop.session.sentences", {"config.toml"}),
+        ("loop.session.make_learner", {"config.toml", "tokenizer.model"}),
     ],
 )
 def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
@@ -246,8 +246,8 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
 ):
     target = f"keras_transformer.training.{phase}"
     module, _, name = target.rpartition(".")
-    function = getattr(pkgutil.resolve_name(module.replace("data.T", "data:T")), name)
-    if phase == "session.sentences":  # read by SentencePiece, in C++
+    function = getattr(pkgutil.resolve_name(module.replace("corpus.T", "corpus:T")), name)
+    if phase == "loop.session.sentences":  # read by SentencePiece, in C++
 
         def sentences(pairs):
             yield b"12"
