@@ -4,12 +4,11 @@ import numbers
 
 import tensorflow as tf
 
-from keras_transformer.decoding.alignment import check_alignment
 from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
+from keras_transformer.decoding.encoder_decoder import predictor_of
 from keras_transformer.decoding.lengths import check_lengths, limit_of
-from keras_transformer.decoding.result import make_result
-from keras_transformer.decoding.stages import STAGES, in_stages, stages
+from keras_transformer.decoding.loop import STAGES, in_stages, make_result, stages
 
 NORMALIZATIONS = ("gnmt", "average", "none")
 
@@ -84,31 +83,26 @@ def beam_decode(
     Reference: Vaswani et al. (2017), section 6.1; the penalty is Eq. 14 of Wu et al. (2016),
         "Google's Neural Machine Translation System", without coverage.
     """
-    config = model.config
     check_beam(beam_size, n_best, length_penalty, normalization)
-    check_alignment(alignment, config)
-    length = check_lengths(config.max_length, min_length, max_length, cache_length)
-    source = tf.convert_to_tensor(source, tf.int32)
-    batch, positions = tf.unstack(tf.shape(source))
-    memory, memory_allowed = model.encode(source)
+    predictor = predictor_of(model, alignment)
+    length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
+    batch, positions = predictor.sizes(source)
     ends = stages(length, cache_stages)
-    cache, memory_heads = model.start(memory, ends[0], beam_size)
+    rules = None if constraints is None else Rules(constraints, predictor.vocabulary, length)
     step = BeamStep(
-        model,
-        memory_heads,
-        memory_allowed,
+        predictor,
         beam_size,
         length,
         limit=limit_of(max_length, length, batch),
         shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
         penalty=_penalty(length_penalty, normalization),
         early_stopping=early_stopping,
-        rules=None if constraints is None else Rules(constraints, config, length),
-        alignment=alignment,
+        rules=rules,
         used=None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1]),
     )
-    beginning = step.beginning(batch, positions, n_best, cache, token_scores)
-    state = in_stages(model, step.running, step, beginning, ends)
+    predictor_state = predictor.begin(source, ends[0], beam_size)
+    beginning = step.beginning(batch, positions, n_best, predictor_state, token_scores)
+    state = in_stages(predictor, step.running, step, beginning, ends)
     rows, scores = step.results(state)
     return make_result(rows.tokens, scores, rows.token_scores, step.attended(rows, state.attention))
 

@@ -34,17 +34,17 @@ class Rules:
 
     Args:
         constraints: The `Constraints`.
-        config: The `TransformerConfig`.
+        vocabulary: The `Vocabulary` of the predictor.
         length: Positions of an output L.
 
     Raises:
         ValueError: If a constraint has another shape than it must have, or is negative.
     """
 
-    def __init__(self, constraints, config, length):
-        self.pad_id, self.eos_id = config.pad_id, config.eos_id
-        silent = {config.pad_id, config.bos_id} - {config.eos_id}
-        self.words = [token not in silent for token in range(config.output_size)]  # [V]
+    def __init__(self, constraints, vocabulary, length):
+        size, self.pad_id, bos_id, self.eos_id = vocabulary
+        silent = {self.pad_id, bos_id} - {self.eos_id}
+        self.words = [token not in silent for token in range(size)]  # [V]
         self.length = length
         prefix, banned, size = constraints
         self.prefix = None if prefix is None else self._fit(prefix)  # [B, L]

@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
+from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.loop import STAGES
 from keras_transformer.decoding.single import decode_single
-from keras_transformer.decoding.stages import STAGES
 from keras_transformer.decoding.top_k import top_k
 
 
@@ -56,13 +57,12 @@ def greedy_decode(
         return tf.squeeze(tokens, 1), tf.squeeze(values, 1)
 
     return decode_single(
-        model,
+        predictor_of(model, alignment),
         source,
         choose,
         max_length,
         cache_length,
         constraints,
         token_scores,
-        alignment,
         cache_stages,
     )

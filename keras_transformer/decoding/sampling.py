@@ -5,9 +5,10 @@ import numbers
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER, Constraints
+from keras_transformer.decoding.encoder_decoder import predictor_of
 from keras_transformer.decoding.lengths import check_lengths
+from keras_transformer.decoding.loop import STAGES
 from keras_transformer.decoding.single import decode_single
-from keras_transformer.decoding.stages import STAGES
 from keras_transformer.decoding.threefry import uniforms
 from keras_transformer.decoding.top_k import top_k as top_k_of
 
@@ -68,8 +69,8 @@ def sample_decode(
         Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
     """
     check_sampling(temperature, top_k, top_p)
-    config = model.config
-    length = check_lengths(config.max_length, 1, max_length, cache_length)
+    predictor = predictor_of(model, alignment)
+    length = check_lengths(predictor.max_length, 1, max_length, cache_length)
     draws = uniforms(_seeds(seed), length)  # [B or 1, L]
 
     def choose(logits, index):
@@ -80,14 +81,13 @@ def sample_decode(
     if constraints is None:
         constraints = Constraints()  # never `pad_id` and `bos_id`
     return decode_single(
-        model,
+        predictor,
         source,
         choose,
         max_length,
         length,
         constraints,
         token_scores,
-        alignment,
         cache_stages,
     )
 
