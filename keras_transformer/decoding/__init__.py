@@ -3,6 +3,7 @@
 from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
+from keras_transformer.decoding.ensemble import Ensemble
 from keras_transformer.decoding.greedy import greedy_decode
 from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
 from keras_transformer.decoding.sampling import sample_decode
@@ -11,6 +12,7 @@ from keras_transformer.decoding.scoring import score
 __all__ = [
     "Constraints",
     "EncoderDecoder",
+    "Ensemble",
     "Predictor",
     "Step",
     "Vocabulary",
