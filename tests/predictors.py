@@ -167,7 +167,8 @@ class DecoderOnly(Predictor):
 
     def follow(self, state, parents):
         state, positions = state
-        return state._replace(ancestors=state.ancestors.followed(parents)), positions
+        ancestors = super().follow(state.ancestors, parents)
+        return state._replace(ancestors=ancestors), positions
 
     def whole(self, inputs, tokens):
         """The stack without a cache."""

@@ -37,15 +37,16 @@ def beam_decode(
     (`"average"`) or by nothing (`"none"`). A hypothesis ends when its `eos_id` is among the best
     `beam_size` continuations of all; then it is put aside, unchanged. A sentence is done when
     `beam_size` hypotheses have ended or its longest length is reached. Hypotheses that had not
-    ended there rank behind all that had. `pad_id` and `bos_id` are never said.
+    ended there rank after all that had. `pad_id` and `bos_id` are never emitted.
 
     A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
     `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
     depend on the others in its batch. With a beam of 1 it is that of `greedy_decode`.
 
     Args:
-        model: A `Transformer`.
-        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
+        model: A `Transformer`, or any `Predictor`: several models, or one of another kind.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
+            whatever the predictor begins with.
         beam_size: Hypotheses N that run at a time.
         n_best: Hypotheses M that are returned for each sentence, at most `beam_size`.
         length_penalty: Exponent of `"gnmt"`, at least 0: number, or tensor, scalar or `[B]`.
@@ -56,12 +57,13 @@ def beam_decode(
             `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
             where that is an integer, else the model's `max_length`.
-        early_stopping: Whether a sentence is done, too, when no running hypothesis can still get
+        early_stopping: Whether a sentence is also done when no running hypothesis can still get
             into the best `n_best`. The result is the same without, only later.
         constraints: `Constraints` of the outputs.
-        token_scores: Whether to return the log-probability of each token, too.
-        alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
-            each token attended to in the source. `None` in place of the head: the mean of all.
+        token_scores: Whether to return the log-probability of each token as well.
+        alignment: A pair of integers, layer and head of the decoder: whether to return what each
+            token attended to in the source as well. `None` in place of the head: the mean of all.
+            A predictor with weights returns it in any case.
         cache_stages: Positions for which the cache has room at first, and then, so that a step
             costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
         beam_sizes: Hypotheses of each sentence's own search, integer tensor `[B]` of values from 1

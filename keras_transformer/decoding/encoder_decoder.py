@@ -42,12 +42,6 @@ class Ancestors(typing.NamedTuple):
             return self
         return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))
 
-    def followed(self, parents):
-        """These after hypotheses have changed places; see `Predictor.follow`."""
-        if self._of_one:
-            return self
-        return Ancestors(tf.gather(self.places, parents, batch_dims=1))
-
     def allowed(self):
         """Boolean `[B, N, L * N]`, see `MultiHeadSelfAttention.step`; `None` for N = 1."""
         if self._of_one:
@@ -98,8 +92,8 @@ class EncoderDecoder(Predictor):
         self.alignment = alignment
 
     def sizes(self, inputs):  # noqa: D102
-        batch, positions = tf.unstack(tf.shape(inputs))
-        return batch, None if self.alignment is None else positions
+        shape = tf.shape(inputs)  # [B, S]
+        return shape[0], None if self.alignment is None else shape[1]
 
     def begin(self, inputs, length, width=1):  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
@@ -126,7 +120,7 @@ class EncoderDecoder(Predictor):
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
 
     def follow(self, state, parents):  # noqa: D102
-        return state._replace(ancestors=state.ancestors.followed(parents))
+        return state._replace(ancestors=super().follow(state.ancestors, parents))
 
     def logits(self, inputs, tokens):  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}

@@ -156,7 +156,7 @@ def best_of_both(rows, scores):
 
 
 def ranked(rows, scores):
-    """The best M of those that have ended, and behind them of those that the limit cut.
+    """The best M of those that have ended, and after them of those that the limit cut.
 
     Args:
         rows: A pair of `Rows`: M that have ended, where they exist, and N that have not.

@@ -105,8 +105,11 @@ def test_steps_are_the_whole_output(name):
     gains, sums = score(predictor, inputs, tokens)
     np.testing.assert_allclose(sums, scores, **SCORES)
     shifted = np.insert(tokens[:, :-1], 0, BOS, axis=1)
-    by_steps = Predictor.logits(predictor, inputs, tf.constant(shifted))
-    at_once = logits(inputs, shifted)
+    of_any_length = tf.function(
+        functools.partial(Predictor.logits, predictor, inputs),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+    by_steps, at_once = of_any_length(shifted), logits(inputs, shifted)
     # An ensemble's are normalised, and those of the loops as well.
     by_steps, at_once = map(reference.log_probabilities, (by_steps, at_once))
     np.testing.assert_allclose(by_steps[tokens != PAD], at_once[tokens != PAD], **SCORES)
