@@ -17,7 +17,7 @@ class Rows(typing.NamedTuple):
 
     tokens: tf.Tensor  # [B, N, L]
     token_scores: tf.Tensor  # [B, N, L], log-probabilities
-    places: tf.Tensor  # [B, N, L]: of the N at a position whose weights are those of the hypothesis
+    places: tf.Tensor  # [B, N, L], where `State.attention` has the weights of each position
 
 
 class State(typing.NamedTuple):
@@ -33,8 +33,8 @@ class State(typing.NamedTuple):
     ended_count: tf.Tensor  # [B], of all that have ended
     done: tf.Tensor  # [B], whether the search of this sentence is over: nothing of it changes
     runs: tf.Tensor  # [B, N, L], see `Rules.follow`; () without rules
-    # [B, L, N, S], as the steps returned it; () if the predictor has no weights. It stays where it
-    # is when hypotheses change places: `Rows.places` of each moves instead.
+    # [B, L, N, S], the weights of the steps; () if the predictor has none. They stay where they are
+    # when hypotheses change places: `Rows.places` of each moves instead.
     attention: tf.Tensor
 
 

@@ -74,7 +74,7 @@ class Predictor(abc.ABC):
         """Returns a state with room for more positions: here the same, which has room for any.
 
         Args:
-            state: The state after a step at the last position that there is room for.
+            state: The state after the last position that there is room for.
             length: How many more positions, a Python integer.
         """
         return state
