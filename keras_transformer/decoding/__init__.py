@@ -1,9 +1,23 @@
-"""Decoding: searches over one step function with a key/value cache (section 6.1)."""
+"""Decoding: searches over one interface, the step of a predictor (section 6.1)."""
 
 from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.encoder_decoder import EncoderDecoder
+from keras_transformer.decoding.ensemble import Ensemble
 from keras_transformer.decoding.greedy import greedy_decode
+from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
 from keras_transformer.decoding.sampling import sample_decode
 from keras_transformer.decoding.scoring import score
 
-__all__ = ["Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"]
+__all__ = [
+    "Constraints",
+    "EncoderDecoder",
+    "Ensemble",
+    "Predictor",
+    "Step",
+    "Vocabulary",
+    "beam_decode",
+    "greedy_decode",
+    "sample_decode",
+    "score",
+]

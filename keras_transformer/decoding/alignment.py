@@ -28,12 +28,12 @@ def attended(weights, alignment):
     """Picks the weights of a layer and a head.
 
     Args:
-        weights: From `Transformer.step`, one tensor `[B, H, S]` or `[B, H, N, S]` for each layer.
+        weights: From `Transformer.step`, a tensor `[B, H, N, S]` for each layer.
         alignment: Layer and head; `None` in place of a head is the mean of all.
 
     Returns:
-        `[B, S]` or `[B, N, S]`, float32.
+        `[B, N, S]`, float32.
     """
     layer, head = alignment
-    chosen = tf.cast(weights[layer], tf.float32)  # [B, H, ..., S]
+    chosen = tf.cast(weights[layer], tf.float32)  # [B, H, N, S]
     return tf.reduce_mean(chosen, axis=1) if head is None else chosen[:, head]

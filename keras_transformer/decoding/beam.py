@@ -4,12 +4,11 @@ import numbers
 
 import tensorflow as tf
 
-from keras_transformer.decoding.alignment import check_alignment
 from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
+from keras_transformer.decoding.encoder_decoder import predictor_of
 from keras_transformer.decoding.lengths import check_lengths, limit_of
-from keras_transformer.decoding.result import make_result
-from keras_transformer.decoding.stages import STAGES, in_stages, stages
+from keras_transformer.decoding.loop import STAGES, in_stages, make_result, stages
 
 NORMALIZATIONS = ("gnmt", "average", "none")
 
@@ -38,15 +37,16 @@ def beam_decode(
     (`"average"`) or by nothing (`"none"`). A hypothesis ends when its `eos_id` is among the best
     `beam_size` continuations of all; then it is put aside, unchanged. A sentence is done when
     `beam_size` hypotheses have ended or its longest length is reached. Hypotheses that had not
-    ended there rank behind all that had. `pad_id` and `bos_id` are never said.
+    ended there rank after all that had. `pad_id` and `bos_id` are never emitted.
 
     A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
     `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
     depend on the others in its batch. With a beam of 1 it is that of `greedy_decode`.
 
     Args:
-        model: A `Transformer`.
-        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
+        model: A `Transformer`, or any `Predictor`: several models, or one of another kind.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
+            whatever the predictor begins with.
         beam_size: Hypotheses N that run at a time.
         n_best: Hypotheses M that are returned for each sentence, at most `beam_size`.
         length_penalty: Exponent of `"gnmt"`, at least 0: number, or tensor, scalar or `[B]`.
@@ -57,12 +57,13 @@ def beam_decode(
             `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
             where that is an integer, else the model's `max_length`.
-        early_stopping: Whether a sentence is done, too, when no running hypothesis can still get
+        early_stopping: Whether a sentence is also done when no running hypothesis can still get
             into the best `n_best`. The result is the same without, only later.
         constraints: `Constraints` of the outputs.
-        token_scores: Whether to return the log-probability of each token, too.
-        alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
-            each token attended to in the source. `None` in place of the head: the mean of all.
+        token_scores: Whether to return the log-probability of each token as well.
+        alignment: A pair of integers, layer and head of the decoder: whether to return what each
+            token attended to in the source as well. `None` in place of the head: the mean of all.
+            A predictor with weights returns it in any case.
         cache_stages: Positions for which the cache has room at first, and then, so that a step
             costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
         beam_sizes: Hypotheses of each sentence's own search, integer tensor `[B]` of values from 1
@@ -84,31 +85,26 @@ def beam_decode(
     Reference: Vaswani et al. (2017), section 6.1; the penalty is Eq. 14 of Wu et al. (2016),
         "Google's Neural Machine Translation System", without coverage.
     """
-    config = model.config
     check_beam(beam_size, n_best, length_penalty, normalization)
-    check_alignment(alignment, config)
-    length = check_lengths(config.max_length, min_length, max_length, cache_length)
-    source = tf.convert_to_tensor(source, tf.int32)
-    batch, positions = tf.unstack(tf.shape(source))
-    memory, memory_allowed = model.encode(source)
+    predictor = predictor_of(model, alignment)
+    length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
+    batch, positions = predictor.sizes(source)
     ends = stages(length, cache_stages)
-    cache, memory_heads = model.start(memory, ends[0], beam_size)
+    rules = None if constraints is None else Rules(constraints, predictor.vocabulary, length)
     step = BeamStep(
-        model,
-        memory_heads,
-        memory_allowed,
+        predictor,
         beam_size,
         length,
         limit=limit_of(max_length, length, batch),
         shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
         penalty=_penalty(length_penalty, normalization),
         early_stopping=early_stopping,
-        rules=None if constraints is None else Rules(constraints, config, length),
-        alignment=alignment,
+        rules=rules,
         used=None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1]),
     )
-    beginning = step.beginning(batch, positions, n_best, cache, token_scores)
-    state = in_stages(model, step.running, step, beginning, ends)
+    predictor_state = predictor.begin(source, ends[0], beam_size)
+    beginning = step.beginning(batch, positions, n_best, predictor_state, token_scores)
+    state = in_stages(predictor, step.running, step, beginning, ends)
     rows, scores = step.results(state)
     return make_result(rows.tokens, scores, rows.token_scores, step.attended(rows, state.attention))
 

@@ -1,4 +1,4 @@
-"""What an output must say and must not say: the same rules for every search."""
+"""Tokens that an output must have and must not have: the same rules for every search."""
 
 import numbers
 import typing
@@ -12,16 +12,16 @@ NEVER = -1e9
 class Constraints(typing.NamedTuple):
     """Rules for the outputs of a search; what is `None` costs nothing.
 
-    A forced token is said whatever else is forbidden. Where nothing may be said, neither a word
-    nor `eos_id`, the sentence ends: `eos_id` is said. `pad_id` and `bos_id` are never said unless
+    A forced token is emitted whatever else is forbidden. Where nothing is allowed, neither a word
+    nor `eos_id`, the sentence ends with `eos_id`. `pad_id` and `bos_id` are never emitted unless
     they are forced. Scores are still the model's own, not divided among the tokens that are left.
 
     Args:
         prefix: Token ids `[B, P]`, integer, without `bos_id`: what each output begins with. Where
-            `pad_id` stands, behind a shorter prefix or in the middle, the search is free.
-        banned: Boolean `[V]` or `[B, V]`: tokens that are not said.
-        no_repeat_ngram: Integer or scalar tensor n: no n tokens in a row are said twice in an
-            output; tokens that are forced count, too. 0: off.
+            `pad_id` stands, after a shorter prefix or in the middle, the search is free.
+        banned: Boolean `[V]` or `[B, V]`: tokens that are not emitted.
+        no_repeat_ngram: Integer or scalar tensor n: no n tokens in a row are twice in an output;
+            tokens that are forced count as well. 0: off.
     """
 
     prefix: typing.Any = None
@@ -34,17 +34,17 @@ class Rules:
 
     Args:
         constraints: The `Constraints`.
-        config: The `TransformerConfig`.
+        vocabulary: The `Vocabulary` of the predictor.
         length: Positions of an output L.
 
     Raises:
         ValueError: If a constraint has another shape than it must have, or is negative.
     """
 
-    def __init__(self, constraints, config, length):
-        self.pad_id, self.eos_id = config.pad_id, config.eos_id
-        silent = {config.pad_id, config.bos_id} - {config.eos_id}
-        self.words = [token not in silent for token in range(config.output_size)]  # [V]
+    def __init__(self, constraints, vocabulary, length):
+        size, self.pad_id, bos_id, self.eos_id = vocabulary
+        silent = {self.pad_id, bos_id} - {self.eos_id}
+        self.words = [token not in silent for token in range(size)]  # [V]
         self.length = length
         prefix, banned, size = constraints
         self.prefix = None if prefix is None else self._fit(prefix)  # [B, L]
@@ -56,7 +56,7 @@ class Rules:
         self.size = None if size is None else tf.cast(size, tf.int32)
 
     def start(self, batch, width):
-        """Returns what `follow` goes on with: nothing is said yet.
+        """Returns what `follow` goes on with: there are no tokens yet.
 
         Args:
             batch: Number of sentences B, scalar tensor.
@@ -65,13 +65,13 @@ class Rules:
         return () if self.size is None else tf.zeros([batch, width, self.length], tf.int32)
 
     def follow(self, runs, tokens, new, index):
-        """Notes the tokens that are said at a position.
+        """Returns the runs with the tokens at one more position.
 
         Args:
             runs: From `start` or the last `follow`, in the order of the hypotheses as they are
-                now, `[B, N, L]`: how many tokens up to each position are the last ones said.
-            tokens: What was said before `[B, N, L]`, in the same order.
-            new: What is said now, `[B, N]`.
+                now, `[B, N, L]`: how many tokens up to each position are the last ones.
+            tokens: Those before this position `[B, N, L]`, in the same order.
+            new: Those at this position, `[B, N]`.
             index: Number of the position; scalar.
         """
         if self.size is None:
@@ -85,7 +85,7 @@ class Rules:
 
         Args:
             logits: `[B, N, V]`.
-            tokens: What was said so far `[B, N, L]`.
+            tokens: Those before this position `[B, N, L]`.
             runs: From `start` or the last `follow`.
             index: Number of the position; scalar.
             may_end: Boolean `[B, 1]` or `[1, 1]`, whether an output is long enough. `None`: yes.
@@ -107,12 +107,12 @@ class Rules:
         allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))
         if self.prefix is not None:
             forced = tf.reshape(tf.gather(self.prefix, index, axis=1), [-1, 1, 1])  # [B, 1, 1]
-            says = tf.equal(tf.range(len(self.words)), forced)  # [B, 1, V]
-            allowed = tf.where(tf.equal(forced, self.pad_id), allowed, says)
+            only = tf.equal(tf.range(len(self.words)), forced)  # [B, 1, V]
+            allowed = tf.where(tf.equal(forced, self.pad_id), allowed, only)
         return tf.where(allowed, logits, NEVER)
 
     def _repeated(self, tokens, runs, index):
-        """Which tokens would complete n tokens in a row that were said before, `[B, N, V]`."""
+        """Which tokens would complete n tokens in a row that are there already, `[B, N, V]`."""
         width, vocab_size = tokens.shape[1], len(self.words)
         # A token completes them at the place where it stands if n - 1 before it are the last n - 1.
         completes = tf.logical_and(_before(runs) >= self.size - 1, self.size > 0)  # [B, N, L]
@@ -127,7 +127,7 @@ class Rules:
         return tf.reshape(counts, [-1, width, vocab_size]) > 0
 
     def _fit(self, prefix):
-        """The prefix, cut and filled up to the length of an output, `[B, L]`."""
+        """The prefix, cut or padded to the length of an output, `[B, L]`."""
         prefix = tf.convert_to_tensor(prefix)
         if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
             raise ValueError(

@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
+from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.loop import STAGES
 from keras_transformer.decoding.single import decode_single
-from keras_transformer.decoding.stages import STAGES
 from keras_transformer.decoding.top_k import top_k
 
 
@@ -24,17 +25,19 @@ def greedy_decode(
     depend on the others in its batch.
 
     Args:
-        model: A `Transformer`.
-        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
+        model: A `Transformer`, or any `Predictor`: several models, or one of another kind.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
+            whatever the predictor begins with.
         max_length: Longest output in tokens, `eos_id` included: integer, or tensor, scalar or
             `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
             where that is an integer, else the model's `max_length`.
         constraints: `Constraints` of the outputs. With any, even empty ones, `pad_id` and
-            `bos_id` are never said.
-        token_scores: Whether to return the log-probability of each token, too.
-        alignment: A pair of integers, layer and head of the decoder: whether to return, too, what
-            each token attended to in the source. `None` in place of the head: the mean of all.
+            `bos_id` are never emitted.
+        token_scores: Whether to return the log-probability of each token as well.
+        alignment: A pair of integers, layer and head of the decoder: whether to return what each
+            token attended to in the source as well. `None` in place of the head: the mean of all.
+            A predictor with weights returns it in any case.
         cache_stages: Positions for which the cache has room at first, and then, so that a step
             costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
 
@@ -44,7 +47,7 @@ def greedy_decode(
         the tokens, `eos_id` included.
 
         With `token_scores` or `alignment` a dictionary: `"tokens"` and `"scores"`;
-        `"token_scores"`, float32 `[B, L]`; `"alignment"`, float32 `[B, L, S]`. Behind the end both
+        `"token_scores"`, float32 `[B, L]`; `"alignment"`, float32 `[B, L, S]`. After the end both
         are 0.
 
     Raises:
@@ -56,13 +59,12 @@ def greedy_decode(
         return tf.squeeze(tokens, 1), tf.squeeze(values, 1)
 
     return decode_single(
-        model,
+        predictor_of(model, alignment),
         source,
         choose,
         max_length,
         cache_length,
         constraints,
         token_scores,
-        alignment,
         cache_stages,
     )

@@ -1,10 +1,11 @@
-"""The hypotheses of a beam: how they are kept, put aside and ranked."""
+"""The hypotheses of a beam: how they are kept, go on, end and are ranked."""
 
 import typing
 
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.top_k import top_k
 
 # The score of a hypothesis that does not exist. Finite, because LiteRT takes the smallest number
 # there is for minus infinity: divided by a penalty it was above it and counted as a score.
@@ -12,15 +13,11 @@ NONE = NEVER
 
 
 class Rows(typing.NamedTuple):
-    """What is known of each position of hypotheses. Fields that are not asked for are `()`.
-
-    No hypothesis moves in the cache: `ancestors` says in which of its N places each position of a
-    hypothesis is. Reordering them moves L integers for each instead of its keys and values.
-    """
+    """What is known of each position of hypotheses. Fields that are not asked for are `()`."""
 
     tokens: tf.Tensor  # [B, N, L]
-    ancestors: tf.Tensor  # [B, N, L], places in the cache, -1 for a position that is not there yet
     token_scores: tf.Tensor  # [B, N, L], log-probabilities
+    places: tf.Tensor  # [B, N, L], where `State.attention` has the weights of each position
 
 
 class State(typing.NamedTuple):
@@ -30,22 +27,38 @@ class State(typing.NamedTuple):
     last: tf.Tensor  # [B, N], the last of them
     rows: Rows  # of [B, N, L]; the best hypothesis first
     scores: tf.Tensor  # [B, N], sums of log-probabilities
-    cache: tuple  # of every block key and value heads, see `MultiHeadSelfAttention.step`
+    predictor_state: typing.Any  # see `Predictor`
     ended_rows: Rows  # of [B, M, L], of the best that have ended
     ended_scores: tf.Tensor  # [B, M], normalised
     ended_count: tf.Tensor  # [B], of all that have ended
     done: tf.Tensor  # [B], whether the search of this sentence is over: nothing of it changes
     runs: tf.Tensor  # [B, N, L], see `Rules.follow`; () without rules
-    attention: tf.Tensor  # [B, L, N, S], by place in the cache; () if not asked for
+    # [B, L, N, S], the weights of the steps; () if the predictor has none. They stay where they are
+    # when hypotheses change places: `Rows.places` of each moves instead.
+    attention: tf.Tensor
 
 
-def empty_rows(batch, count, length, pad_id, token_scores):
-    """`count` hypotheses that have said nothing."""
+class Continuations(typing.NamedTuple):
+    """The best N continuations of a sentence, the best first, and how its N hypotheses would end.
+
+    All are `[B, N]`.
+    """
+
+    scores: tf.Tensor
+    parents: tf.Tensor  # number of the hypothesis that goes on
+    tokens: tf.Tensor
+    gains: tf.Tensor  # log-probabilities of the tokens; () if not asked for
+    ends: tf.Tensor  # score of each hypothesis with `eos_id`
+    end_gains: tf.Tensor  # log-probability of `eos_id` in each
+
+
+def empty_rows(batch, count, length, pad_id, token_scores, places):
+    """`count` hypotheses without tokens; `places` and `token_scores`: whether they have them."""
     shape = [batch, count, length]
     return Rows(
         tokens=tf.fill(shape, pad_id),
-        ancestors=tf.fill(shape, -1),
         token_scores=tf.zeros(shape, tf.float32) if token_scores else (),
+        places=tf.zeros(shape, tf.int32) if places else (),
     )
 
 
@@ -66,12 +79,74 @@ def count_of(which):
 
 def pick(values, rows):
     """Takes hypotheses `[B, M]` out of tensors `[B, N, ...]`, however they are nested."""
-    return tf.nest.map_structure(lambda each: tf.gather(each, rows, batch_dims=1), values)
+    return tf.nest.map_structure(lambda value: tf.gather(value, rows, batch_dims=1), values)
 
 
 def write(values, here, new):
     """Puts `new` `[B, N]` where `here` `[L]` is true, in `values` `[B, N, L]` if there are any."""
     return () if isinstance(values, tuple) else tf.where(here, tf.expand_dims(new, 2), values)
+
+
+def best_continuations(logits, allowed, scores, vocabulary, gains=False):
+    """The best continuations of all hypotheses, and what each scores if it ends here.
+
+    The best few of each hypothesis by logits, then the best N of those: neither a softmax nor a
+    sort of all N * V, which would cost more than the network.
+
+    Args:
+        logits: `[B, N, V]`.
+        allowed: The same with `NEVER` where a token is forbidden, `pad_id` and `bos_id` among
+            them; `None` without constraints.
+        scores: Sums of log-probabilities `[B, N]`.
+        vocabulary: The `Vocabulary` of the predictor.
+        gains: Whether the log-probabilities of the tokens are asked for.
+
+    Returns:
+        `Continuations`.
+    """
+    beam_size, vocab_size = logits.shape[1:]
+    logits = tf.cast(logits, tf.float32)
+    special = {vocabulary.eos_id}
+    if allowed is None:  # masking all of V would read and write it once more
+        allowed, special = logits, {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id}
+    allowed = tf.cast(allowed, tf.float32)
+    # The special ones are left out only then.
+    count = min(beam_size + len(special), vocab_size)
+    best, tokens = top_k(allowed, count)  # [B, N, count]
+    for token in special:
+        best = tf.where(tf.equal(tokens, token), NONE, best)
+    base = tf.expand_dims(scores, 2)  # [B, N, 1]
+    total = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # [B, N, 1]
+    # Not above 0, whatever the rounding: early stopping relies on it.
+    gain = tf.minimum(best - total, 0.0)  # [B, N, count]
+    flat = tf.reshape(base + gain, [-1, beam_size * count])
+    end_gain = tf.minimum(allowed[:, :, vocabulary.eos_id : vocabulary.eos_id + 1] - total, 0.0)
+    best_scores, chosen = tf.math.top_k(flat, beam_size)  # [B, N]
+
+    def take(values):
+        return tf.gather(tf.reshape(values, [-1, beam_size * count]), chosen, batch_dims=1)
+
+    return Continuations(
+        scores=best_scores,
+        parents=chosen // count,
+        tokens=take(tokens),
+        gains=take(gain) if gains else (),
+        ends=tf.squeeze(base + end_gain, 2),
+        end_gains=tf.squeeze(end_gain, 2),
+    )
+
+
+def among_the_best(ends, scores, size):
+    """`ends` where fewer than `size` of all `ends` and `scores` are better, elsewhere none.
+
+    Args:
+        ends: `[B, N]`.
+        scores: `[B, N]`.
+        size: Number, or tensor `[B, 1]`.
+    """
+    rivals = tf.expand_dims(tf.concat([scores, ends], 1), 1)  # [B, 1, 2 * N]
+    better = count_of(rivals > tf.expand_dims(ends, 2))  # [B, N]
+    return tf.where(better < size, ends, NONE)
 
 
 def best_of_both(rows, scores):
@@ -81,7 +156,7 @@ def best_of_both(rows, scores):
 
 
 def ranked(rows, scores):
-    """The best M of those that have ended, and behind them of those that the limit cut.
+    """The best M of those that have ended, and after them of those that the limit cut.
 
     Args:
         rows: A pair of `Rows`: M that have ended, where they exist, and N that have not.

@@ -8,7 +8,7 @@ import tensorflow as tf
 def check_lengths(longest, min_length=1, max_length=None, cache_length=None):
     """Returns the length of the cache. The values of tensors cannot be checked here."""
     lengths = {"cache_length": cache_length, "max_length": max_length, "min_length": min_length}
-    lengths = {name: each for name, each in lengths.items() if isinstance(each, numbers.Integral)}
+    lengths = {name: n for name, n in lengths.items() if isinstance(n, numbers.Integral)}
     most = longest
     for name, length in lengths.items():
         if not 1 <= length <= most:

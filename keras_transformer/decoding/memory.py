@@ -5,7 +5,7 @@ import pathlib
 
 import tensorflow as tf
 
-from keras_transformer.decoding.stages import STAGES, stages
+from keras_transformer.decoding.loop import STAGES, stages
 
 FLOAT = 4  # bytes
 # Copies of a tensor that are alive at once while a step computes with it, measured on a CPU.

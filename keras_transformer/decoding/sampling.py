@@ -5,9 +5,10 @@ import numbers
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER, Constraints
+from keras_transformer.decoding.encoder_decoder import predictor_of
 from keras_transformer.decoding.lengths import check_lengths
+from keras_transformer.decoding.loop import STAGES
 from keras_transformer.decoding.single import decode_single
-from keras_transformer.decoding.stages import STAGES
 from keras_transformer.decoding.threefry import uniforms
 from keras_transformer.decoding.top_k import top_k as top_k_of
 
@@ -29,12 +30,12 @@ def sample_decode(
     alignment=None,
     cache_stages=STAGES,
 ):
-    """Says tokens at random, with the probabilities the model gives them, until all have ended.
+    """Draws tokens with the probabilities the model gives them, until all sentences have ended.
 
     The logits are divided by `temperature`; of the tokens the `top_k` most probable are kept; of
     those, as few of the most probable as have together a probability of `top_p` or more. `pad_id`
-    and `bos_id` are never said. The score is the model's own, untouched by all of this: that which
-    `greedy_decode` would give to the same sentence.
+    and `bos_id` are never emitted. The score is the model's own, untouched by all of this: that
+    which `greedy_decode` would give to the same sentence.
 
     A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
     `tf.function`, under XLA, in a SavedModel and in LiteRT, with the same numbers for the same
@@ -42,8 +43,9 @@ def sample_decode(
     nor on its place among them: with one seed for all, equal sentences become equal ones.
 
     Args:
-        model: A `Transformer`.
-        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding.
+        model: A `Transformer`, or any `Predictor`: several models, or one of another kind.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
+            whatever the predictor begins with.
         temperature: At least 0, number or tensor, scalar or `[B]`. 0 is greedy search: of equally
             probable tokens the first, whatever the seed. `None`: 1.
         top_k: Tokens to keep, integer or tensor, scalar or `[B]`. `None` or 0: all.
@@ -68,8 +70,8 @@ def sample_decode(
         Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
     """
     check_sampling(temperature, top_k, top_p)
-    config = model.config
-    length = check_lengths(config.max_length, 1, max_length, cache_length)
+    predictor = predictor_of(model, alignment)
+    length = check_lengths(predictor.max_length, 1, max_length, cache_length)
     draws = uniforms(_seeds(seed), length)  # [B or 1, L]
 
     def choose(logits, index):
@@ -80,14 +82,13 @@ def sample_decode(
     if constraints is None:
         constraints = Constraints()  # never `pad_id` and `bos_id`
     return decode_single(
-        model,
+        predictor,
         source,
         choose,
         max_length,
         length,
         constraints,
         token_scores,
-        alignment,
         cache_stages,
     )
 

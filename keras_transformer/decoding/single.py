@@ -6,11 +6,10 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.alignment import attended, check_alignment
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.lengths import check_lengths, limit_of
-from keras_transformer.decoding.result import make_result
-from keras_transformer.decoding.stages import STAGES, in_stages, stages
+from keras_transformer.decoding.loop import STAGES, in_stages, make_result, stages
+from keras_transformer.decoding.predictor import Predictor
 
 
 class _State(typing.NamedTuple):
@@ -19,68 +18,61 @@ class _State(typing.NamedTuple):
     ended: tf.Tensor  # [B]
     tokens: tf.Tensor  # [B, L]
     scores: tf.Tensor  # [B], sums of log-probabilities
-    cache: tuple  # of every block key and value heads, see `MultiHeadSelfAttention.step`
+    predictor_state: typing.Any  # see `Predictor`
     runs: tf.Tensor  # [B, 1, L], see `Rules.follow`; () without rules
     token_scores: tf.Tensor  # [B, L]; () if not asked for
-    attention: tf.Tensor  # [B, L, S]; () if not asked for
+    attention: tf.Tensor  # [B, L, S]; () if the predictor has no weights
 
 
 def decode_single(
-    model,
-    source,
+    predictor,
+    inputs,
     choose,
     max_length=None,
     cache_length=None,
     constraints=None,
     token_scores=False,
-    alignment=None,
     cache_stages=STAGES,
 ):
-    """Says one token after the other until every sentence has ended.
+    """Emits one token after the other until every sentence has ended.
 
     Args:
-        model: A `Transformer`.
-        source: Token ids `[B, S]`.
+        predictor: A `Predictor`.
+        inputs: See `Predictor.begin`.
         choose: Function of the logits `[B, V]`, `NEVER` where a token is forbidden, and of the
             number of the step, which returns the next token `[B]` and its logit `[B]`.
         max_length: See `greedy_decode`.
         cache_length: See `greedy_decode`.
         constraints: See `greedy_decode`.
         token_scores: See `greedy_decode`.
-        alignment: See `greedy_decode`.
         cache_stages: See `greedy_decode`.
 
     Returns:
         What `greedy_decode` returns.
     """
-    config = model.config
-    length = check_lengths(config.max_length, 1, max_length, cache_length)
-    check_alignment(alignment, config)
-    source = tf.convert_to_tensor(source, tf.int32)
-    batch = tf.shape(source)[0]
-    memory, memory_allowed = model.encode(source)
+    vocabulary = predictor.vocabulary
+    length = check_lengths(predictor.max_length, 1, max_length, cache_length)
+    batch, positions = predictor.sizes(inputs)
     ends = stages(length, cache_stages)
-    cache, memory_heads = model.start(memory, ends[0])
     loop = _Loop(
-        step_model=_stepper(model, memory_heads, memory_allowed, alignment),
+        predictor=predictor,
         choose=choose,
-        config=config,
         length=length,
         limit=_limit(max_length, length, batch),
-        rules=None if constraints is None else Rules(constraints, config, length),
+        rules=None if constraints is None else Rules(constraints, vocabulary, length),
     )
     beginning = _State(
         index=tf.constant(0),
-        last=tf.fill([batch], config.bos_id),
+        last=tf.fill([batch], vocabulary.bos_id),
         ended=tf.zeros([batch], tf.bool),
-        tokens=tf.fill([batch, length], config.pad_id),
+        tokens=tf.fill([batch, length], vocabulary.pad_id),
         scores=tf.zeros([batch], tf.float32),
-        cache=cache,
+        predictor_state=predictor.begin(inputs, ends[0]),
         runs=() if loop.rules is None else loop.rules.start(batch, 1),
         token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
-        attention=() if alignment is None else tf.zeros([batch, length, tf.shape(source)[1]]),
+        attention=() if positions is None else tf.zeros([batch, length, positions]),
     )
-    state = in_stages(model, loop.running, loop.step, beginning, ends)
+    state = in_stages(predictor, loop.running, loop.step, beginning, ends)
     return make_result(state.tokens, state.scores, state.token_scores, state.attention)
 
 
@@ -88,9 +80,8 @@ def decode_single(
 class _Loop:
     """The condition and the body of the loop, and what does not change in it."""
 
-    step_model: typing.Callable
+    predictor: Predictor
     choose: typing.Callable
-    config: typing.Any
     length: int
     limit: tf.Tensor | None
     rules: Rules | None
@@ -100,15 +91,16 @@ class _Loop:
         return tf.logical_not(tf.reduce_all(state.ended))
 
     def step(self, state):
-        """Says one token in each sentence that has not ended."""
-        index, ended = state.index, state.ended
-        logits, cache, attention = self.step_model(state.last, state.cache, index)
-        best, logit = self.choose(self._allowed(logits, state), index)  # [B] each
+        """Emits one token in each sentence that has not ended."""
+        index, ended, vocabulary = state.index, state.ended, self.predictor.vocabulary
+        step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
+        logits = tf.squeeze(step.logits, 1)  # [B, V]
+        best, logit = self.choose(self._allowed(step.logits, logits, state), index)  # [B] each
         gain = tf.cast(logit - tf.reduce_logsumexp(logits, axis=-1), tf.float32)  # [B]
         gain = tf.where(ended, 0.0, gain)
-        token = tf.where(ended, self.config.pad_id, best)
+        token = tf.where(ended, vocabulary.pad_id, best)
         here = tf.equal(tf.range(self.length), index)  # [L]
-        over = tf.equal(token, self.config.eos_id)
+        over = tf.equal(token, vocabulary.eos_id)
         if self.limit is not None:
             over = tf.logical_or(over, index + 1 >= self.limit)
         state = _State(
@@ -117,17 +109,18 @@ class _Loop:
             ended=tf.logical_or(ended, over),
             tokens=tf.where(here, tf.expand_dims(token, 1), state.tokens),
             scores=state.scores + gain,
-            cache=cache,
+            predictor_state=step.state,
             runs=self._follow(state, token),
             token_scores=_written(state.token_scores, here, gain),
-            attention=_attended(state.attention, here, ended, attention),
+            attention=_attended(state.attention, here, ended, step.weights),
         )
         return (state,)
 
-    def _allowed(self, logits, state):
+    def _allowed(self, wide, logits, state):
+        """The logits `[B, V]`, also given as `[B, 1, V]`, without those that are forbidden."""
         if self.rules is None:
             return logits
-        wide, tokens = tf.expand_dims(logits, 1), tf.expand_dims(state.tokens, 1)
+        tokens = tf.expand_dims(state.tokens, 1)
         return tf.squeeze(self.rules.apply(wide, tokens, state.runs, state.index), 1)
 
     def _follow(self, state, token):
@@ -146,30 +139,15 @@ def _limit(max_length, cache_length, batch):
     return limit_of(max_length, cache_length, batch)
 
 
-def _stepper(model, memory_heads, memory_allowed, alignment):
-    """A step of the model; with an alignment it says what the step attended to, `[B, S]`."""
-
-    def step(tokens, cache, index):
-        if alignment is None:
-            return *model.step(tokens, cache, index, memory_heads, memory_allowed), ()
-        logits, cache, weights = model.step(
-            tokens, cache, index, memory_heads, memory_allowed, return_weights=True
-        )
-        return logits, cache, attended(weights, alignment)
-
-    return step
-
-
 def _written(token_scores, here, gain):
-    return (
-        ()
-        if isinstance(token_scores, tuple)
-        else tf.where(here, tf.expand_dims(gain, 1), token_scores)
-    )
+    if isinstance(token_scores, tuple):
+        return ()
+    return tf.where(here, tf.expand_dims(gain, 1), token_scores)  # [B, L]
 
 
-def _attended(attention, here, ended, new):
+def _attended(attention, here, ended, weights):
+    """The attention with the weights `[B, 1, S]` of this position, in sentences that go on."""
     if isinstance(attention, tuple):
         return ()
-    said = tf.logical_and(here, tf.expand_dims(tf.logical_not(ended), 1))  # [B, L]
-    return tf.where(tf.expand_dims(said, 2), tf.expand_dims(new, 1), attention)  # [B, L, S]
+    emitted = tf.logical_and(here, tf.expand_dims(tf.logical_not(ended), 1))  # [B, L]
+    return tf.where(tf.expand_dims(emitted, 2), weights, attention)  # [B, L, S]

@@ -40,7 +40,7 @@ def top_k(values, k):
 
 
 def _block_size(total):
-    """A divisor, or else a size for which the last block is filled up."""
+    """A divisor, or otherwise a size for which the last block is padded."""
     root = max(BLOCKS[0], round(total**0.5))
     divisors = [size for size in range(BLOCKS[0], BLOCKS[1] + 1) if total % size == 0]
     return min(divisors, key=lambda size: abs(size - root), default=FALLBACK)

@@ -1,5 +1,7 @@
 """The Transformer as one functional Keras model (Fig. 1)."""
 
+import typing
+
 import keras
 from keras import ops
 
@@ -11,6 +13,20 @@ from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.masks import PaddingMask, fitting_masks
+
+
+class Prediction(typing.NamedTuple):
+    """The decoder of a model at one position.
+
+    Attributes:
+        logits: Logits of the token that follows, `[B, N, V]`.
+        cache: The cache with this position in it.
+        weights: Those of the attention to the memory, of every block `[B, H, N, S]`.
+    """
+
+    logits: typing.Any
+    cache: tuple
+    weights: tuple
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -124,35 +140,23 @@ class Transformer(keras.Model):
         cache = self.decoder.empty_cache(ops.shape(memory)[0], length, width)
         return cache, self.decoder.project_memory(memory)
 
-    def step(
-        self,
-        tokens,
-        cache,
-        index,
-        memory_heads,
-        memory_allowed,
-        allowed=None,
-        return_weights=False,
-    ):
+    def step(self, tokens, cache, index, memory_heads, memory_allowed, allowed=None):
         """Runs the decoder at one position, without dropout.
 
         Args:
-            tokens: The token at this position, `[B]`, or in each of N hypotheses, `[B, N]`;
+            tokens: The token at this position in each of the N hypotheses of a sentence, `[B, N]`,
                 integer; `bos_id` at position 0.
             cache: From `start` or the previous step.
             index: Number of the position, counting from 0; scalar integer.
             memory_heads: From `start`.
             memory_allowed: From `encode`.
-            allowed: Boolean `[B, N, L * N]`, for hypotheses: which may attend to position `l` of
-                hypothesis `m`, found at `l * N + m`.
-            return_weights: Whether to return the weights of the attention to the memory as well.
+            allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
+                hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1.
 
         Returns:
-            Logits of the next token, `[B, V]` or `[B, N, V]`, and the cache with this position in
-            it; with `return_weights` a tuple of the weights of every block, too, each `[B, H, S]`
-            or `[B, H, N, S]`.
+            A `Prediction`.
         """
-        width = tokens.shape[1] if len(tokens.shape) == 2 else 1
+        width = tokens.shape[1]
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
         x = self.target_embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
@@ -160,12 +164,7 @@ class Transformer(keras.Model):
             x, cache, index, memory_heads, memory_allowed, allowed
         )
         logits = _project(self.output_layer, self.logits, x)  # [B, N, V]
-        if len(tokens.shape) == 2:
-            return (logits, cache, weights) if return_weights else (logits, cache)
-        logits = ops.squeeze(logits, axis=1)  # [B, V]
-        if not return_weights:
-            return logits, cache
-        return logits, cache, tuple(ops.squeeze(each, axis=2) for each in weights)
+        return Prediction(logits, cache, weights)
 
     @fitting_masks()
     def attention_weights(self, inputs):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
+from keras_transformer.decoding import Vocabulary
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.runtime import load_interpreter
@@ -267,8 +268,8 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name):
 def test_what_would_be_said_again_in_long_sentences(size):
     """Three words in a random order: all places at which a run of them came before."""
     words = np.random.default_rng(size).choice([4, 5, 6], [2, 3, 40]).astype("int32")
-    config = model().config
-    rules = Rules(Constraints(no_repeat_ngram=tf.constant(size)), config, 40)
+    vocabulary = Vocabulary(EIGHT, PAD, BOS, EOS)
+    rules = Rules(Constraints(no_repeat_ngram=tf.constant(size)), vocabulary, 40)
     runs, bans = rules.start(2, 3), 0
     for index in range(40):
         tokens = np.where(np.arange(40) < index, words, PAD)

@@ -8,8 +8,7 @@ import tensorflow as tf
 from doubt import PAD, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
-from keras_transformer.decoding import stages
-from keras_transformer.decoding.stages import in_stages
+from keras_transformer.decoding import loop
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.runtime import load_interpreter
 
@@ -27,8 +26,8 @@ SEARCHES = {
      (256, [16, 64, 128, 192, 256])],
 )  # fmt: skip
 def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third(length, ends):
-    assert stages.stages(length, (16, 64, 128, 192, 384)) == ends
-    assert stages.stages(length, ()) == [length]
+    assert loop.stages(length, (16, 64, 128, 192, 384)) == ends
+    assert loop.stages(length, ()) == [length]
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -61,12 +60,13 @@ def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
     """And a step sees no more positions than those of its stage."""
     seen = []
 
-    def watched(model, running, step, state, ends):
+    def watched(predictor, running, step, state, ends):
         def watching(state):
-            seen.append((int(state.index), stages.positions_of(state.cache)))
+            keys = state.predictor_state.cache[0][::2]  # of the first block, in one or two parts
+            seen.append((int(state.index), sum(part.shape[2] for part in keys)))
             return step(state)
 
-        return in_stages(model, running, watching, state, ends)
+        return loop.in_stages(predictor, running, watching, state, ends)
 
     monkeypatch.setattr("keras_transformer.decoding.single.in_stages", watched)
     tokens, _ = greedy_decode(talkative(), sources()[:1], LIMIT, cache_stages=(2, 6))

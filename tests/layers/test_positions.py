@@ -85,8 +85,8 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes):
     memory, allowed = model.encode(source)
     cache, heads = model.start(memory, T)
     for t in range(T):
-        logits, cache, *_ = model.step(target[:, t], cache, t, heads, allowed)
-        np.testing.assert_allclose(logits, expected[:, t], rtol=0, atol=1e-4)
+        logits, cache, _ = model.step(target[:, t : t + 1], cache, t, heads, allowed)
+        np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
 @each_kind

@@ -193,6 +193,22 @@ def test_encode_is_the_encoder_of_the_model(small_model):
     np.testing.assert_allclose(memory, expected, **SAME)
 
 
+def test_one_step_at_a_time_is_the_whole_target():
+    model, inputs = model_of("paper"), batch()
+    expected, attended = model(inputs), model.attention_weights(inputs)
+    memory, allowed = model.encode(inputs["source"])
+    cache, heads = model.start(memory, length=12)
+    for t in range(11):
+        tokens = tf.constant(inputs["target"][:, t : t + 1])
+        logits, cache, weights = model.step(tokens, cache, tf.constant(t), heads, allowed)
+        assert logits.shape == (3, 1, 19)
+        np.testing.assert_allclose(logits[:, 0], expected[:, t], **MODEL)
+        assert len(weights) == 3
+        for number, of_block in enumerate(weights):
+            of_call = attended[f"decoder/block_{number}/cross_attention"][:, :, t : t + 1]
+            np.testing.assert_allclose(of_block, of_call, **SAME)  # [B, H, N=1, S]
+
+
 def test_dropout_is_for_training_only(small_model):
     """Section 5.4 also drops from the sums of embeddings and positions, in both stacks."""
     model, plain = small_model(dropout=0.4), small_model()

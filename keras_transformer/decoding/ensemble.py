@@ -1,0 +1,90 @@
+"""Several models that are searched as one."""
+
+import math
+
+import tensorflow as tf
+
+from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.predictor import Predictor, Step
+
+
+class Ensemble(Predictor):
+    """The mean of the probabilities that several models give to the next token.
+
+    `log p(y) = log(sum_m p_m(y) / M)` of M models, computed with logarithms throughout. They read
+    the same inputs and have the same vocabulary of outputs; all else may differ. A step has
+    weights, the mean of those of all, if the steps of all have weights.
+
+    Args:
+        models: `Transformer`s or predictors, one or more.
+
+    Raises:
+        TypeError: If a model is neither.
+        ValueError: If there is no model, or two have different vocabularies.
+
+    Example:
+        >>> from keras_transformer import Transformer, TransformerConfig, greedy_decode
+        >>> from keras_transformer.decoding import Ensemble
+        >>> config = TransformerConfig.preset("tiny", vocab_size=100)
+        >>> both = Ensemble([Transformer(config), Transformer(config)])
+        >>> tokens, scores = greedy_decode(both, [[7, 8, 3]], max_length=5)
+        >>> tokens.shape
+        TensorShape([1, 5])
+    """
+
+    def __init__(self, models):
+        self.members = [predictor_of(model) for model in models]
+        if not self.members:
+            raise ValueError("`models` must be one or more. Received: none.")
+        vocabulary, *others = (member.vocabulary for member in self.members)
+        for other in others:
+            if other != vocabulary:
+                raise ValueError(
+                    "`models` must have the same vocabulary of outputs. "
+                    f"Received: {vocabulary} and {other}."
+                )
+        super().__init__(vocabulary, min(member.max_length for member in self.members))
+
+    def sizes(self, inputs):  # noqa: D102
+        batches, positions = zip(*(member.sizes(inputs) for member in self.members), strict=True)
+        return batches[0], None if None in positions else positions[0]
+
+    def begin(self, inputs, length, width=1):  # noqa: D102
+        return tuple(member.begin(inputs, length, width) for member in self.members)
+
+    def step(self, tokens, state, index):  # noqa: D102
+        steps = [
+            member.step(tokens, of_member, index)
+            for member, of_member in zip(self.members, state, strict=True)
+        ]
+        weights = [step.weights for step in steps]
+        return Step(
+            log_mean([step.logits for step in steps]),
+            tuple(step.state for step in steps),
+            None if any(value is None for value in weights) else tf.add_n(weights) / len(weights),
+        )
+
+    def extend(self, state, length):  # noqa: D102
+        return tuple(
+            member.extend(of_member, length)
+            for member, of_member in zip(self.members, state, strict=True)
+        )
+
+    def follow(self, state, parents):  # noqa: D102
+        return tuple(
+            member.follow(of_member, parents)
+            for member, of_member in zip(self.members, state, strict=True)
+        )
+
+    def logits(self, inputs, tokens):  # noqa: D102
+        return log_mean([member.logits(inputs, tokens) for member in self.members])
+
+
+def log_mean(logits):
+    """Returns the logarithm of the mean of M distributions, `[..., V]`, float32.
+
+    Args:
+        logits: List of the logits of each, `[..., V]`.
+    """
+    shares = [tf.nn.log_softmax(tf.cast(values, tf.float32)) for values in logits]
+    return tf.reduce_logsumexp(tf.stack(shares), axis=0) - math.log(len(shares))

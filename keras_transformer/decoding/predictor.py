@@ -1,0 +1,123 @@
+"""The interface between a search and what it searches: the logits of the next token."""
+
+import abc
+import typing
+
+import tensorflow as tf
+
+
+class Vocabulary(typing.NamedTuple):
+    """The tokens that a predictor has logits for, and the ids with a meaning of their own."""
+
+    size: int  # V
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+
+class Step(typing.NamedTuple):
+    """One position of N hypotheses of each sentence.
+
+    Attributes:
+        logits: Logits of the token that follows, `[B, N, V]`, with N and V known statically.
+        state: The state with this position in it.
+        weights: What the position attends to in the source, `[B, N, S]`, float32. `None` where
+            the predictor has no such weights.
+    """
+
+    logits: typing.Any
+    state: typing.Any
+    weights: typing.Any = None
+
+
+class Predictor(abc.ABC):
+    """A model as a search sees it; or several models, or whatever else predicts the next token.
+
+    A search calls `begin` once and `step` at each position, with `bos_id` at position 0. It calls
+    `follow` after each step at which hypotheses may have changed places, which greedy search and
+    sampling, N = 1, never do, and `extend` where the output outgrows the positions that there is
+    room for. What must be remembered from one step to the next is in the state: a nest of tensors
+    that only the predictor looks into. Structure and shapes stay as they are, except in `extend`,
+    as a search is a loop in the graph.
+
+    Args:
+        vocabulary: A `Vocabulary`.
+        max_length: Longest output, in tokens.
+    """
+
+    def __init__(self, vocabulary, max_length):
+        self.vocabulary = vocabulary
+        self.max_length = max_length
+
+    @abc.abstractmethod
+    def begin(self, inputs, length, width=1):
+        """Returns the state before the first step.
+
+        Args:
+            inputs: What outputs are searched for, the first argument of a search: for example
+                token ids `[B, S]`.
+            length: Positions L that there must be room for, a Python integer.
+            width: Hypotheses N of each sentence, a Python integer.
+        """
+
+    @abc.abstractmethod
+    def step(self, tokens, state, index):
+        """Returns the `Step` after one more token of each hypothesis.
+
+        Args:
+            tokens: The tokens at this position, `[B, N]`, int32.
+            state: From `begin`, `follow`, `extend` or the previous step.
+            index: Number of the position, counting from 0; scalar, int32.
+        """
+
+    def extend(self, state, length):
+        """Returns a state with room for more positions: here the same, which has room for any.
+
+        Args:
+            state: The state after the last position that there is room for.
+            length: How many more positions, a Python integer.
+        """
+        return state
+
+    def follow(self, state, parents):
+        """Returns a state in which hypotheses have taken the places of others.
+
+        Here every tensor of the state is `[B, N, ...]` and is gathered.
+
+        Args:
+            state: The state after a step.
+            parents: `[B, N]`, int32: hypothesis n goes on from hypothesis `parents[b, n]`.
+        """
+        return tf.nest.map_structure(lambda value: tf.gather(value, parents, batch_dims=1), state)
+
+    def sizes(self, inputs):
+        """Returns the number of sentences B, and S, over which the weights of a step are.
+
+        Both are scalar tensors; S is `None`, as here, where the steps have no weights.
+
+        Args:
+            inputs: See `begin`.
+        """
+        return tf.shape(inputs)[0], None
+
+    def logits(self, inputs, tokens):
+        """Returns the logits after each position of outputs that are given, `[B, T, V]`.
+
+        Here step by step; a model that reads a whole output at once does so.
+
+        Args:
+            inputs: See `begin`.
+            tokens: Token ids `[B, T]`, int32, the first one `bos_id`.
+        """
+        length = tf.shape(tokens)[1]
+        state = self.begin(inputs, tokens.shape[1] or self.max_length)
+        columns = tf.TensorArray(tf.float32, length, element_shape=[None, self.vocabulary.size])
+
+        def advance(index, state, columns):
+            step = self.step(tf.gather(tokens, [index], axis=1), state, index)
+            logits = tf.cast(tf.squeeze(step.logits, 1), tf.float32)  # [B, V]
+            return index + 1, step.state, columns.write(index, logits)
+
+        beginning = (tf.constant(0), state, columns)
+        *_, columns = tf.while_loop(lambda index, *_: index < length, advance, beginning)
+        return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]

@@ -1,0 +1,210 @@
+"""Searches of other models than ours: what they find is what plain Python loops find.
+
+A recurrent decoder with a state of fixed size, a decoder without an encoder, and an ensemble.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from doubt import BOS, EOS, PAD, logits_of, sources, talkative
+from predictors import DecoderOnly, Recurrent, prompts
+from support import small_config
+
+from keras_transformer import Transformer, beam_decode, greedy_decode, sample_decode, score
+from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary
+
+LIMIT = 9
+SCORES = {"rtol": 0, "atol": 1e-4}
+IDS = {"bos_id": BOS, "eos_id": EOS, "pad_id": PAD}
+SCORE = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
+
+
+def of_transformers(*models):
+    """Logits of one model or of an ensemble as reference: one after the other, in float64."""
+
+    def logits(source, target):
+        outputs = [logits_of(model)(source, target) for model in models]
+        probabilities = [np.exp(reference.log_probabilities(output)) for output in outputs]
+        return np.log(sum(probabilities) / len(models))
+
+    return logits
+
+
+@functools.cache
+def made(name):
+    """A predictor, its inputs, and its logits without steps, for the loops in plain Python."""
+    models = talkative("pre"), talkative("post")
+    if name == "encoder-decoder":
+        return EncoderDecoder(models[0]), sources(), of_transformers(models[0])
+    if name == "ensemble":
+        return Ensemble(models), sources(), of_transformers(*models)
+    predictor = Recurrent() if name == "recurrent" else DecoderOnly()
+    return predictor, sources() if name == "recurrent" else prompts(), predictor.whole
+
+
+PREDICTORS = ["encoder-decoder", "recurrent", "decoder-only", "ensemble"]
+each_predictor = pytest.mark.parametrize("name", PREDICTORS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def made_outside_of_graphs():
+    for name in PREDICTORS:
+        made(name)
+
+
+@each_predictor
+def test_greedy_search_is_a_loop_in_python(name):
+    predictor, inputs, logits = made(name)
+    tokens, scores = greedy_decode(predictor, inputs, LIMIT)
+    expected, expected_scores = reference.greedy(logits, inputs, LIMIT, **IDS)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+    lengths = np.count_nonzero(expected, axis=1)
+    assert len(set(lengths)) > 1 and np.any(expected == EOS), "some end earlier than others"
+
+
+@each_predictor
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_beam_is_a_loop_in_python(name, beam_size):
+    predictor, inputs, logits = made(name)
+    tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
+    for b, row in enumerate(inputs):
+        best = reference.beam(logits, row, beam_size, SCORE, 1, LIMIT, **IDS)[:beam_size]
+        expected = np.zeros((len(best), LIMIT))
+        for place, (_, words) in enumerate(best):
+            expected[place, : len(words)] = words
+        np.testing.assert_array_equal(tokens[b, : len(best)], expected)
+        np.testing.assert_allclose(scores[b, : len(best)], [total for total, _ in best], **SCORES)
+
+
+@each_predictor
+def test_the_hypotheses_of_these_beams_change_places(name, monkeypatch):
+    """Otherwise the test above would pass with a state that stays where it is."""
+    predictor, inputs, _ = made(name)
+    follow, moved = predictor.follow, []
+
+    def watched(state, parents):
+        moved.append(np.any(parents != np.arange(4)))
+        return follow(state, parents)
+
+    monkeypatch.setattr(predictor, "follow", watched)
+    tokens, _ = beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)
+    assert np.count_nonzero(moved[1:]) > 2  # the first step only spreads the first hypothesis
+    monkeypatch.setattr(predictor, "follow", lambda state, parents: state)
+    assert np.any(beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
+
+
+@each_predictor
+def test_steps_are_the_whole_output(name):
+    """Of the scores of given outputs, of any length: one pass equals a step for each token."""
+    predictor, inputs, logits = made(name)
+    tokens, scores = sample_decode(predictor, inputs, 0.7, seed=(1, 2), max_length=LIMIT)
+    gains, sums = score(predictor, inputs, tokens)
+    np.testing.assert_allclose(sums, scores, **SCORES)
+    shifted = np.insert(tokens[:, :-1], 0, BOS, axis=1)
+    of_any_length = tf.function(
+        functools.partial(Predictor.logits, predictor, inputs),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+    by_steps, at_once = of_any_length(shifted), logits(inputs, shifted)
+    # An ensemble's are normalised, and those of the loops as well.
+    by_steps, at_once = map(reference.log_probabilities, (by_steps, at_once))
+    np.testing.assert_allclose(by_steps[tokens != PAD], at_once[tokens != PAD], **SCORES)
+    chosen = np.take_along_axis(at_once, tokens.numpy()[:, :, None], 2)[:, :, 0]
+    np.testing.assert_allclose(gains, np.where(tokens == PAD, 0, chosen), **SCORES)
+
+
+@each_predictor
+def test_a_state_that_grows_in_stages_finds_the_same(name):
+    predictor, inputs, _ = made(name)
+    for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):
+        expected = search(predictor, inputs, max_length=LIMIT, cache_stages=())
+        found = search(predictor, inputs, max_length=LIMIT, cache_stages=(2, 5))
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_allclose(found[1], expected[1], **SCORES)
+
+
+@pytest.mark.slow
+@each_predictor
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_compiled_is_eager(name, jit_compile):
+    predictor, inputs, _ = made(name)
+    for search in (greedy_decode, sample_decode, functools.partial(beam_decode, n_best=2)):
+        expected = search(predictor, inputs, max_length=5)
+        compiled = tf.function(
+            lambda inputs, search=search: search(predictor, inputs, max_length=5),
+            jit_compile=jit_compile,
+        )
+        tokens, scores = compiled(tf.constant(inputs))
+        np.testing.assert_array_equal(tokens, expected[0])
+        np.testing.assert_allclose(scores, expected[1], **SCORES)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam", "sample"])
+def test_a_model_and_its_predictor_are_one(name):
+    searches = {"greedy": greedy_decode, "beam": beam_decode, "sample": sample_decode}
+    model, source = talkative(), sources()
+    expected = searches[name](model, source, max_length=LIMIT, alignment=(1, 0))
+    predictor = EncoderDecoder(model, alignment=(1, 0))
+    found = searches[name](predictor, source, max_length=LIMIT)
+    assert list(found) == ["tokens", "scores", "alignment"]
+    for key, value in expected.items():
+        np.testing.assert_array_equal(found[key], value)
+
+
+def test_an_ensemble_is_none_of_its_models():
+    predictor, source, _ = made("ensemble")
+    tokens, _ = greedy_decode(predictor, source, LIMIT)
+    for model in predictor.members:
+        assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)
+
+
+@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+def test_an_ensemble_of_a_model_and_itself_is_the_model(search):
+    model, source = talkative(), sources()
+    aligned = EncoderDecoder(model, alignment=(1, None))
+    found = search(Ensemble([aligned, aligned]), source, max_length=LIMIT)
+    expected = search(model, source, max_length=LIMIT, alignment=(1, None))
+    assert list(found) == list(expected)
+    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+    for key in ("scores", "alignment"):
+        np.testing.assert_allclose(found[key], expected[key], **SCORES)
+
+
+def test_an_ensemble_has_weights_if_all_of_it_have():
+    model, source = talkative(), sources()
+    both = Ensemble([EncoderDecoder(model, alignment=(0, head)) for head in (0, 1)])
+    one, other, mean = (
+        greedy_decode(predictor, source, 1)["alignment"] for predictor in (*both.members, both)
+    )
+    np.testing.assert_allclose(mean, (one + other) / 2, **SCORES)
+    assert isinstance(greedy_decode(Ensemble([both, model]), source, 1), tuple)
+
+
+def test_wrong_models_are_refused():
+    with pytest.raises(ValueError, match="`models` must be one or more. Received: none"):
+        Ensemble([])
+    with pytest.raises(ValueError, match=r"same vocabulary .*size=19.* and .*size=23"):
+        Ensemble([talkative(), Transformer(small_config(vocab_size=23))])
+    with pytest.raises(TypeError, match="`model` must be a Transformer or a Predictor. .* str"):
+        greedy_decode("model", sources())
+
+
+@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+def test_an_alignment_is_chosen_where_a_predictor_is_made(search):
+    message = r"`alignment` must be None with a predictor, .* Received: alignment=\(0, 0\)"
+    with pytest.raises(ValueError, match=message):
+        search(EncoderDecoder(talkative()), sources(), alignment=(0, 0))
+
+
+@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+def test_the_length_of_an_output_is_limited_by_the_predictor(search):
+    predictor = Recurrent()
+    assert predictor.vocabulary == Vocabulary(19, PAD, BOS, EOS)
+    tokens, _ = search(predictor, sources(), cache_stages=())
+    assert tokens.shape[-1] == predictor.max_length == 12
+    with pytest.raises(ValueError, match="between 1 and 12. Received: max_length=13"):
+        search(predictor, sources(), max_length=13)
