@@ -5,5 +5,16 @@ from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.greedy import greedy_decode
 from keras_transformer.decoding.sampling import sample_decode
 from keras_transformer.decoding.scoring import score
+from keras_transformer.decoding.search import Beam, Found, Greedy, Sample
 
-__all__ = ["Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"]
+__all__ = [
+    "Beam",
+    "Constraints",
+    "Found",
+    "Greedy",
+    "Sample",
+    "beam_decode",
+    "greedy_decode",
+    "sample_decode",
+    "score",
+]
