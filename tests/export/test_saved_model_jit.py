@@ -55,7 +55,7 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
     answer = model.run("tokens", source=source)
     np.testing.assert_array_equal(answer["tokens"], tokens)
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
-    for endpoint in make_endpoints(compiled[0], alignment=(0, 1)):
+    for endpoint in make_endpoints(translator, compiled[0], alignment=(0, 1)):
         example = endpoint.example(sentences)
         ours = endpoint.function(**example)
         answer = model.run(endpoint.name, **example)
@@ -67,9 +67,9 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
                 np.testing.assert_array_equal(answer[name], value)
 
 
-def test_no_sentences_and_odd_ones(model, compiled):
+def test_no_sentences_and_odd_ones(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
-        ours = [each.text for each in compiled[0].translate_batch(batch)]
+        ours = [each.text for each in translator.translate_batch(batch, compiled[0])]
         for signature in ("serving_default", "alignment"):
             answer = model.run(signature, sentences=np.array(batch, object))
             assert [text.decode() for text in answer["translation"]] == ours
