@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import Greedy
 from keras_transformer.export.near_ties import Comparison, Teacher
 from keras_transformer.export.parity import (
     ExportError,
@@ -83,11 +84,11 @@ class Agreement:
         self._teacher = Teacher(self.translator)
         self._sources = None
 
-    def judge(self, rules, expected, found, what):
+    def judge(self, search, expected, found, what):
         """Returns the figures of how the outputs of an export agree.
 
         Args:
-            rules: `Rules` of the search, or a list of them, those for each sentence.
+            search: The `Search`, or a list, that of each sentence.
             expected: Outputs of the model in memory for the sentences.
             found: Those of the export, in lists of the same length, with tokens.
             what: Name of what was exported, for the error.
@@ -101,7 +102,7 @@ class Agreement:
         Raises:
             ExportError: If they do not agree.
         """
-        comparisons = self._comparisons(rules, expected, found)
+        comparisons = self._comparisons(search, expected, found)
         tokenizer = self.translator.tokenizer
         parity = compare(self.sentences, best_of(expected), best_of(found), tokenizer)
         report = {
@@ -122,14 +123,14 @@ class Agreement:
             report.update(require_quality(quality, self.max_loss, what))
         return report
 
-    def _comparisons(self, rules, expected, found):
+    def _comparisons(self, search, expected, found):
         """A `Comparison` of each hypothesis of each sentence."""
-        if not isinstance(rules, list):
-            rules = [rules] * len(self.sentences)
-        columns = rules, self.sentences, self._read_sources(), expected, found
+        searches = search if isinstance(search, list) else [search] * len(self.sentences)
+        longest = self.translator.max_length
+        columns = searches, self.sentences, self._read_sources(), expected, found
         rows = [
-            ((of_search, rank, sentence), source, pair)
-            for of_search, sentence, source, *both in zip(*columns, strict=True)
+            ((search, rank, sentence, int(search.limit(len(source), longest))), source, pair)
+            for search, sentence, source, *both in zip(*columns, strict=True)
             for rank, pair in enumerate(zip(*both, strict=True))
         ]
         sources = [source for _, source, _ in rows]
@@ -137,8 +138,8 @@ class Agreement:
             self._teacher.read(sources, [pair[side].tokens for *_, pair in rows]) for side in (0, 1)
         ]
         return [
-            Comparison(*what, len(source), self.translator.tokenizer.eos_id, *pair, *read)
-            for (what, source, pair), *read in zip(rows, *readings, strict=True)
+            Comparison(*what, self.translator.tokenizer.eos_id, *pair, *read)
+            for (what, _, pair), *read in zip(rows, *readings, strict=True)
         ]
 
     def _read_sources(self):
@@ -157,7 +158,7 @@ def _require_same(comparisons, what):
         [(each, clause) for each in comparisons if (clause := check(each)) is not None]
         for check in (Comparison.mistake, Comparison.other_choice)
     )
-    greedy = any(each.rules.greedy for each, _ in others)
+    greedy = any(isinstance(each.search, Greedy) for each, _ in others)
     if greedy or len(others) > OTHERS_OF_BEAM * len(comparisons):
         mistakes += others
     if mistakes:

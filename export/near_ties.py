@@ -17,7 +17,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.reference import Rules
+from keras_transformer.decoding import Greedy
+from keras_transformer.decoding.search import Search
 
 # Rounding of a float32, relative to the number.
 ROUNDING = 2.0**-24
@@ -121,10 +122,10 @@ class Comparison:
     """Two outputs for the same sentence, by the model in memory and by an export.
 
     Args:
-        rules: `Rules` of the search.
+        search: The `Search`.
         rank: Rank of the hypothesis, from 0.
         sentence: The sentence.
-        source_length: Its tokens.
+        limit: Most tokens of an output.
         eos_id: The end of an output.
         expected: `Output` of the model in memory.
         found: `Output` of the export, with tokens.
@@ -132,10 +133,10 @@ class Comparison:
         read_found: `Reading` of the other.
     """
 
-    rules: Rules
+    search: Search
     rank: int
     sentence: str
-    source_length: int
+    limit: int
     eos_id: int
     expected: object
     found: object
@@ -153,7 +154,7 @@ class Comparison:
     @property
     def score_error(self):
         """How wrong the score is that the export reports, in nats per token."""
-        penalty = self.rules.penalty(self.read_found.tokens)
+        penalty = self.search.penalty(self.read_found.tokens)
         return abs(self.found.score * penalty - self.read_found.score) / self.read_found.tokens
 
     def mistake(self):
@@ -178,13 +179,13 @@ class Comparison:
         if self.found.tokens == self.expected.tokens or self.same and guessed:
             return None
         ours, theirs = self.read_expected, self.read_found
-        if self.rules.greedy:
+        if isinstance(self.search, Greedy):
             gap, bound = theirs.gap, 2 * theirs.rounding
         else:
-            pair = [each.score / self.rules.penalty(each.tokens) for each in (ours, theirs)]
+            pair = [each.score / self.search.penalty(each.tokens) for each in (ours, theirs)]
             gap, bound = (
                 abs(pair[0] - pair[1]),
-                _bound(ours, self.rules) + _bound(theirs, self.rules),
+                _bound(ours, self.search) + _bound(theirs, self.search),
             )
         if gap <= bound:
             return None
@@ -192,7 +193,7 @@ class Comparison:
 
     def _other_score(self):
         """Of the same text, whose tokens are not known for certain."""
-        bound = 2 * _bound(self.read_found, self.rules)
+        bound = 2 * _bound(self.read_found, self.search)
         if abs(self.found.score - self.expected.score) <= bound:
             return None
         return (
@@ -202,8 +203,8 @@ class Comparison:
 
     def _wrong_score(self):
         reading = self.read_found
-        scored = reading.score / self.rules.penalty(reading.tokens)
-        bound = _bound(reading, self.rules)
+        scored = reading.score / self.search.penalty(reading.tokens)
+        bound = _bound(reading, self.search)
         if abs(self.found.score - scored) <= bound:
             return None
         return (
@@ -212,13 +213,13 @@ class Comparison:
         )
 
     def _wrong_end(self):
-        tokens, limit = self.found.tokens, self.rules.limit(self.source_length)
+        tokens, limit = self.found.tokens, self.limit
         ended = tokens[-1] == self.eos_id
         if len(tokens) > limit or not ended and len(tokens) < limit:
             return f"it stops after {len(tokens)} tokens, where the limit is {limit}"
         return None
 
 
-def _bound(reading, rules):
+def _bound(reading, search):
     """What rounding can change a score by: every token adds its part."""
-    return reading.tokens * reading.rounding / rules.penalty(reading.tokens)
+    return reading.tokens * reading.rounding / search.penalty(reading.tokens)

@@ -5,10 +5,9 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.hypotheses import exists
-from keras_transformer.tasks.beam_translator import BeamTranslator, search_with_limit
-from keras_transformer.tasks.translation import Translation, encode, map_sorted
+from keras_transformer.tasks.translation import Translation, map_sorted, translate_strings
 
 SOURCE = tf.TensorSpec([None, None], tf.int32)
 BATCH_SIZE = 64
@@ -29,71 +28,23 @@ class Output(Translation):
     guessed: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    """What must be known of a search to judge its outputs.
-
-    Args:
-        max_length: Most tokens of an output.
-        greedy: Whether it searches greedily; with a beam otherwise.
-        length_penalty: See `beam_decode`.
-        normalization: See `beam_decode`.
-        min_length: See `BeamTranslator`.
-        extra_length: See `BeamTranslator`.
-    """
-
-    max_length: int
-    greedy: bool = True
-    length_penalty: float = 0.0
-    normalization: str = "none"
-    min_length: int = 1
-    extra_length: int | None = None
-
-    @classmethod
-    def of(cls, settings):
-        """Returns those of a `Translator` or of a `BeamTranslator`."""
-        if not isinstance(settings, BeamTranslator):
-            return cls(settings.max_length)
-        return cls(
-            settings.translator.max_length,
-            False,
-            settings.length_penalty,
-            settings.normalization,
-            settings.min_length,
-            settings.extra_length,
-        )
-
-    def penalty(self, tokens):
-        """Returns what the log-probability of an output of that many tokens is divided by."""
-        if self.normalization == "gnmt":
-            return ((5 + tokens) / 6) ** self.length_penalty
-        return tokens if self.normalization == "average" else 1.0
-
-    def limit(self, source_length):
-        """Returns the most tokens of an output for a source of that many."""
-        if self.extra_length is None:
-            return self.max_length
-        return min(self.max_length, max(source_length + self.extra_length, self.min_length))
-
-
 class Reference:
     """A search of the model in memory.
 
     Args:
-        settings: A `Translator`, which searches greedily, or a `BeamTranslator`.
+        translator: A `Translator`.
+        search: A `Greedy` or `Beam`.
         n_best: Hypotheses M of each sentence.
-
-    Attributes:
-        rules: Its `Rules`.
     """
 
-    def __init__(self, settings, n_best=1):
-        self.rules = Rules.of(settings)
-        self._translator = settings if self.rules.greedy else settings.translator
-        self._beam = settings
-        self._n_best = n_best
-        search = self._greedy if self.rules.greedy else self._search
-        self._decode = tf.function(search, input_signature=[SOURCE], autograph=False)
+    def __init__(self, translator, search=Greedy(), n_best=1):
+        self.search = search
+        self._translator = translator
+
+        def decode(source):
+            return search(translator.model, source, n_best, translator.max_length)[:2]
+
+        self._decode = tf.function(decode, input_signature=[SOURCE], autograph=False)
 
     def outputs(self, sentences):
         """Returns for each of a list of strings a list of M `Output`s, the best first."""
@@ -104,23 +55,6 @@ class Reference:
             return self._decode(ids.to_tensor(pad_id))
 
         return outputs_of(decode, translator.tokenizer, translator.max_length, sentences)
-
-    def _greedy(self, source):
-        tokens, scores = greedy_decode(self._translator.model, source, self._translator.max_length)
-        return tf.expand_dims(tokens, 1), tf.expand_dims(scores, 1)  # [B, M=1, L], [B, M=1]
-
-    def _search(self, source):
-        beam = self._beam
-        return search_with_limit(
-            self._translator,
-            source,
-            beam.beam_size,
-            self._n_best,
-            beam.normalization,
-            beam.length_penalty,
-            beam.min_length,
-            self._translator.max_length if beam.extra_length is None else beam.extra_length,
-        )  # [B, M, L], [B, M]
 
 
 def outputs_of(decode, tokenizer, max_length, sentences):
@@ -138,11 +72,10 @@ def outputs_of(decode, tokenizer, max_length, sentences):
     """
 
     def answer(batch):
-        ids, truncated, empty = encode(tokenizer, tf.constant(batch), max_length)
-        tokens, scores = (np.asarray(each) for each in decode(ids))
-        texts = tokenizer.decode(tf.constant(tokens.reshape(-1, tokens.shape[-1])))
-        columns = texts.numpy().reshape(scores.shape), scores, tokens
-        rows = zip(*columns, truncated.numpy(), empty.numpy(), strict=True)
+        outputs = translate_strings(tokenizer, max_length, decode, tf.constant(batch))
+        names = ("translation", "score", "truncated", "empty")
+        columns = (outputs[name].numpy() for name in names)
+        rows = zip(np.asarray(outputs["found"][0]), *columns, strict=True)
         return [_outputs(tokenizer, *row) for row in rows]
 
     return map_sorted(answer, sentences, BATCH_SIZE)
@@ -198,7 +131,7 @@ def _filled(tokenizer, output, known):
     return dataclasses.replace(output, tokens=tokens, guessed=True)
 
 
-def _outputs(tokenizer, texts, scores, tokens, truncated, empty):
+def _outputs(tokenizer, tokens, texts, scores, truncated, empty):
     """The `Output`s of one sentence."""
     if empty:
         return [Output("", 0.0, bool(truncated), ()) for _ in texts]

@@ -30,10 +30,10 @@ _MODULES = {
     "layers.decoder": ("Decoder", "DecoderBlock"),
     "models.transformer": ("Transformer",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
+    "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
     "tasks.translation": ("Alignment", "Score", "Translation"),
     "tasks.translator": ("Translator",),
-    "tasks.beam_translator": ("BeamTranslator",),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

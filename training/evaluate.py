@@ -3,6 +3,7 @@
 import functools
 import time
 
+from keras_transformer.decoding import Greedy
 from keras_transformer.run import Run
 from keras_transformer.tasks.translator import Translator
 from keras_transformer.text.lines import read_parallel
@@ -30,16 +31,7 @@ def evaluate(translator, sources, references, *, lowercase=False, tokenize="13a"
     return {**scores, "seconds": round(seconds, 3)}
 
 
-def evaluate_files(
-    run,
-    source,
-    reference,
-    *,
-    lowercase=False,
-    tokenize="13a",
-    beam_size=None,
-    length_penalty=0.6,
-):
+def evaluate_files(run, source, reference, *, lowercase=False, tokenize="13a", search=Greedy()):
     """Evaluates a run on two text files, one sentence per line.
 
     Args:
@@ -48,24 +40,21 @@ def evaluate_files(
         reference: File of their translations.
         lowercase: See `score`.
         tokenize: See `score`.
-        beam_size: Hypotheses of a beam search. `None`: greedy search.
-        length_penalty: Of the beam search.
+        search: A `Greedy`, `Beam` or `Sample`.
 
     Returns:
-        The dictionary of `evaluate`, and `search`, which describes how it was translated.
+        The dictionary of `evaluate`, and `search`, the name of the search.
 
     Raises:
         ValueError: If a file is not UTF-8, or they differ in their number of lines.
     """
     sources, references = read_parallel(source, reference)
-    translator, search = _open(run, beam_size, length_penalty)
+    translator = functools.partial(Translator.from_run(run), search=search)
     results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
-    return {**results, "search": search}
+    return {**results, "search": str(search)}
 
 
-def evaluate_split(
-    run, split="test", *, lowercase=False, tokenize="13a", beam_size=None, length_penalty=0.6
-):
+def evaluate_split(run, split="test", *, lowercase=False, tokenize="13a", search=Greedy()):
     """Evaluates a run on a split of its own data; the test split's figures stay in the run.
 
     Args:
@@ -73,12 +62,11 @@ def evaluate_split(
         split: `"train"`, `"validation"` or `"test"`.
         lowercase: See `score`.
         tokenize: See `score`.
-        beam_size: Hypotheses of a beam search. `None`: greedy search.
-        length_penalty: Of the beam search.
+        search: A `Greedy`, `Beam` or `Sample`.
 
     Returns:
-        The dictionary of `evaluate`, and `search`, which describes how it was translated. For the
-        test split it is also in the run's `metrics.json`.
+        The dictionary of `evaluate`, and `search`, the name of the search. For the test split
+        `metrics.json` of the run also has it.
     """
     from keras_transformer.training.data.corpus import parallel_data
 
@@ -86,10 +74,10 @@ def evaluate_split(
     folder.require_finished()
     data = parallel_data(load_settings(folder.config).data)
     data.check_split(split)
-    translator, search = _open(run, beam_size, length_penalty)
+    translator = functools.partial(Translator.from_run(run), search=search)
     sources, references = read_pairs(data, split)
     results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
-    results["search"] = search
+    results["search"] = str(search)
     if split == "test":
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
         folder.update_metrics(**figures)
@@ -103,12 +91,3 @@ def read_pairs(data, split, limit=None):
     both = [(source.decode(), target.decode()) for source, target in pairs.as_numpy_iterator()]
     sources, references = zip(*both, strict=True) if both else ((), ())
     return list(sources), list(references)
-
-
-def _open(run, beam_size, length_penalty):
-    """The translator of a run as a function, and what its search is called."""
-    translator = Translator.from_run(run)
-    if beam_size is None:
-        return translator, "greedy"
-    options = {"beam_size": beam_size, "length_penalty": length_penalty}
-    return functools.partial(translator, **options), f"beam {beam_size}, gnmt {length_penalty:g}"

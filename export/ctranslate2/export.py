@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.ctranslate2.runtime import (
     CONFIG,
@@ -16,7 +17,6 @@ from keras_transformer.export.parity import check_sentences, in_float32
 from keras_transformer.export.place import check_place_of_folder, check_space, place_folder, silent
 from keras_transformer.export.reference import Reference, outputs_of
 from keras_transformer.export.runtime import VOCABULARY
-from keras_transformer.tasks.beam_translator import BeamTranslator
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 FILES = {MODEL, CONFIG, VOCABULARY, *VOCABULARIES}
@@ -28,7 +28,7 @@ QUANTIZATIONS = ("none", "float16", "int8")
 # are limited closely, and the kernels only where they give nonsense.
 MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
 MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
-BEAM_SIZE = 4
+BEAM = Beam(4, normalization="average", extra_length=None)
 FIGURES = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
 
 
@@ -160,7 +160,7 @@ def _judge(draft, agreement, of_kernels, name):
 
     def judge(agreement, compute_type="default"):
         loaded = CTranslate2Translator(draft, compute_type=compute_type)
-        return agreement.judge(greedy.rules, expected, _outputs(loaded, agreement.sentences), name)
+        return agreement.judge(greedy.search, expected, _outputs(loaded, agreement.sentences), name)
 
     report = {}
     if quantize != "none":
@@ -174,11 +174,8 @@ def _judge(draft, agreement, of_kernels, name):
 
 def _judge_beam(draft, agreement, name):
     """The figures of the sentences to whose end CTranslate2 came."""
-    loaded = CTranslate2Translator(draft, beam_size=BEAM_SIZE, length_penalty=1)
-    settings = BeamTranslator(
-        agreement.translator, BEAM_SIZE, normalization="average", extra_length=None
-    )
-    sentences, reference = agreement.sentences, Reference(settings)
+    loaded = CTranslate2Translator(draft, BEAM)
+    sentences, reference = agreement.sentences, Reference(agreement.translator, BEAM)
     rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, sentences), strict=True)
     rows = [row for row in rows if loaded.tokenizer.eos_id in row[2][0].tokens]
     if not rows:
@@ -187,12 +184,11 @@ def _judge_beam(draft, agreement, name):
     agreement = dataclasses.replace(
         agreement, sentences=sentences, references=None, min_agreement=None
     )
-    return agreement.judge(reference.rules, expected, found, name)
+    return agreement.judge(BEAM, expected, found, name)
 
 
 def _outputs(loaded, sentences):
     def decode(ids):
-        tokens, scores = loaded.decode(ids.to_list())
-        return tokens[:, None], scores[:, None]  # [B, M=1, L], [B, M=1]
+        return loaded.decode(ids.to_list())  # [B, M=1, L], [B, M=1]
 
     return outputs_of(decode, loaded.tokenizer, loaded.max_length, sentences)

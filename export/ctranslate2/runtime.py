@@ -6,12 +6,15 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.decoding.search import check_search
 from keras_transformer.export.runtime import VOCABULARY, reason
-from keras_transformer.tasks.translation import encode, to_n_best, to_translations
+from keras_transformer.tasks.translation import to_best, to_n_best, translate_strings
 from keras_transformer.text.tokenizer import Tokenizer
 
 MODEL, CONFIG = "model.bin", "config.json"
+BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops at another moment
 
 
 class CTranslate2Translator:
@@ -19,22 +22,26 @@ class CTranslate2Translator:
 
     Args:
         path: The folder.
+        search: `Greedy`, or a `Beam` that CTranslate2 has: without a limit that depends on the
+            source (`extra_length=None`), a `min_length` of 1, and ranked by the mean or by the sum
+            of log-probabilities (`normalization="average"` or `"none"`).
         num_threads: Threads that CTranslate2 may use. `None`: its default.
         compute_type: Of `ctranslate2.Translator`: `"float32"` computes in that with the weights of
             a quantised model as well.
-        **search: Options of `ctranslate2.Translator.translate_batch`, such as `beam_size`.
-            Without any it searches greedily, as `greedy_decode` does.
 
     Raises:
-        ValueError: If ctranslate2 is missing, or the folder is something else.
+        TypeError: If `search` is neither a `Greedy` nor a `Beam`.
+        ValueError: If ctranslate2 is missing, the folder is something else, or CTranslate2 has no
+            such search.
 
     Example:
-        beam = {"beam_size": 4, "length_penalty": 1}  # that of `normalization="average"`
-        CTranslate2Translator("model", **beam).translate_batch(["in 17 weeks"])
+        search = Beam(4, normalization="average", extra_length=None)
+        CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
     """
 
-    def __init__(self, path, num_threads=None, compute_type="default", **search):
+    def __init__(self, path, search=Greedy(), num_threads=None, compute_type="default"):
         ctranslate2 = load_ctranslate2()
+        options = _options(search)
         path = pathlib.Path(path)
         for name in (MODEL, CONFIG, VOCABULARY):
             if not (path / name).is_file():
@@ -52,33 +59,12 @@ class CTranslate2Translator:
             )
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error
-        self._search = {
-            "beam_size": 1,
-            "length_penalty": 0,
-            "min_decoding_length": 0,
-            "max_decoding_length": self.max_length,
-            **search,
-        }
-
-    def translate(self, sentences):
-        """Translates a list of strings as one batch.
-
-        Returns:
-            Dictionary of `translation`, `score` and `truncated` as `Translator.translate` gives
-            them, and `ended`, boolean `[B]`: whether the end came before the limit.
-        """
-        ids, truncated, empty = self._encode(sentences)
-        tokens, scores = self.decode(ids)
-        return {
-            "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),
-            "score": tf.where(empty, 0.0, scores),
-            "truncated": truncated,
-            "ended": tf.reduce_any(tf.equal(tokens, self.tokenizer.eos_id), axis=1),
-        }
+        limit = int(search.limit(self.max_length, self.max_length))
+        self._options = {**options, "min_decoding_length": 0, "max_decoding_length": limit}
 
     def translate_batch(self, sentences):
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
-        return to_translations(self.translate(sentences))
+        return to_best(self._translate(sentences, 1))
 
     def n_best_batch(self, sentences, n):
         """Returns a list of at most `n` `Translation`s for each of a list of strings.
@@ -86,43 +72,32 @@ class CTranslate2Translator:
         Raises:
             ValueError: If the beam has fewer than `n` hypotheses.
         """
-        if not 1 <= n <= self._search["beam_size"]:
+        size = self._options["beam_size"]
+        if not 1 <= n <= size:
             raise ValueError(
-                "`n` must be between 1 and the size of the beam. "
-                f"Received: n={n}, beam_size={self._search['beam_size']}."
+                f"`n` must be between 1 and the `size` of the beam. Received: n={n}, size={size}."
             )
-        ids, truncated, empty = self._encode(sentences)
-        tokens, scores = self._decode(ids, n)
-        texts = self.tokenizer.decode(tokens.reshape(-1, self.max_length))
-        nothing = tf.expand_dims(empty, 1)
-        outputs = {
-            "translation": tf.where(nothing, "", tf.reshape(texts, [-1, n])),
-            "score": tf.where(nothing, 0.0, scores),
-            "truncated": truncated,
-        }
-        return to_n_best(outputs, n)
+        return to_n_best(self._translate(sentences, n), n)
 
-    def _encode(self, sentences):
+    def _translate(self, sentences, n):
+        def decode(ids):
+            return self.decode(ids.to_list(), n)
+
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
-        return ids.to_list(), truncated, empty
+        return translate_strings(self.tokenizer, self.max_length, decode, batch)
 
-    def decode(self, sources):
+    def decode(self, sources, n=1):
         """Runs the model on token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
+            n: Hypotheses of each, at most the size of the beam.
 
         Returns:
-            Token ids `[B, max_length]`, int32, each row ending in `eos_id` and then padding
-            (without `eos_id` where the limit came first), and scores `[B]`, float32. A source of
+            Token ids `[B, n, max_length]`, int32, each row ending in `eos_id` and then padding
+            (without `eos_id` where the limit came first), and scores `[B, n]`, float32. A source of
             `eos_id` alone gives padding alone: CTranslate2 does not translate nothing.
         """
-        tokens, scores = self._decode(sources, 1)
-        return tokens[:, 0], scores[:, 0]
-
-    def _decode(self, sources, n):
-        """Token ids `[B, n, max_length]` and scores `[B, n]` of the best `n` hypotheses."""
         # CTranslate2 adds the end of a source by itself.
         batch = [[self._pieces[token] for token in source[:-1]] for source in sources]
         results = self._model.translate_batch(
@@ -131,7 +106,7 @@ class CTranslate2Translator:
             return_end_token=True,  # and counts it when it divides by the length
             return_scores=True,
             max_input_length=0,
-            **self._search,
+            **self._options,
         )
         tokens = np.full((len(sources), n, self.max_length), self.tokenizer.pad_id, np.int32)
         scores = np.full((len(sources), n), NONE, np.float32)
@@ -140,6 +115,25 @@ class CTranslate2Translator:
             for row, pieces in zip(rows, result.hypotheses, strict=False):  # there may be fewer
                 row[: len(pieces)] = [self._ids[piece] for piece in pieces]
         return tokens, scores
+
+
+def _options(search):
+    """A search as the options of `ctranslate2.Translator.translate_batch`."""
+    check_search(search, Greedy, Beam)
+    if isinstance(search, Greedy):
+        return {"beam_size": 1, "length_penalty": 0}
+    by_sum = search.penalty(2) == 1
+    if not (by_sum or search.normalization == "average"):
+        raise ValueError(
+            '`search` must have the `normalization` "average" or "none" for CTranslate2, which has '
+            f"no penalty like the paper's. Received: search={search!r}."
+        )
+    if search.min_length != 1 or search.extra_length is not None:
+        raise ValueError(
+            "`search` must have a `min_length` of 1 and no `extra_length` for CTranslate2, whose "
+            f"limits do not depend on the source. Received: search={search!r}."
+        )
+    return {"beam_size": search.size, "length_penalty": BY_SUM if by_sum else 1}
 
 
 def _max_length(path):

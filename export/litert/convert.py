@@ -8,7 +8,7 @@ import tempfile
 import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer.decoding import beam_decode, greedy_decode
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.kernels import Int8LookUp, single_similarity, write
@@ -145,44 +145,33 @@ def _trace(model, signature, grows):
     return function.get_concrete_function(**specification)
 
 
-def _search(model, signature, grows, **inputs):
-    search = _greedy if signature.beam_size is None else _beam
-    return search(model, signature, _cache_stages(signature) if grows else (), **inputs)
-
-
-def _greedy(model, signature, cache_stages, source):
-    options = {"max_length": signature.target_length, "cache_stages": cache_stages}
-    if signature.alignment is None:
-        return _outputs(model, *greedy_decode(model, source, **options))
-    found = greedy_decode(model, source, **options, alignment=tuple(signature.alignment))
-    weights = tf.maximum(found["alignment"], 0.0)  # as in `_outputs`
-    return {**_outputs(model, found["tokens"], found["scores"]), "alignment": weights}
-
-
-def _beam(model, signature, cache_stages, source, max_length, length_penalty):
-    tokens, scores = beam_decode(
+def _search(model, signature, grows, source, **numbers):
+    """The outputs of a signature; `numbers` are what its beam takes beside the source."""
+    search = Greedy()
+    if signature.beam_size is not None:
+        search = Beam(signature.beam_size, **{"extra_length": None, **numbers})
+    found = search(
         model,
         source,
-        signature.beam_size,
         signature.n_best,
-        length_penalty,
-        max_length=max_length,
-        cache_length=signature.target_length,
-        cache_stages=cache_stages,
+        signature.target_length,
+        alignment=signature.alignment,
+        cache_stages=_cache_stages(signature) if grows else (),
     )
-    return _outputs(model, tokens, scores)
+    if signature.beam_size is None:  # at once: the converter then leaves out both operations
+        found = found._make(None if each is None else tf.squeeze(each, 1) for each in found)
+    real = tf.cast(tf.not_equal(found.tokens, model.config.pad_id), tf.int32)
+    # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
+    # browsers. Neither `maximum` nor `minimum` changes a value.
+    outputs = {
+        "tokens": tf.maximum(found.tokens, 0),  # [B, (M,) L]
+        "score": tf.minimum(found.scores, 0.0),  # [B, (M)]
+        "length": tf.reduce_sum(real, axis=-1),  # [B, (M)]
+    }
+    if found.alignment is not None:
+        outputs["alignment"] = tf.maximum(found.alignment, 0.0)  # [B, (M,) L, S]
+    return outputs
 
 
 def _cache_stages(signature):
     return CACHE_STAGES[signature.batch_size * (signature.beam_size or 1) > MANY]
-
-
-def _outputs(model, tokens, scores):
-    real = tf.cast(tf.not_equal(tokens, model.config.pad_id), tf.int32)
-    return {
-        # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
-        # browsers. Neither of these changes a value.
-        "tokens": tf.maximum(tokens, 0),
-        "score": tf.minimum(scores, 0.0),
-        "length": tf.reduce_sum(real, axis=-1),
-    }

@@ -6,14 +6,23 @@ import numbers
 import tensorflow as tf
 
 import keras_transformer
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.alignment import check_alignment
-from keras_transformer.decoding.beam import check_beam
+from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.search import check_search
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.gate import Gate
-from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, STRINGS, Signature, pack
+from keras_transformer.export.litert.packed import (
+    FORMAT,
+    SIGNATURES,
+    STRINGS,
+    Signature,
+    check_beam,
+    pack,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
 from keras_transformer.export.litert.source_ids import RULE
 from keras_transformer.export.litert.strings import string_signatures
@@ -37,7 +46,7 @@ def export_litert(
     references=None,
     max_loss=MAX_LOSS,
     max_score_loss=None,
-    beam_size=None,
+    searches=(Greedy(),),
     n_best=1,
     alignment=None,
     license=None,
@@ -95,8 +104,10 @@ def export_litert(
         max_loss: Most BLEU and most chrF, each from 0 to 100, that a quantised file may lose.
         max_score_loss: Largest `score_loss` and `score_error` of a quantised file, in nats per
             token: see `Agreement`. `None`: its default.
-        beam_size: Hypotheses of the beam. `None`: greedy search alone.
-        n_best: How many of them the beam returns.
+        searches: The searches in the file: `Greedy`, which is there in any case, and at most one
+            `Beam`, of which the file keeps the `size`; its lengths and its penalty are those of the
+            check.
+        n_best: How many of its hypotheses the beam returns.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
             heads: the greedy signatures then have the output `alignment`, too, float32 `[1,
             max_length, 16]`, what each token of the output attended to in the source.
@@ -119,6 +130,8 @@ def export_litert(
             calibrated with other than real sentences; if something else is at `path`; with
             `tokenizer`, if TensorFlow Text's operators give other pieces.
         OSError: If it cannot be written.
+        TypeError: If a search is neither a `Greedy` nor a `Beam`.
+        ValueError: If an argument is wrong.
     """
     load_interpreter()
     sentences = check_sentences(sentences)
@@ -128,8 +141,9 @@ def export_litert(
     lengths, batch_sizes = list(lengths), list(batch_sizes)
     _check(quantize, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
-    if beam_size is not None:
-        check_beam(beam_size, n_best, 0, "gnmt")
+    beam = _beam_of(searches, STRINGS if tokenizer else SIGNATURES)
+    if beam is not None:
+        beam.check(predictor_of(translator.model).vocabulary, translator.max_length, n_best)
     check_alignment(alignment, translator.model.config)
     check_space(path, translator, quantize)
     progress = progress or silent
@@ -137,7 +151,8 @@ def export_litert(
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
-    gate = Gate(agreement, beam_size, n_best)
+    gate = Gate(agreement, beam, n_best)
+    beam_size = None if beam is None else beam.size
     signatures = [
         *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
         *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
@@ -177,6 +192,18 @@ def export_litert(
         "signatures": [signature.name for signature in [*signatures, *strings]],
         **report,
     }
+
+
+def _beam_of(searches, kind):
+    """The beam among the searches of a file, or `None`."""
+    for search in searches:
+        check_search(search, Greedy, Beam)
+    beams = [search for search in searches if isinstance(search, Beam)]
+    if len(beams) > 1:
+        raise ValueError(f"`searches` must have at most one `Beam`. Received: {searches!r}.")
+    for beam in beams:
+        check_beam(beam, kind)
+    return beams[0] if beams else None
 
 
 def _greedy_signatures(lengths, batch_sizes, target_length, alignment):

@@ -5,6 +5,7 @@ import itertools
 
 import tensorflow as tf
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.litert.batch_rows import require_rows_as_alone
 from keras_transformer.export.litert.fast_tokenizer import UNKNOWN
@@ -12,7 +13,6 @@ from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.parity import compare, require_identical
 from keras_transformer.export.reference import Output, Reference, outputs_of, with_tokens
-from keras_transformer.tasks.beam_translator import BeamTranslator
 from keras_transformer.tasks.translation import encode
 
 
@@ -22,12 +22,12 @@ class Gate:
 
     Args:
         agreement: How a search must agree.
-        beam_size: That of the beam in the file. `None`: it has none.
+        beam: The beam in the file. `None`: it has none.
         n_best: Hypotheses that the beam returns.
     """
 
     agreement: Agreement
-    beam_size: int | None = None
+    beam: Beam | None = None
     n_best: int = 1
 
     def check(self, draft, name, strings=False):
@@ -41,29 +41,26 @@ class Gate:
         Raises:
             ExportError: If it does not agree.
         """
-        report, by_strings = self._check(draft, name, None, Reference(self._translator), strings)
-        if self.beam_size is not None:
-            beam = BeamTranslator(self._translator, self.beam_size)
-            reference = Reference(beam, self.n_best)
-            report["beam"], beam_by_strings = self._check(
-                draft, name, self.beam_size, reference, strings
-            )
+        report, by_strings = self._check(draft, name, Reference(self._translator), strings)
+        if self.beam is not None:
+            reference = Reference(self._translator, self.beam, self.n_best)
+            report["beam"], beam_by_strings = self._check(draft, name, reference, strings)
         if strings:
             report["strings"] = by_strings
-            if self.beam_size is not None:
+            if self.beam is not None:
                 by_strings["beam"] = beam_by_strings
-            for size in {None, self.beam_size}:
-                self._check_edges(draft, name, size)
+            for search in {Greedy(), self.beam or Greedy()}:
+                self._check_edges(draft, name, search)
         return report
 
     @property
     def _translator(self):
         return self.agreement.translator
 
-    def _check(self, draft, name, beam_size, reference, strings):
+    def _check(self, draft, name, reference, strings):
         """The figures of a search by ids, and by strings if the file takes them."""
         sentences = self.agreement.sentences
-        loaded = LiteRTTranslator(draft, beam_size=beam_size)
+        loaded = LiteRTTranslator(draft, reference.search)
 
         def translate(batch, signature):
             return outputs_of(
@@ -75,11 +72,11 @@ class Gate:
 
         expected = reference.outputs(sentences)
         by_ids = _by_every_signature(loaded, translate, sentences)
-        report = self.agreement.judge(reference.rules, expected, by_ids, name)
+        report = self.agreement.judge(reference.search, expected, by_ids, name)
         require_rows_as_alone(loaded, sentences, name)
         if not strings:
             return report, None
-        loaded = LiteRTStringTranslator(draft, beam_size=beam_size)
+        loaded = LiteRTStringTranslator(draft, reference.search)
 
         def translate_strings(batch, signature):
             results = loaded.translate_batch(batch, signature)
@@ -88,14 +85,14 @@ class Gate:
         by_strings = _by_every_signature(loaded, translate_strings, sentences)
         expected = [row[:1] for row in expected]
         by_strings = with_tokens(loaded.tokenizer, by_strings, by_ids, expected)
-        return report, self.agreement.judge(reference.rules, expected, by_strings, name)
+        return report, self.agreement.judge(reference.search, expected, by_strings, name)
 
-    def _check_edges(self, draft, name, beam_size):
+    def _check_edges(self, draft, name, search):
         """What is rarely among real sentences is translated as by token ids, quantised or not."""
         sentence = next(filter(str.strip, self.agreement.sentences))
         edges = ["", f"{sentence} " * self._translator.max_length, f"{sentence} {UNKNOWN}"]
         by_ids, by_strings = (
-            load(draft, beam_size=beam_size).translate_batch(edges)
+            load(draft, search).translate_batch(edges)
             for load in (LiteRTTranslator, LiteRTStringTranslator)
         )
         require_identical(compare(edges, by_ids, by_strings, self._translator.tokenizer), name)

@@ -3,18 +3,19 @@
 The one door to `ai_edge_litert`.
 """
 
-import math
-import numbers
 import pathlib
 
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.litert.packed import SIGNATURES, unpack
+from keras_transformer.checks import is_integer
+from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.search import check_search
+from keras_transformer.export.litert.packed import SIGNATURES, check_beam, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import check_n_best, check_strings, reason
-from keras_transformer.tasks.translation import encode, to_n_best, to_translations
+from keras_transformer.tasks.translation import to_best, to_n_best, translate_strings
 
 
 class LiteRTFile:
@@ -22,22 +23,25 @@ class LiteRTFile:
 
     Args:
         path: The file.
+        search: `Greedy`, or a `Beam` of a size that the file was exported with.
         num_threads: Threads that LiteRT may use. `None`: its default, one.
-        beam_size: Hypotheses of the beam to search with, one that the file was exported with.
-            `None`: greedy search.
-        length_penalty: With a beam, see `beam_decode`.
-        extra_length: With a beam, see `BeamTranslator`.
 
     Raises:
+        TypeError: If `search` is something else.
         ValueError: If ai-edge-litert is missing, the file is something else or has no such beam, or
             a number is out of range.
     """
 
     kind = SIGNATURES
 
-    def __init__(self, path, num_threads=None, beam_size=None, length_penalty=0.6, extra_length=50):
+    def __init__(self, path, search=Greedy(), num_threads=None):
         interpreter = self._interpreter_class()
-        _check_numbers(num_threads, length_penalty, extra_length)
+        check_search(search, Greedy, Beam)
+        _check_threads(num_threads)
+        beam_size = None
+        if isinstance(search, Beam):
+            check_beam(search, self.kind)
+            beam_size = search.size
         path = pathlib.Path(path)
         self.facts, signatures, self.tokenizer = unpack(path)
         if self.kind not in signatures:
@@ -54,8 +58,7 @@ class LiteRTFile:
             if each.name not in inside:
                 raise ValueError(f"{path} is damaged: its model has no {each.name}.")
         self.max_length = self.facts["max_length"]
-        self.length_penalty = length_penalty
-        self.extra_length = self.max_length if extra_length is None else extra_length
+        self.search = search
 
     def _interpreter_class(self):
         return load_interpreter()
@@ -76,9 +79,10 @@ class LiteRTTranslator(LiteRTFile):
     """A .tflite file written by `export_litert`; nothing else is needed.
 
     Args:
-        path, num_threads, beam_size, length_penalty, extra_length: See `LiteRTFile`.
+        path, search, num_threads: See `LiteRTFile`.
 
     Raises:
+        TypeError: As `LiteRTFile`.
         ValueError: As `LiteRTFile`.
     """
 
@@ -90,16 +94,7 @@ class LiteRTTranslator(LiteRTFile):
             signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
         """
         check_strings(sentences)
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
-        tokens, scores = self.decode(ids.to_list(), signature)  # [B, M, L], [B, M]
-        return to_translations(
-            {
-                "translation": tf.where(empty, "", self.tokenizer.decode(tokens[:, 0])),
-                "score": tf.where(empty, 0.0, scores[:, 0]),
-                "truncated": truncated,
-            }
-        )
+        return to_best(self._translate(sentences, signature))
 
     def n_best_batch(self, sentences, n):
         """Returns a list of at most `n` `Translation`s for each of a list of strings.
@@ -108,17 +103,14 @@ class LiteRTTranslator(LiteRTFile):
             ValueError: If the file's searches return fewer than `n`.
         """
         check_n_best(n, self.signatures[0].n_best)
+        return to_n_best(self._translate(sentences), n)
+
+    def _translate(self, sentences, signature=None):
+        def decode(ids):
+            return self.decode(ids.to_list(), signature)
+
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        ids, truncated, empty = encode(self.tokenizer, batch, self.max_length)
-        tokens, scores = self.decode(ids.to_list())  # [B, M, L], [B, M]
-        texts = self.tokenizer.decode(tokens.reshape(-1, self.max_length))
-        nothing = tf.expand_dims(empty, 1)
-        outputs = {
-            "translation": tf.where(nothing, "", tf.reshape(texts, scores.shape)),
-            "score": tf.where(nothing, 0.0, scores),
-            "truncated": truncated,
-        }
-        return to_n_best(outputs, n)
+        return translate_strings(self.tokenizer, self.max_length, decode, batch)
 
     def decode(self, sources, signature=None):
         """Runs the model on token ids.
@@ -158,24 +150,17 @@ class LiteRTTranslator(LiteRTFile):
             row[:length] = source
         controls = {}
         if signature.beam_size is not None:
-            controls["max_length"] = lengths + np.int32(min(self.extra_length, self.max_length))
-            controls["length_penalty"] = np.array([self.length_penalty], np.float32)
+            limits = self.search.limit(lengths, self.max_length)
+            controls["max_length"] = np.asarray(limits, np.int32)
+            controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
 
 
-def _check_numbers(num_threads, length_penalty, extra_length):
-    for name, value, least in (
-        ("num_threads", num_threads, 1),
-        ("extra_length", extra_length, 0),
-    ):
-        if value is not None and (not isinstance(value, numbers.Integral) or value < least):
-            raise ValueError(
-                f"`{name}` must be an integer of at least {least}, or None. "
-                f"Received: {name}={value!r}."
-            )
-    if not isinstance(length_penalty, numbers.Real) or not 0 <= length_penalty < math.inf:
+def _check_threads(num_threads):
+    if num_threads is not None and (not is_integer(num_threads) or num_threads < 1):
         raise ValueError(
-            f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty!r}."
+            "`num_threads` must be an integer of at least 1, or None. "
+            f"Received: num_threads={num_threads!r}."
         )
 
 

@@ -23,16 +23,13 @@ def trace_strings(search, signature, tokenizer):
 
     Args:
         search: What the signature's search does: a function from `source` and, with a beam,
-            `max_length` and `length_penalty` to a dictionary of `tokens` and `score`.
+            `extra_length` and `length_penalty` to a dictionary of `tokens` and `score`.
         signature: One of `string_signatures`.
         tokenizer: A `FastTokenizer`.
     """
 
-    def translate(sentence, extra_length=None, **controls):
+    def translate(sentence, **controls):
         source, truncated, empty = tokenizer.encode(sentence, signature.source_length)
-        if extra_length is not None:
-            real = tf.cast(tf.not_equal(source, tokenizer.pad_id), tf.int32)  # [1, S]
-            controls["max_length"] = tf.reduce_sum(real, axis=1) + extra_length
         found = search(source=source, **controls)
         best = tf.reshape(found["tokens"], [signature.target_length])
         best = tf.where(empty, tokenizer.eos_id, best)  # [T], of an empty sentence nothing

@@ -18,9 +18,10 @@ class LiteRTStringTranslator(LiteRTFile):
     other signatures, which need no operators but LiteRT's own.
 
     Args:
-        path, num_threads, beam_size, length_penalty, extra_length: See `LiteRTFile`.
+        path, search, num_threads: See `LiteRTFile`.
 
     Raises:
+        TypeError: As `LiteRTFile`.
         ValueError: As `LiteRTFile`, or if the file has no tokenizer inside.
     """
 
@@ -51,8 +52,10 @@ class LiteRTStringTranslator(LiteRTFile):
     def _run_string(self, signature, sentence):
         controls = {}
         if signature.beam_size is not None:
-            controls["extra_length"] = np.array([min(self.extra_length, self.max_length)], np.int32)
-            controls["length_penalty"] = np.array([self.length_penalty], np.float32)
+            longest, extra = self.max_length, self.search.extra_length
+            extra = longest if extra is None else min(extra, longest)
+            controls["extra_length"] = np.array([extra], np.int32)
+            controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         run = self._interpreter.get_signature_runner(signature.name)
         found = run(sentence=np.array([sentence.encode()], object), **controls)
         (text,), (score,), (truncated,) = (

@@ -1,9 +1,8 @@
 """A SavedModel for TensorFlow Serving: strings or ids in, translations out, tokenizer inside."""
 
-import dataclasses
-
 import tensorflow as tf
 
+from keras_transformer.decoding import Greedy
 from keras_transformer.export.parity import check_sentences, copy_translator, in_float32
 from keras_transformer.export.place import (
     check_place_of_versions,
@@ -26,14 +25,13 @@ from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import PATH, make_requests, write_requests
 from keras_transformer.export.searches import traced
 from keras_transformer.export.shapes import default_lengths
-from keras_transformer.tasks.beam_translator import BeamTranslator
-from keras_transformer.tasks.translation import translate_sorted
 
 
 def export_saved_model(
     translator,
     directory,
     sentences,
+    search=Greedy(),
     n_best=None,
     *,
     jit=False,
@@ -47,7 +45,7 @@ def export_saved_model(
     It has five signatures, see `Sentences`, `Ids` and `SentencesAndSettings`, and with an alignment
     a sixth, see `Alignments`:
 
-    - `serving_default`, strings `[B]` to what `translate_batch` of the translator gives;
+    - `serving_default`, strings `[B]` to what `translate_batch` gives with `search`;
     - `n_best`, strings to the best M translations of a beam;
     - `tokens`, token ids `[B, S]` to those of `greedy_decode`;
     - `beam_tokens`, token ids to the best M of a beam;
@@ -64,11 +62,11 @@ def export_saved_model(
     not, or on any other error, `directory` is as it was before.
 
     Args:
-        translator: A `Translator`, or a `BeamTranslator`: then `serving_default` searches with its
-            beam, and its settings are those of the other signatures. With a `Translator` these use
-            a beam of 4, or of `n_best` if that is more, and the defaults of `BeamTranslator`.
+        translator: A `Translator`.
         directory: Folder of the versions, as TensorFlow Serving expects it; made if missing.
         sentences: List of real sentences to check the export with.
+        search: The search of `serving_default`. A `Beam` is also that of the signatures with a
+            beam; beside a `Greedy` these use the `Beam` of 4, or of `n_best` if that is more.
         n_best: Translations M. `None`: 4, or the size of the beam if that is less.
         jit: Whether XLA compiles the searches, when the model is loaded, for each of `batch_sizes`
             and of `lengths`. On a processor TensorFlow Serving does so only if it is told to; see
@@ -88,22 +86,22 @@ def export_saved_model(
 
     Raises:
         ExportError: If the answers differ, or `directory` holds something else.
+        TypeError: If `search` is neither a `Greedy` nor a `Beam`.
         ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` or
             `lengths` are not as described, or there is no such layer or head.
         OSError: If it cannot be written.
     """
     sentences = check_sentences(sentences)
     directory = check_place_of_versions(directory)
-    translator = _in_float32(translator)
-    inner = getattr(translator, "translator", translator)
-    check_space(directory, inner)
+    translator = in_float32(translator)
+    check_space(directory, translator)
     progress = progress or silent
-    endpoints = make_endpoints(translator, n_best, alignment=alignment)
-    buckets = _buckets(inner.max_length, batch_sizes if jit else (1,), lengths)
-    kernels, matrix = output_kernels(inner.model, jit)
-    fast = copy_translator(inner, kernels)
-    graph_of = _compiled(inner, buckets) if jit else traced
-    exported = make_endpoints(_with_inner(translator, fast), n_best, graph_of, alignment)
+    endpoints = make_endpoints(translator, search, n_best, alignment=alignment)
+    buckets = _buckets(translator.max_length, batch_sizes if jit else (1,), lengths)
+    kernels, matrix = output_kernels(translator.model, jit)
+    fast = copy_translator(translator, kernels)
+    graph_of = _compiled(translator, buckets) if jit else traced
+    exported = make_endpoints(fast, search, n_best, graph_of, alignment)
 
     def write(draft):
         progress("writing the graphs")
@@ -114,7 +112,7 @@ def export_saved_model(
         write_requests(draft / PATH, model_name(directory), requests)
         _write_texts(draft, model_name(directory), endpoints, sentences, buckets if jit else None)
         progress(f"translating {len(sentences)} sentences with the model in memory")
-        expected = translate_sorted(translator, sentences)
+        expected = [best for best, *_ in translator.n_best(sentences, 1, search)]
         return verify(draft, directory, endpoints, sentences, requests, expected, progress)
 
     path, report = place_version(directory, write)
@@ -136,18 +134,6 @@ def _buckets(max_length, batch_sizes, lengths):
             f"Received: lengths={lengths}."
         )
     return buckets
-
-
-def _in_float32(translator):
-    inner = getattr(translator, "translator", translator)
-    return _with_inner(translator, in_float32(inner))
-
-
-def _with_inner(translator, inner):
-    """`inner`, with the settings of the beam if `translator` has one."""
-    if isinstance(translator, BeamTranslator):
-        return dataclasses.replace(translator, translator=inner)
-    return inner
 
 
 def _compiled(translator, buckets):

@@ -8,9 +8,11 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel needs its operations, too)
+from keras_transformer.decoding import Beam
+from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
-from keras_transformer.tasks.translation import to_n_best, to_translations
+from keras_transformer.tasks.translation import to_best, to_n_best
 
 
 class SavedModelTranslator:
@@ -18,16 +20,19 @@ class SavedModelTranslator:
 
     Args:
         path: The folder of a version, or the folder of all versions: then the newest is taken.
-        beam_size: Hypotheses of the beam to search with, by the signature `search`, with outputs up
-            to the model's longest. `None`: the search of the signature `serving_default`.
-        length_penalty: With a beam, see `beam_decode`.
+        search: A `Beam` to search with, by the signature `search`, which takes its `size`,
+            `length_penalty` and `max_length`; all else is as it was exported. `None`: the searches
+            of the signatures `serving_default` and `n_best`.
 
     Raises:
+        TypeError: If `search` is something else.
         ValueError: If it is no SavedModel, or one of something else; when it translates, if its
             beam has fewer hypotheses.
     """
 
-    def __init__(self, path, beam_size=None, length_penalty=0.6):
+    def __init__(self, path, search=None):
+        if search is not None:
+            check_search(search, Beam)
         path = pathlib.Path(path)
         if not (path / SAVED_MODEL).exists():
             found = versions(path)
@@ -39,21 +44,24 @@ class SavedModelTranslator:
         if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
             raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
         self._translate = signature
-        self.path, self.beam_size, self.length_penalty = path, beam_size, length_penalty
-        if beam_size is not None and "search" not in self._model.signatures:
+        self.path, self.search = path, search
+        if search is not None and "search" not in self._model.signatures:
             raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
 
     def translate_batch(self, sentences):
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        if self.beam_size is not None:
-            return [best for best, *_ in to_n_best(self._search(batch), 1)]
-        return to_translations(self._translate(sentences=batch))
+        if self.search is not None:
+            return to_best(self._search(batch))
+        outputs = self._translate(sentences=batch)
+        for name in ("translation", "score"):
+            outputs[name] = tf.expand_dims(outputs[name], 1)  # [B, M=1]
+        return to_best(outputs)
 
     @property
     def n_best(self):
         """Translations that its signature for several gives, 0 without one."""
-        signature = self._model.signatures.get("n_best" if self.beam_size is None else "search")
+        signature = self._model.signatures.get("n_best" if self.search is None else "search")
         return 0 if signature is None else signature.structured_outputs["translation"].shape[1]
 
     def _search(self, batch):
@@ -63,9 +71,9 @@ class SavedModelTranslator:
         try:
             return signatures["search"](
                 sentences=batch,
-                beam_size=tf.fill(size, self.beam_size),
-                length_penalty=tf.fill(size, float(self.length_penalty)),
-                max_length=tf.fill(size, longest),
+                beam_size=tf.fill(size, self.search.size),
+                length_penalty=tf.fill(size, float(self.search.length_penalty)),
+                max_length=tf.fill(size, self.search.max_length or longest),
             )
         except tf.errors.InvalidArgumentError as error:  # what is out of the range of this export
             rule = re.search(r"`\w+` must [^.]*", error.message)
@@ -79,7 +87,7 @@ class SavedModelTranslator:
         """
         check_n_best(n, self.n_best)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        if self.beam_size is not None:
+        if self.search is not None:
             return to_n_best(self._search(batch), n)
         return to_n_best(self._model.signatures["n_best"](sentences=batch), n)
 

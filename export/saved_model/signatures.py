@@ -1,30 +1,25 @@
 """What an export can be asked: each signature of a SavedModel is one of these."""
 
-import dataclasses
-
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import Beam, Found, Greedy
 from keras_transformer.decoding.alignment import check_alignment
-from keras_transformer.export.reference import Rules
-from keras_transformer.export.searches import (
-    SOURCE,
-    BeamSearch,
-    BeamSearchAsAsked,
-    GreedySearch,
-    traced,
-)
-from keras_transformer.tasks.beam_translator import BeamTranslator
+from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.search import check_search
+from keras_transformer.export.searches import SOURCE, ModelSearch, RequestedSearch, traced
+from keras_transformer.tasks.translation import translate_strings
 
 DEFAULT = "serving_default"
 
 
-def make_endpoints(translator, n_best=None, graph_of=traced, alignment=None):
+def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, alignment=None):
     """Returns the signatures of an export, in order; the table to add another one to.
 
     Args:
-        translator: A `Translator`, whose default signature searches greedily, or a
-            `BeamTranslator`, whose settings are those of every search with a beam.
+        translator: A `Translator`.
+        search: The search of the default signature. A `Beam` is that of all others with a beam,
+            which otherwise use one of 4, or of `n_best` if that is more.
         n_best: Translations M that the signatures with several give. `None`: 4, or the beam's size
             if that is less.
         graph_of: Makes of each search the function that the endpoints call.
@@ -35,30 +30,30 @@ def make_endpoints(translator, n_best=None, graph_of=traced, alignment=None):
         List of `Endpoint`s.
 
     Raises:
+        TypeError: If `search` is neither a `Greedy` nor a `Beam`.
         ValueError: If `n_best` is not between 1 and the size of the beam, or there is no such layer
             or head.
     """
-    beam = translator
-    if not isinstance(translator, BeamTranslator):
-        beam = BeamTranslator(translator, max(4, n_best or 4))
-    check_alignment(alignment, beam.translator.model.config)
-    n_best = min(4, beam.beam_size) if n_best is None else n_best
-    several, greedy = BeamSearch(beam, n_best), GreedySearch(beam.translator)
-    best = BeamSearch(beam) if translator is beam else greedy
+    check_search(search, Greedy, Beam)
+    config = translator.model.config
+    beam = search if isinstance(search, Beam) else Beam(max(4, n_best or 4))
+    n_best = min(4, beam.size) if n_best is None else n_best
+    beam.check(predictor_of(translator.model).vocabulary, translator.max_length, n_best)
+    check_alignment(alignment, config)
+    best = ModelSearch(translator, search)
+    several = ModelSearch(translator, beam, n_best)
     table = [
-        (Sentences, DEFAULT, best),
-        (Sentences, "n_best", several),
-        (Ids, "tokens", greedy),
-        (Ids, "beam_tokens", several),
-        (SentencesAndSettings, "search", BeamSearchAsAsked(beam, n_best)),
+        (Sentences, DEFAULT, best, False),
+        (Sentences, "n_best", several, True),
+        (Ids, "tokens", ModelSearch(translator, Greedy()), False),
+        (Ids, "beam_tokens", several, True),
+        (SentencesAndSettings, "search", RequestedSearch(translator, beam, n_best), True),
     ]
     if alignment is not None:
-        table.append((Alignments, "alignment", best.aligned(alignment)))
-    graphs = {search: graph_of(search) for search in dict.fromkeys(each[-1] for each in table)}
-    return [
-        kind(name, beam, graphs[search], search.summary, search.searcher)
-        for kind, name, search in table
-    ]
+        aligned = ModelSearch(translator, search, alignment=tuple(alignment))
+        table.append((Alignments, "alignment", aligned, False))
+    graphs = {each: graph_of(each) for each in dict.fromkeys(row[2] for row in table)}
+    return [kind(name, each, graphs[each], beam, many) for kind, name, each, many in table]
 
 
 class Endpoint:
@@ -66,11 +61,11 @@ class Endpoint:
 
     Args:
         name: The signature's name.
-        beam: The `BeamTranslator` of the searches with a beam.
-        search: Function from token ids `[B, S]` to a dictionary of `tokens`, `score` and whatever
-            else the endpoint answers with, such as a `GreedySearch` in a graph.
-        summary: How it searches, for people.
-        searcher: The `Translator`, or the `BeamTranslator`, whose search it is.
+        search: The `ModelSearch`.
+        graph: The same in a graph.
+        beam: The `Beam` of all endpoints with one.
+        several: Whether it answers with all M outputs of a sentence; otherwise with the best one,
+            without that axis.
 
     Attributes:
         translator: The `Translator`, which knows the vocabulary and the longest length L.
@@ -83,26 +78,31 @@ class Endpoint:
     inputs = ()
     last_axes = {}
 
-    def __init__(self, name, beam, search, summary, searcher):
-        self.name = name
-        self.beam = beam
-        self.translator = beam.translator
-        self.search = search
-        self.summary = summary
-        self.searcher = searcher
+    def __init__(self, name, search, graph, beam, several):
+        self.name, self.search, self.beam = name, search, beam
+        self.translator = search.translator
+        self._graph, self._several = graph, several
         self.function = tf.function(self.answer, input_signature=self.inputs, autograph=False)
 
     def answer(self, *inputs):
         """Returns the outputs for the inputs, by name."""
         raise NotImplementedError
 
-    def rules(self, sentences):
-        """Returns for each of a list of strings the `Rules` by which its answer is judged."""
-        return [Rules.of(self.searcher)] * len(sentences)
+    def searches(self, sentences):
+        """Returns for each of a list of strings the search by which its answer is judged."""
+        return [self.search.search] * len(sentences)
 
     def example(self, sentences):
         """Returns the inputs that ask for the translation of a list of strings, by name."""
         raise NotImplementedError
+
+    def _find(self, *inputs):
+        """Returns the `Found` of the search."""
+        return Found(**self._graph(*inputs))
+
+    def _answers(self, value):
+        """`[B, M, ...]` as it is, or the first of each sentence, `[B, ...]`."""
+        return value if self._several else tf.squeeze(value, 1)
 
 
 class Sentences(Endpoint):
@@ -117,20 +117,22 @@ class Sentences(Endpoint):
     inputs = (tf.TensorSpec([None], tf.string, name="sentences"),)
 
     def answer(self, sentences):  # noqa: D102
-        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
-        return self._translations(self.search(source), truncated, empty)
+        return self._written(self._translate(sentences))
 
-    def _translations(self, outputs, truncated, empty):
-        """What a search found, as strings."""
-        tokens, scores = outputs["tokens"], outputs["score"]  # [B, (M,) L], [B, (M)]
-        texts = self.translator.tokenizer.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
-        texts = tf.reshape(texts, tf.shape(scores))  # [B, (M)]
-        if len(scores.shape) == 2:
-            empty = tf.expand_dims(empty, 1)  # [B, 1]
+    def _translate(self, sentences, *settings):
+        """What `translate_strings` makes of the search."""
+        translator, pad_id = self.translator, self.translator.tokenizer.pad_id
+
+        def decode(ids):
+            return self._find(ids.to_tensor(pad_id), *settings)
+
+        return translate_strings(translator.tokenizer, translator.max_length, decode, sentences)
+
+    def _written(self, outputs):
         return {
-            "translation": tf.where(empty, "", texts),
-            "score": tf.where(empty, 0.0, scores),
-            "truncated": truncated,
+            "translation": self._answers(outputs["translation"]),
+            "score": self._answers(outputs["score"]),
+            "truncated": outputs["truncated"],
         }
 
     def example(self, sentences):  # noqa: D102
@@ -146,24 +148,23 @@ class SentencesAndSettings(Sentences):
     more than `beam_size` are given. Settings that are out of range are an error.
     """
 
-    inputs = (*Sentences.inputs, *BeamSearchAsAsked.settings)
+    inputs = (*Sentences.inputs, *RequestedSearch.settings)
 
     def answer(self, sentences, beam_size, length_penalty, max_length):  # noqa: D102
         settings = beam_size, length_penalty, max_length
         with tf.control_dependencies(self._checks(sentences, *settings)):
             sentences = tf.identity(sentences)
-        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
-        return self._translations(self.search(source, *settings), truncated, empty)
+        return self._written(self._translate(sentences, *settings))
 
     def _checks(self, sentences, beam_size, length_penalty, max_length):
         """Assertions about the settings."""
         settings = beam_size, length_penalty, max_length
-        hypotheses, (shortest, longest) = self.beam.beam_size, self._lengths()
+        hypotheses, (shortest, longest) = self.beam.size, self._lengths()
         checks = {
             f"`{spec.name}` must have one number for each of `sentences`.": tf.equal(
                 tf.size(values), tf.size(sentences)
             )
-            for spec, values in zip(BeamSearchAsAsked.settings, settings, strict=True)
+            for spec, values in zip(RequestedSearch.settings, settings, strict=True)
         }
         checks |= {
             f"`beam_size` must be from 1 to {hypotheses}.": (beam_size >= 1)
@@ -179,13 +180,12 @@ class SentencesAndSettings(Sentences):
     def _lengths(self):
         return self.beam.min_length, self.translator.max_length
 
-    def rules(self, sentences):
-        """Returns the `Rules` that `example` asks for, one for each sentence."""
+    def searches(self, sentences):
+        """Returns the searches that `example` asks for, one for each sentence."""
         settings = self.example(sentences)
         penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
-        rules = dataclasses.replace(Rules.of(self.searcher), extra_length=None)
         return [
-            dataclasses.replace(rules, length_penalty=float(penalty), max_length=int(length))
+            self.search.requested(float(penalty), int(length))
             for penalty, length in zip(penalties, lengths, strict=True)
         ]
 
@@ -195,7 +195,7 @@ class SentencesAndSettings(Sentences):
         shortest, longest = self._lengths()
         return {
             **super().example(sentences),
-            "beam_size": tf.constant(1 + numbers % self.beam.beam_size, tf.int32),
+            "beam_size": tf.constant(1 + numbers % self.beam.size, tf.int32),
             "length_penalty": tf.constant(0.5 * (numbers % 3), tf.float32),
             "max_length": tf.constant(longest - numbers % (longest - shortest + 1), tf.int32),
         }
@@ -220,18 +220,20 @@ class Alignments(Sentences):
     }
 
     def answer(self, sentences):  # noqa: D102
-        source, truncated, empty = self.translator.encode(sentences)  # [B, S], [B], [B]
-        outputs = self.search(source)
-        pad_id = self.translator.tokenizer.pad_id
-        said = tf.not_equal(outputs["tokens"], pad_id) & ~tf.expand_dims(empty, 1)  # [B, L]
+        outputs, pad_id = self._translate(sentences), self.translator.tokenizer.pad_id
+        tokens = self._answers(outputs["found"].tokens)  # [B, L]
+        source = outputs["source"].to_tensor(pad_id)  # [B, S]
+        empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
+        said = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
         columns = tf.range(1, said.shape[1] + 1)  # [L]
         longest = tf.reduce_max(tf.where(tf.reduce_any(said, axis=0), columns, 0))  # T
         said = said[:, :longest]  # [B, T]
-        tokens = tf.where(said, outputs["tokens"][:, :longest], pad_id)
+        tokens = tf.where(said, tokens[:, :longest], pad_id)
         # A compiled search has filled up the sources: S may be less than the width it looked at.
-        weights = outputs["alignment"][:, :longest, : tf.shape(source)[1]]  # [B, T, S]
+        weights = self._answers(outputs["found"].alignment)  # [B, L, S or more]
+        weights = weights[:, :longest, : tf.shape(source)[1]]  # [B, T, S]
         return {
-            **self._translations(outputs, truncated, empty),
+            **self._written(outputs),
             "tokens": tokens,
             "source_pieces": self._pieces(source),
             "target_pieces": self._pieces(tokens),
@@ -260,7 +262,8 @@ class Ids(Endpoint):
     last_axes = {"tokens": ("L",)}
 
     def answer(self, source):  # noqa: D102
-        return self.search(self._checked(source))
+        found = self._find(self._checked(source))
+        return {"tokens": self._answers(found.tokens), "score": self._answers(found.scores)}
 
     def example(self, sentences):  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])

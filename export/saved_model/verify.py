@@ -88,8 +88,8 @@ def _judge(model, name, endpoints, agreement, answers):
     for endpoint, ours, theirs in zip(endpoints, answers, found, strict=True):
         what = f"{name}, {endpoint.name}"
         ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
-        rules = map_sorted(endpoint.rules, agreement.sentences, BATCH_SIZE)  # as `_answers` asks
-        reports.append(agreement.judge(rules, ours, theirs, what))
+        searches = map_sorted(endpoint.searches, agreement.sentences, BATCH_SIZE)  # as `_answers`
+        reports.append(agreement.judge(searches, ours, theirs, what))
         for sentence, *pair in zip(agreement.sentences, ours, theirs, strict=True):
             for one, other in zip(*pair, strict=True):
                 if one.text == other.text:

@@ -31,20 +31,6 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-BEAM = click.option(
-    "--beam",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Search with N hypotheses at a time; the paper's N is 4. Default: greedy search.",
-)
-LENGTH_PENALTY = click.option(
-    "--length-penalty",
-    type=FiniteRange(0),
-    metavar="A",
-    help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
-)
-
-
 class Mistake(click.ClickException):
     """A wrong command line, said in one line."""
 
@@ -175,14 +161,6 @@ def start():
 
 def _terminate(number, frame):
     raise KeyboardInterrupt(number)
-
-
-def search_options(beam, length_penalty):
-    """The options of a search with a beam; none for greedy search."""
-    if beam is None and length_penalty is not None:
-        raise click.UsageError("--length-penalty needs --beam.")
-    options = {"beam_size": beam, "length_penalty": length_penalty}
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _start_tensorflow():

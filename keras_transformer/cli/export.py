@@ -4,15 +4,7 @@ import json
 
 import click
 
-from keras_transformer.cli.command import (
-    BEAM,
-    EXISTING_FILE,
-    FILE,
-    FOLDER,
-    LENGTH_PENALTY,
-    Command,
-    search_options,
-)
+from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
@@ -24,6 +16,7 @@ from keras_transformer.cli.export_options import (
 from keras_transformer.cli.export_sentences import FALLBACK, read_sentences
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
+from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
 
 
 class Exports(click.Group):
@@ -90,10 +83,9 @@ def saved_model(
     """
     from keras_transformer.export.place import check_place_of_versions
     from keras_transformer.export.saved_model.export import export_saved_model
-    from keras_transformer.tasks.beam_translator import BeamTranslator
     from keras_transformer.tasks.translator import Translator
 
-    search = search_options(beam, length_penalty)
+    search = make_search(beam, length_penalty=length_penalty)
     shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
     shapes = {name: value for name, value in shapes.items() if value is not None}
     if shapes and not jit:
@@ -103,12 +95,11 @@ def saved_model(
         progress("loading the run")
         sentences, _, source = read_sentences(run, sentences)
         translator = Translator.from_run(run, max_length)
-        if search:
-            translator = BeamTranslator(translator, **search)
         report = export_saved_model(
             translator,
             directory,
             sentences,
+            search,
             n_best,
             jit=jit,
             alignment=(-1, None) if alignment else None,
@@ -182,7 +173,8 @@ def litert(
     check_place_of_file(file)
     checked_with = read_sentences(run, sentences, references)
     options["n_best"] = options["n_best"] or 1
-    options.update(beam_size=beam, batch_sizes=batch_sizes or (1,), **_languages(run))
+    options["searches"] = [make_search(beam)]
+    options.update(batch_sizes=batch_sizes or (1,), **_languages(run))
     options["alignment"] = (-1, None) if alignment else None
     if options["quantize"] == "int8_static":
         options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))

@@ -8,12 +8,12 @@ import dataclasses
 import functools
 import typing
 
-from keras_transformer.tasks.translation import map_sorted
+from keras_transformer.tasks.translation import map_sorted, translate_sorted
 
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """The translation that the model's own search finds.
+    """The translation that an export's own search finds.
 
     Args:
         translator: Anything with `translate_batch`.
@@ -23,13 +23,13 @@ class Best:
 
     def __call__(self, numbers, texts, batch_size):
         """Returns a list of one `Translation` for each line."""
-        results = map_sorted(self.translator.translate_batch, texts, batch_size)
+        results = translate_sorted(self.translator, texts, batch_size)
         return [[result] for result in results]
 
 
 @dataclasses.dataclass(frozen=True)
 class Several:
-    """The best few translations of a beam.
+    """The best few translations of a beam of an export.
 
     Args:
         translator: Anything with `n_best_batch`.
@@ -46,24 +46,23 @@ class Several:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampled:
-    """A translation drawn at random, which depends on the number of its line and on the seed.
+class Searched:
+    """The translations that a search of a run's model finds.
 
     Args:
         translator: A `Translator`.
-        options: The other arguments of `Translator.sample`.
+        search: The search. A sample depends on the number of its line.
+        n: Translations of each line.
     """
 
     translator: typing.Any
-    options: dict
+    search: typing.Any
+    n: int = 1
 
     def __call__(self, numbers, texts, batch_size):
-        """Returns a list of one `Translation` for each line."""
+        """Returns a list of at most `n` `Translation`s for each line."""
         places = [number - 1 for number in numbers]  # as in a list of all lines
-        results = self.translator.sample(
-            texts, **self.options, batch_size=batch_size, numbers=places
-        )
-        return [[result] for result in results]
+        return self.translator.n_best(texts, self.n, self.search, batch_size, places)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,20 +9,18 @@ import traceback
 import click
 
 from keras_transformer.cli.command import (
-    BEAM,
     EXISTING_FILE,
     FILE,
     FOLDER,
-    LENGTH_PENALTY,
     Commands,
     refuse,
-    search_options,
     standard,
     start,
     warn,
 )
 from keras_transformer.cli.export import export
 from keras_transformer.cli.places import check_folder, check_output, new_folder
+from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
 from keras_transformer.cli.translate import translate
 
 
@@ -137,7 +135,8 @@ def evaluate(run, source, reference, split, tokenize, lowercase, beam, length_pe
     if source:
         refuse(["split"], "has no effect with --source.")
     standard("stdout")  # open? before the work is done
-    options = {**search_options(beam, length_penalty), "tokenize": tokenize, "lowercase": lowercase}
+    search = make_search(beam, length_penalty=length_penalty)
+    options = {"search": search, "tokenize": tokenize, "lowercase": lowercase}
     if source:
         results = evaluate_files(run, source, reference, **options)
     else:

@@ -8,12 +8,17 @@ from keras_transformer.decoding.greedy import greedy_decode
 from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
 from keras_transformer.decoding.sampling import sample_decode
 from keras_transformer.decoding.scoring import score
+from keras_transformer.decoding.search import Beam, Found, Greedy, Sample
 
 __all__ = [
+    "Beam",
     "Constraints",
     "EncoderDecoder",
     "Ensemble",
+    "Found",
+    "Greedy",
     "Predictor",
+    "Sample",
     "Step",
     "Vocabulary",
     "beam_decode",

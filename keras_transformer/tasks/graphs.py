@@ -1,4 +1,4 @@
-"""The graphs that a `Translator` makes when they are needed: samples, scores, alignments.
+"""The graphs that a `Translator` makes when they are needed: searches, scores, alignments.
 
 Each is a `tf.function` of strings in which what can change is an argument. They are no methods of
 the translator: every `tf.function` of a `tf.Module` would be part of its SavedModel.
@@ -6,29 +6,22 @@ the translator: every `tf.function` of a `tf.Module` would be part of its SavedM
 
 import tensorflow as tf
 
-from keras_transformer.decoding import greedy_decode, sample_decode, score
+from keras_transformer.decoding import Greedy, score
+from keras_transformer.tasks.translation import COLUMNS, translate_strings
 
 STRINGS = tf.TensorSpec([None], tf.string)
 
 
-def trace_sample(translator):
-    """A function of sentences, temperature, top k, top p and seeds `[B, 2]`."""
+def trace_search(translator, search, n_best):
+    """A function of sentences and of the `inputs` of a search."""
 
-    def sample(sentences, temperature, top_k, top_p, seed):
-        source, truncated, empty = translator.encode(sentences)  # [B, S], [B], [B]
-        tokens, scores = sample_decode(
-            translator.model, source, temperature, top_k, top_p, seed, translator.max_length
-        )
-        return {
-            "translation": tf.where(empty, "", translator.tokenizer.decode(tokens)),
-            "score": tf.where(empty, 0.0, scores),
-            "truncated": truncated,
-        }
+    def translate(sentences, *values):
+        asked = search.with_values(values)
+        outputs = _translate(translator, sentences, asked, n_best=n_best)
+        return {name: outputs[name] for name in COLUMNS}
 
-    number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
-    seeds = tf.TensorSpec([None, 2], tf.int32)
-    signature = [STRINGS, number, count, number, seeds]
-    return tf.function(sample, input_signature=signature, autograph=False)
+    signature = [tf.TensorSpec([None], tf.string, name="sentences"), *search.inputs]
+    return tf.function(translate, input_signature=signature, autograph=False)
 
 
 def trace_score(translator):
@@ -52,18 +45,23 @@ def trace_alignment(translator, layer, head):
     """A function of sentences, for one layer and head of the decoder."""
 
     def align(sentences):
-        source, truncated, empty = translator.encode(sentences)  # [B, S], [B], [B]
-        found = greedy_decode(
-            translator.model, source, translator.max_length, alignment=(layer, head)
-        )
-        texts = translator.tokenizer.decode(found["tokens"])
+        outputs = _translate(translator, sentences, Greedy(), alignment=(layer, head))
         return {
-            "source": source,
-            "target": found["tokens"],
-            "weights": found["alignment"],
-            "translation": tf.where(empty, "", texts),
-            "score": tf.where(empty, 0.0, found["scores"]),
-            "truncated": truncated,
+            **{name: outputs[name] for name in COLUMNS},
+            "source": outputs["source"].to_tensor(translator.model.config.pad_id),  # [B, S]
+            "target": tf.squeeze(outputs["found"].tokens, 1),  # [B, L]
+            "weights": tf.squeeze(outputs["found"].alignment, 1),  # [B, L, S]
         }
 
     return tf.function(align, input_signature=[STRINGS], autograph=False)
+
+
+def _translate(translator, sentences, search, **options):
+    """What `translate_strings` makes of a search of the translator's model."""
+    model, longest = translator.model, translator.max_length
+
+    def decode(ids):
+        source = ids.to_tensor(model.config.pad_id)  # [B, S]
+        return search(model, source, cache_length=longest, **options)
+
+    return translate_strings(translator.tokenizer, longest, decode, sentences)

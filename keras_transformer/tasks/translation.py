@@ -81,6 +81,23 @@ class Alignment:
         return [(int(word), number) for number, word in enumerate(weights.argmax(axis=1))]
 
 
+def check_sentences(sentences, name="sentences"):
+    """Returns a list of strings as such.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    if isinstance(sentences, str | bytes) or not hasattr(sentences, "__iter__"):
+        raise TypeError(f"`{name}` must be a list of strings. Received: {sentences!r}.")
+    sentences = list(sentences)
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str | bytes):
+            raise TypeError(
+                f"`{name}` must be a list of strings. Received: {sentence!r} at place {number}."
+            )
+    return sentences
+
+
 def encode(tokenizer, sentences, max_length):
     """Tokenises sentences for a model.
 
@@ -103,13 +120,34 @@ def encode(tokenizer, sentences, max_length):
     return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
 
 
-def to_translations(outputs):
-    """Returns a list of `Translation` from the tensors that `Translator.translate` returns."""
-    columns = (outputs[name].numpy() for name in COLUMNS)
-    return [
-        Translation(text.decode("utf-8", "replace"), float(score), bool(truncated))
-        for text, score, truncated in zip(*columns, strict=True)
-    ]
+def translate_strings(tokenizer, max_length, decode, sentences):
+    """Encodes sentences, searches, and writes what was found as strings.
+
+    Args:
+        tokenizer: A `Tokenizer`.
+        max_length: Most tokens of a source.
+        decode: Function of ragged token ids `[B, (S)]` to a `Found`, or to token ids `[B, M, L]`
+            and scores `[B, M]`.
+        sentences: `[B]`, string.
+
+    Returns:
+        Dictionary of `translation`, string `[B, M]`, and `score`, float32 `[B, M]`: an empty
+        sentence stays empty, with a score of 0; `truncated` and `empty`, boolean `[B]`, and
+        `source`, ragged, as `encode` gives them; and `found`, which is what `decode` returned.
+    """
+    source, truncated, empty = encode(tokenizer, sentences, max_length)
+    found = decode(source)
+    tokens, scores = found[:2]
+    texts = tokenizer.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
+    nothing = tf.expand_dims(empty, 1)  # [B, 1]
+    return {
+        "translation": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))),
+        "score": tf.where(nothing, 0.0, scores),
+        "truncated": truncated,
+        "empty": empty,
+        "source": source,
+        "found": found,
+    }
 
 
 def to_n_best(outputs, n):
@@ -118,17 +156,22 @@ def to_n_best(outputs, n):
     Args:
         outputs: Dictionary of `translation` and `score`, `[B, M]`, the best first, and `truncated`,
             `[B]`; tensors.
-        n: Translations of each.
+        n: Most translations of each; there is at least one.
     """
     results = []
     for texts, scores, truncated in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
         distinct = {}
         for text, score in zip(texts, scores, strict=True):
-            if exists(score):  # otherwise there are fewer
+            if exists(score) or not distinct:  # otherwise there are fewer
                 text = text.decode("utf-8", "replace")
                 distinct.setdefault(text, Translation(text, float(score), bool(truncated)))
         results.append(list(distinct.values())[:n])
     return results
+
+
+def to_best(outputs):
+    """Returns for each sentence the first `Translation` that `to_n_best` returns."""
+    return [best for best, *_ in to_n_best(outputs, 1)]
 
 
 def translate_sorted(translator, sentences, batch_size=64):

@@ -6,22 +6,26 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.alignment import check_alignment
-from keras_transformer.decoding.sampling import check_sampling
+from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.search import check_search
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.run import Run
-from keras_transformer.tasks.beam_translator import BeamTranslator, trace_search
-from keras_transformer.tasks.graphs import trace_alignment, trace_sample, trace_score
+from keras_transformer.tasks.graphs import trace_alignment, trace_score, trace_search
+from keras_transformer.tasks.memory import beam_memory, check_memory
 from keras_transformer.tasks.translation import (
     Alignment,
     Score,
+    check_sentences,
     encode,
     map_sorted,
-    to_translations,
-    translate_sorted,
+    to_best,
+    to_n_best,
 )
 from keras_transformer.text.tokenizer import Tokenizer
+
+SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
 
 
 class Translator(tf.Module):
@@ -40,7 +44,7 @@ class Translator(tf.Module):
 
     Example:
         translator = Translator.from_run("runs/demo")
-        translator(["in 17 weeks", "Monday, 3 March 2031"])
+        translator(["in 17 weeks", "Monday, 3 March 2031"], search=Beam(4, length_penalty=0.6))
     """
 
     def __init__(self, model, tokenizer, max_length=None):
@@ -69,8 +73,7 @@ class Translator(tf.Module):
         self.weights = [variable.value for variable in model.variables]
         self._model = lambda: model
         # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
-        self.search = functools.cache(functools.partial(trace_search, self))
-        self._sampler = functools.cache(functools.partial(trace_sample, self))
+        self._searcher = functools.cache(functools.partial(trace_search, self))
         self._scorer = functools.cache(functools.partial(trace_score, self))
         self._aligner = functools.cache(functools.partial(trace_alignment, self))
 
@@ -100,113 +103,95 @@ class Translator(tf.Module):
         ids, truncated, empty = encode(self.tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="sentences")])
-    def translate(self, sentences):
-        """Translates a batch of sentences; this is the function that is exported.
+    def graph(self, search=Greedy(), n_best=1):
+        """Returns the `tf.function` that translates a batch of sentences with a search.
+
+        There is one for all values of the search's `inputs`. That of `Greedy`, which has none, can
+        be the signature of a SavedModel as it is.
 
         Args:
-            sentences: `[B]`, string, UTF-8. A sentence longer than `max_length` tokens is cut.
+            search: A `Greedy`, `Beam` or `Sample`.
+            n_best: Translations M of each sentence.
 
         Returns:
-            Dictionary of `translation`, string `[B]`; `score`, float32 `[B]`, the sum of the
-            log-probabilities; and `truncated`, boolean `[B]`. An empty sentence stays empty.
+            A function of `sentences`, string `[B]`, UTF-8, of which one longer than `max_length`
+            tokens is cut, and of the `inputs` of the search; to a dictionary of `translation`,
+            string `[B, M]`; `score`, float32 `[B, M]`; and `truncated`, boolean `[B]`. An empty
+            sentence stays empty.
         """
-        source, truncated, empty = self.encode(sentences)
-        tokens, scores = greedy_decode(self.model, source, self.max_length)
-        return {
-            "translation": tf.where(empty, "", self.tokenizer.decode(tokens)),
-            "score": tf.where(empty, 0.0, scores),
-            "truncated": truncated,
-        }
+        return self._searcher(search.kind, n_best)
 
-    def translate_batch(self, sentences):
+    def translate_batch(self, sentences, search=Greedy()):
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
-        return to_translations(self.translate(tf.constant(sentences, tf.string, [len(sentences)])))
+        return [best for best, *_ in self.n_best_batch(sentences, 1, search)]
 
-    def __call__(self, sentences, batch_size=64, beam_size=None, **options):
+    def n_best_batch(self, sentences, n, search, numbers=None):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings, one batch."""
+        search.check(predictor_of(self.model).vocabulary, self.max_length, n)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        self._check_memory(search, batch)
+        values = search.values(range(len(sentences)) if numbers is None else numbers)
+        return to_n_best(self.graph(search, n)(batch, *values), n)
+
+    def _check_memory(self, search, batch):
+        """Refuses a beam that cannot fit."""
+        if not isinstance(search, Beam):
+            return
+        config, count = self.model.config, batch.shape[0]
+        if beam_memory(config, count, search.size, self.max_length) >= SMALL:
+            check_memory(config, count, search.size, self.encode(batch)[0].shape[1])
+
+    def __call__(self, sentences, search=Greedy(), batch_size=64):
         """Returns the translations of a list of strings, in order.
 
         Args:
             sentences: List of strings, of any length.
+            search: A `Greedy`, `Beam` or `Sample`.
             batch_size: Sentences decoded at a time; sentences of similar length go together.
-            beam_size: Hypotheses that run at a time. `None`: greedy search.
-            **options: With a beam, the other arguments of `BeamTranslator`.
 
         Raises:
-            TypeError: If `sentences` is not a list of strings, or there are options and no beam.
+            TypeError: If `sentences` is not a list of strings, or `search` is something else.
+            ValueError: If the model cannot be searched so, or so large a beam cannot fit into
+                memory.
         """
-        if options and beam_size is None:
-            raise TypeError(f"`beam_size` must be given with {', '.join(options)}. Received: None.")
-        search = self if beam_size is None else BeamTranslator(self, beam_size, **options)
-        results = translate_sorted(search, _check_sentences(sentences), batch_size)
-        return [result.text for result in results]
+        return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
 
-    def n_best(self, sentences, n, batch_size=64, beam_size=None, **options):
+    def n_best(self, sentences, n, search=None, batch_size=64, numbers=None):
         """Returns for each of a list of strings its `n` best translations, the best first.
 
         Args:
             sentences: List of strings, of any length.
             n: Translations of each. There are fewer where the same text was found twice, written
                 with other tokens, and one of an empty sentence, which stays empty.
-            batch_size: Sentences decoded at a time.
-            beam_size: Hypotheses that run at a time, at least `n`. `None`: 4, or `n` if that is
-                more.
-            **options: The other arguments of `BeamTranslator`.
+            search: A `Beam` of at least `n` hypotheses; with an `n` of 1 any search. `None`: a beam
+                of 4, or of `n` if that is more.
+            batch_size: Sentences decoded at a time; it changes nothing else.
+            numbers: For a `Sample`, integers of 32 bits, one for each sentence, in place of its
+                place in the list.
 
         Returns:
             List of lists of `Translation`.
-        """
-        search = BeamTranslator(self, max(4, n) if beam_size is None else beam_size, **options)
-        n_best = functools.partial(search.n_best_batch, n=n)
-        return map_sorted(n_best, _check_sentences(sentences), batch_size)
-
-    def sample(
-        self,
-        sentences,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        seed=0,
-        batch_size=64,
-        numbers=None,
-    ):
-        """Returns for each of a list of strings a translation drawn at random; see `sample_decode`.
-
-        A sentence's sample depends on the seed and on its place in the list: the same sentence,
-        several times in it, has several samples.
-
-        Args:
-            sentences: List of strings, of any length.
-            temperature: At least 0. 0 is greedy search.
-            top_k: Tokens to draw from. 0: all.
-            top_p: Probability of the tokens to draw from. 1: all.
-            seed: Integer of 32 bits.
-            batch_size: Sentences decoded at a time; it changes nothing else.
-            numbers: Integers of 32 bits, one for each sentence, in place of its place in the list.
-
-        Returns:
-            List of `Translation`.
 
         Raises:
-            ValueError: If a number is out of range, or `numbers` are not as many.
+            TypeError: As when it is called.
+            ValueError: As when it is called, or if `numbers` are not as many.
         """
-        check_sampling(temperature, top_k, top_p)
-        sentences = _check_sentences(sentences)
+        search = Beam(max(4, n)) if search is None else search
+        check_search(search, Greedy, Beam, Sample)
+        sentences = check_sentences(sentences)
         numbers = range(len(sentences)) if numbers is None else list(numbers)
         if len(numbers) != len(sentences):
             raise ValueError(
                 "`numbers` must be as many as `sentences`. "
                 f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
             )
-        numbered = list(zip(numbers, sentences, strict=True))
 
-        def sample(batch):
+        def translate(batch):
             numbers, texts = zip(*batch, strict=True)
-            seeds = tf.constant([(seed, number) for number in numbers], tf.int32)
-            sample = self._sampler()
-            return to_translations(sample(tf.constant(texts), temperature, top_k, top_p, seeds))
+            return self.n_best_batch(texts, n, search, numbers)
 
-        return map_sorted(sample, numbered, batch_size, key=lambda each: len(each[1]))
+        numbered = list(zip(numbers, sentences, strict=True))
+        return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
 
     def score(self, sources, targets, batch_size=64):
         """Returns how probable the model finds given translations.
@@ -224,8 +209,8 @@ class Translator(tf.Module):
             ValueError: If the lists are of different length.
         """
         sources, targets = (
-            _check_sentences(sources, "sources"),
-            _check_sentences(targets, "targets"),
+            check_sentences(sources, "sources"),
+            check_sentences(targets, "targets"),
         )
         if len(sources) != len(targets):
             raise ValueError(
@@ -262,10 +247,10 @@ class Translator(tf.Module):
         def align(batch):
             outputs = self._aligner(layer, head)(tf.constant(batch))
             columns = (outputs[name].numpy() for name in ("source", "target", "weights"))
-            rows = zip(*columns, to_translations(outputs), strict=True)
+            rows = zip(*columns, to_best(outputs), strict=True)
             return [self._alignment(*row) for row in rows]
 
-        return map_sorted(align, _check_sentences(sentences), batch_size)
+        return map_sorted(align, check_sentences(sentences), batch_size)
 
     def _alignment(self, source, target, weights, translation):
         source, target = (
@@ -281,15 +266,3 @@ def _check_type(name, value, wanted):
             f"`{name}` must be a {wanted.__name__}; `Translator.from_run(FOLDER)` opens a trained "
             f"run. Received: {name} of type {type(value).__name__}."
         )
-
-
-def _check_sentences(sentences, name="sentences"):
-    if isinstance(sentences, str | bytes) or not hasattr(sentences, "__iter__"):
-        raise TypeError(f"`{name}` must be a list of strings. Received: {sentences!r}.")
-    sentences = list(sentences)
-    for number, sentence in enumerate(sentences):
-        if not isinstance(sentence, str | bytes):
-            raise TypeError(
-                f"`{name}` must be a list of strings. Received: {sentence!r} at place {number}."
-            )
-    return sentences

@@ -13,7 +13,7 @@ import pytest
 from bad_inputs import command_line, configuration, data, models
 from click.testing import CliRunner
 
-from keras_transformer import Translator
+from keras_transformer import Beam, Translator
 from keras_transformer.cli.main import cli
 
 CASES = [*command_line.CASES, *configuration.CASES, *data.CASES, *models.CASES]
@@ -95,7 +95,7 @@ class Materials:
         translator = Translator.from_run(self.path("RUN"))
         write, options = {
             "SAVED": (export.export_saved_model, {}),
-            "FILE.tflite": (export.export_litert, {"beam_size": 2}),
+            "FILE.tflite": (export.export_litert, {"searches": [Beam(2)]}),
             "CT2": (export.export_ctranslate2, {}),
         }[name]
         write(translator, path, TEXTS["IN.txt"].splitlines(), **options)

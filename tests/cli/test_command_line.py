@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from support import small_config
 
 import keras_transformer
+from keras_transformer import Beam
 from keras_transformer.cli.main import cli
 
 
@@ -114,23 +115,25 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
         def __init__(self):
             self.searches = []
 
-        def search(self, *static):
-            def search(sentences, length_penalty, min_length, extra_length):
-                self.searches.append((*static, length_penalty, min_length, extra_length))
+        def graph(self, search, n_best):
+            def translate(sentences, *values):
+                assert values == tuple(search.values([0]))
+                self.searches.append((search, n_best))
                 return {
                     "translation": tf.constant([[b"ja"]]),
                     "score": tf.constant([[-1.0]]),
                     "truncated": tf.constant([False]),
                 }
 
-            return search
+            return translate
 
     recorder = Recorder()
-    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: recorder)
+    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path, max_length: recorder)
     (tmp_path / "config.toml").touch()
     for options in ([], ["--length-penalty", "1.5"]):
         assert run("translate", tmp_path, "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
-    assert recorder.searches == [(3, 1, "gnmt", 0.6, 1, 50), (3, 1, "gnmt", 1.5, 1, 50)]
+    beams = [Beam(3, 0.6, "gnmt", 1, 50), Beam(3, 1.5, "gnmt", 1, 50)]
+    assert recorder.searches == [(beam, 1) for beam in beams]
 
 
 def files(folder, source="one\ntwo\n", target="eins\nzwei\n"):
@@ -177,19 +180,21 @@ def test_the_public_names_are_those_of_the_documentation():
     assert keras_transformer.__all__ == sorted(
         [
             "Alignment",
-            "BeamTranslator",
+            "Beam",
             "Constraints",
             "Decoder",
             "DecoderBlock",
             "Encoder",
             "EncoderBlock",
             "FeedForward",
+            "Greedy",
             "MultiHeadCrossAttention",
             "MultiHeadSelfAttention",
             "PRESETS",
             "PaddingMask",
             "PositionalEmbedding",
             "Run",
+            "Sample",
             "Score",
             "Tokenizer",
             "Transformer",

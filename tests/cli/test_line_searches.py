@@ -10,7 +10,8 @@ from doubt import talkative
 
 from keras_transformer import (
     Alignment,
-    BeamTranslator,
+    Beam,
+    Sample,
     Tokenizer,
     Translation,
     Translator,
@@ -62,7 +63,7 @@ def test_one_line_for_each_line(translate, translator):
 
 
 def test_scores_stand_before_the_text(translate, translator):
-    expected = [result.score for result in translator.sample(LINES, temperature=0)]
+    expected = [best.score for (best,) in translator.n_best(LINES, 1, Sample(temperature=0))]
     found = rows(translate("--scores"))
     assert [text for _, text in found] == translator(LINES)
     np.testing.assert_allclose([float(score) for score, _ in found], expected, atol=2e-5)
@@ -81,17 +82,17 @@ def test_n_best_lists_have_the_number_of_their_line(translate, translator):
 @pytest.mark.slow
 def test_every_option_of_a_beam_reaches_it(translate, translator):
     options = {"length_penalty": 0.0, "min_length": 3, "extra_length": 2}
-    expected = translator(LINES, beam_size=3, **options)
+    expected = translator(LINES, Beam(3, **options))
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
     assert translate("--beam", 3, *words) == expected
-    expected = translator(LINES, beam_size=3, normalization="average")
+    expected = translator(LINES, Beam(3, normalization="average"))
     assert translate("--beam", 3, "--normalization", "average") == expected
 
 
 @pytest.mark.slow
 def test_samples_are_those_of_python_whatever_the_batch(translate, translator):
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9, "seed": 3}
-    expected = [result.text for result in translator.sample(LINES, **options)]
+    expected = translator(LINES, Sample(**options))
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
     assert translate("--sample", *words) == translate("--sample", "--batch-size", 1, *words)
     assert translate("--sample", *words) == expected
@@ -99,12 +100,13 @@ def test_samples_are_those_of_python_whatever_the_batch(translate, translator):
 
 
 def test_numbers_decide_a_sample_in_place_of_the_order(translator):
-    forward = translator.sample(LINES, temperature=2.0)
+    search = Sample(temperature=2.0)
+    forward = translator(LINES, search)
     numbers = list(range(len(LINES)))[::-1]
-    backward = translator.sample(LINES[::-1], temperature=2.0, numbers=numbers)
-    assert [each.text for each in backward[::-1]] == [each.text for each in forward]
+    backward = translator.n_best(LINES[::-1], 1, search, numbers=numbers)
+    assert [best.text for (best,) in backward[::-1]] == forward
     with pytest.raises(ValueError, match=r"as many as `sentences`.*1 numbers, 5 sentences"):
-        translator.sample(LINES, numbers=[0])
+        translator.n_best(LINES, 1, search, numbers=[0])
 
 
 def test_the_longest_output_is_a_limit(translate, translator):
@@ -165,7 +167,7 @@ def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkey
     def fail(*arguments):
         raise ValueError("no luck")
 
-    monkeypatch.setattr(Translator, "translate_batch", fail)
+    monkeypatch.setattr(Translator, "n_best_batch", fail)
     with pytest.raises(AssertionError, match="Error: no luck"):
         translate(*files)
     assert (tmp_path / "out.txt").read_text() == "older\n"
@@ -174,14 +176,14 @@ def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkey
 
 def test_a_beam_that_cannot_fit_says_what_it_needs(translator, monkeypatch):
     """And one sentence at a time may fit where many do not."""
-    monkeypatch.setattr("keras_transformer.decoding.memory.available_memory", lambda: 1e5)
-    monkeypatch.setattr("keras_transformer.tasks.beam_translator.SMALL", 0)
+    monkeypatch.setattr("keras_transformer.tasks.memory.available_memory", lambda: 1e5)
+    monkeypatch.setattr("keras_transformer.tasks.translator.SMALL", 0)
     message = r"A beam of 20 for 5 sentences at a time needs about .* GB .*batch_size=5"
     with pytest.raises(ValueError, match=message):
-        translator(LINES, beam_size=20)
-    assert len(translator(["in 3 days"], beam_size=2)) == 1
+        translator(LINES, Beam(20))
+    assert len(translator(["in 3 days"], Beam(2))) == 1
 
 
 def test_a_beam_wider_than_the_vocabulary_is_refused(translator):
-    with pytest.raises(ValueError, match="at most the vocabulary's number of pieces, 25"):
-        BeamTranslator(translator, 26)
+    with pytest.raises(ValueError, match="at most the vocabulary's number of pieces, 25.*size=26"):
+        translator(LINES, Beam(26))

@@ -8,7 +8,7 @@ import sys
 import pytest
 from phrases import bpe_tokenizer, phrase_translator, phrases, unigram_tokenizer
 
-from keras_transformer import BeamTranslator
+from keras_transformer import Beam
 from keras_transformer.export import export_litert, export_saved_model
 
 
@@ -65,10 +65,10 @@ def serving(translator, sentences, tmp_path_factory):
 @pytest.fixture(scope="session")
 def compiled(translator, sentences, tmp_path_factory):
     """A beam and the folder of its version that XLA compiles, 2 sentences of 16 or 20 tokens."""
-    beam = BeamTranslator(translator, 3, 1.5, "average", extra_length=None)
+    beam = Beam(3, 1.5, "average", extra_length=None)
     directory = tmp_path_factory.mktemp("jit") / "compiled"
     report = export_saved_model(
-        beam, directory, sentences, jit=True, batch_sizes=(2,), alignment=(0, 1)
+        translator, directory, sentences, beam, jit=True, batch_sizes=(2,), alignment=(0, 1)
     )
     assert report["agreement"] == 1.0
     return beam, pathlib.Path(report["path"])

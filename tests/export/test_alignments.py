@@ -19,7 +19,7 @@ def exported(request, serving, translator):
         search = tf.function(lambda source: greedy_decode(translator.model, source)[0], [spec])
         return serving[0] / "1", (-1, None), search
     beam, version = request.getfixturevalue("compiled")
-    options = (beam.beam_size, 1, beam.length_penalty, beam.normalization)
+    options = (beam.size, 1, beam.length_penalty, beam.normalization)
     search = tf.function(
         lambda source: beam_decode(translator.model, source, *options)[0][:, 0], [spec]
     )

@@ -9,7 +9,7 @@ import tensorflow as tf
 from click.testing import CliRunner
 from support import randomise, small_config
 
-from keras_transformer import Run, Transformer, Translator, beam_decode, greedy_decode
+from keras_transformer import Beam, Run, Transformer, Translator, beam_decode, greedy_decode
 from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export as module
@@ -24,6 +24,7 @@ ctranslate2 = pytest.importorskip(
     "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'
 )
 
+MEAN, SUM = (Beam(4, normalization=name, extra_length=None) for name in ("average", "none"))
 PIECES = [f"piece {number}" for number in range(19)]
 FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
 
@@ -259,7 +260,7 @@ def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sente
         found = translate_sorted(loaded, sentences, batch_size)
         found = [[Output(each.text, each.score, each.truncated)] for each in found]
         found = with_tokens(translator.tokenizer, found, expected)
-        agreement.judge(reference.rules, expected, found, "loaded")
+        agreement.judge(reference.search, expected, found, "loaded")
     assert loaded.translate_batch([]) == []
 
 
@@ -370,7 +371,7 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
     monkeypatch.setattr(
         CTranslate2Translator,
         "decode",
-        lambda self, ids: (np.full((len(ids), 20), 3), np.zeros(len(ids))),
+        lambda self, ids: (np.full((len(ids), 1, 20), 3), np.zeros((len(ids), 1))),
     )
     limits = {"min_agreement": 0.99, "max_score_loss": 1e9}
     with pytest.raises(ExportError, match=r"x: .*% of the tokens .* 99 % are asked"):
@@ -393,9 +394,10 @@ def test_a_search_that_differs_with_a_beam_alone_is_found_out(
     translator, sentences, tmp_path, monkeypatch
 ):
     class Other(CTranslate2Translator):
-        def __init__(self, path, beam_size=1, **options):
-            options |= {"length_penalty": -3} if beam_size > 1 else {}
-            super().__init__(path, beam_size=beam_size, **options)
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            if self._options["beam_size"] > 1:
+                self._options["length_penalty"] = -3
 
     monkeypatch.setattr(module, "CTranslate2Translator", Other)
     with pytest.raises(ExportError, match="x, searched with a beam: .* translations differ"):
@@ -512,7 +514,7 @@ def test_the_command_line_translates_with_the_folder(exported, translator, sente
     expected = CTranslate2Translator(path).translate_batch(sentences[:20])
     expected = [each.text for each in expected]
     assert translate_with(path, sentences[:20]).stdout.splitlines() == expected
-    found = CTranslate2Translator(path, beam_size=4, length_penalty=1)
+    found = CTranslate2Translator(path, MEAN)
     expected = [each.text for each in found.translate_batch(sentences[:20])]
     assert translate_with(path, sentences[:20], "--beam", "4").stdout.splitlines() == expected
 
@@ -522,7 +524,7 @@ def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentenc
     """Before, it was taken for none at all: scores were means."""
     path, _ = exported("none")
     done = translate_with(path, sentences[:9], "--beam", "4", "--n-best", "3", *options)
-    loaded = CTranslate2Translator(path, beam_size=4, length_penalty=1e-9)
+    loaded = CTranslate2Translator(path, SUM)
     expected = [
         f"{number}\t{each.score:.5f}\t{each.text}"
         for number, results in enumerate(loaded.n_best_batch(sentences[:9], 3), start=1)
@@ -530,16 +532,35 @@ def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentenc
     ]
     assert done.stdout.splitlines() == expected
     best, mean = (
-        CTranslate2Translator(path, beam_size=4, length_penalty=penalty).translate_batch(["in 3"])
-        for penalty in (1e-9, 1)
+        CTranslate2Translator(path, search).translate_batch(["in 3"]) for search in (SUM, MEAN)
     )
     assert best[0].score < mean[0].score
 
 
 def test_more_hypotheses_than_the_beam_has_are_refused(exported):
-    loaded = CTranslate2Translator(exported("none")[0], beam_size=2)
-    with pytest.raises(ValueError, match=r"`n` must be between 1 and .* n=3, beam_size=2\."):
+    beam = Beam(2, normalization="none", extra_length=None)
+    loaded = CTranslate2Translator(exported("none")[0], beam)
+    with pytest.raises(ValueError, match=r"`n` must be between 1 and .* n=3, size=2\."):
         loaded.n_best_batch(["in 3"], 3)
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (Beam(4), '`search` must have the `normalization` "average" or "none" .*search=Beam'),
+        (Beam(4, normalization="none"), "must have a `min_length` of 1 and no `extra_length`"),
+        (Beam(4, 0, min_length=2, extra_length=None), "must have a `min_length` of 1 and no"),
+    ],
+)
+def test_a_search_that_ctranslate2_does_not_have_is_refused(exported, search, message):
+    with pytest.raises(ValueError, match=message):
+        CTranslate2Translator(exported("none")[0], search)
+
+
+def test_a_beam_of_the_folder_has_a_longest_output(exported):
+    beam = Beam(4, normalization="average", extra_length=None, max_length=3)
+    tokens, _ = CTranslate2Translator(exported("none")[0], beam).decode([[9, 8, 7, 9, 3]])
+    assert 0 < np.count_nonzero(tokens) <= 3
 
 
 def test_a_damaged_configuration_of_the_folder_is_named(exported, tmp_path):

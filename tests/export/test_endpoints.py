@@ -1,12 +1,11 @@
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from support import randomise
 
 from keras_transformer import (
-    BeamTranslator,
+    Beam,
+    Sample,
     Transformer,
     TransformerConfig,
     Translator,
@@ -15,16 +14,13 @@ from keras_transformer import (
 )
 from keras_transformer.export.saved_model.signatures import make_endpoints
 
-
-@pytest.fixture(scope="module")
-def beam(translator):
-    return BeamTranslator(translator, 3, length_penalty=1.5, normalization="average", min_length=4)
+BEAM = Beam(3, length_penalty=1.5, normalization="average", min_length=4)
 
 
 @pytest.fixture(scope="module")
-def ask(beam):
+def ask(translator):
     """A function that asks the endpoints of a beam of 3, which give 2."""
-    endpoints = {endpoint.name: endpoint for endpoint in make_endpoints(beam, n_best=2)}
+    endpoints = {each.name: each for each in make_endpoints(translator, BEAM, n_best=2)}
 
     def ask(name, sentences):
         endpoint = endpoints[name]
@@ -35,24 +31,24 @@ def ask(beam):
 
 
 @pytest.mark.slow
-def test_with_a_beam_the_default_is_that_beams_best(ask, beam, sentences):
+def test_with_a_beam_the_default_is_that_beams_best(ask, translator, sentences):
     answer = ask("serving_default", sentences)
-    ours = beam.translate_batch(sentences)
+    ours = translator.translate_batch(sentences, BEAM)
     assert [text.decode() for text in answer["translation"]] == [each.text for each in ours]
     assert answer["score"].tolist() == pytest.approx([each.score for each in ours], abs=1e-4)
-    greedy = beam.translator.translate_batch(sentences)
+    greedy = translator.translate_batch(sentences)
     assert [each.score for each in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
 
 
 @pytest.mark.slow
-def test_the_settings_of_the_beam_are_those_of_all(ask, beam, translator, sentences):
+def test_the_settings_of_the_beam_are_those_of_all(ask, translator, sentences):
     source = translator.encode(tf.constant(sentences))[0]
     limit = np.minimum(tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + 50, 20)
     tokens, scores = beam_decode(translator.model, source, 3, 2, 1.5, "average", 4, limit)
     answer = ask("beam_tokens", sentences)
     np.testing.assert_array_equal(answer["tokens"], tokens)
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
-    lists = beam.n_best_batch(sentences, 2)
+    lists = translator.n_best_batch(sentences, 2, BEAM)
     texts = ask("n_best", sentences)["translation"]
     assert [text.decode() for text in texts[:, 0]] == [each[0].text for each in lists]
     tokens, scores = greedy_decode(translator.model, source)
@@ -66,18 +62,24 @@ def test_several_translations_of_an_empty_sentence_are_empty(ask):
     assert all(answer["translation"][0])
 
 
-def test_there_are_no_more_translations_than_hypotheses(beam, translator):
+def test_there_are_no_more_translations_than_hypotheses(translator):
     for n_best in (0, 4):
-        with pytest.raises(ValueError, match=f"`n_best` must be .*n_best={n_best}, beam_size=3"):
-            make_endpoints(beam, n_best)
+        with pytest.raises(ValueError, match=f"`n_best` must be .*n_best={n_best}, size=3"):
+            make_endpoints(translator, BEAM, n_best)
     with pytest.raises(ValueError, match="`n_best` must be .*n_best=0"):
-        make_endpoints(translator, 0)
+        make_endpoints(translator, n_best=0)
 
 
-def shapes(translator, n_best=None):
+def test_an_export_searches_greedily_or_with_a_beam(translator):
+    message = r"`search` must be a `Greedy` or a `Beam`\. Received: search=Sample\(.*\)\.$"
+    with pytest.raises(TypeError, match=message):
+        make_endpoints(translator, Sample())
+
+
+def shapes(translator, **options):
     outputs = {
         endpoint.name: endpoint.function.get_concrete_function().structured_outputs["score"].shape
-        for endpoint in make_endpoints(translator, n_best)
+        for endpoint in make_endpoints(translator, **options)
     }
     return outputs["serving_default"].rank, outputs["n_best"][1], outputs["beam_tokens"][1]
 
@@ -106,7 +108,7 @@ def never_ending(tokenizer):
 
 @pytest.mark.slow
 def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
-    for endpoint in make_endpoints(dataclasses.replace(BeamTranslator(never_ending), beam_size=2)):
+    for endpoint in make_endpoints(never_ending, Beam(2)):
         answer = endpoint.function(**endpoint.example(["in 17 weeks", "in 3"]))
         if "tokens" in answer:
             best = answer["tokens"].numpy().reshape(2, -1, 9)[:, 0]
@@ -117,5 +119,5 @@ def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
 @pytest.mark.slow
 def test_the_number_of_translations_follows_the_beam(never_ending):
     assert shapes(never_ending) == (1, 4, 4)
-    assert shapes(never_ending, 6) == (1, 6, 6)
-    assert shapes(BeamTranslator(never_ending, 2)) == (1, 2, 2)
+    assert shapes(never_ending, n_best=6) == (1, 6, 6)
+    assert shapes(never_ending, search=Beam(2)) == (1, 2, 2)

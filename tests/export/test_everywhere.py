@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from phrases import phrases
 
-from keras_transformer import beam_decode, greedy_decode, sample_decode
+from keras_transformer import Beam, Greedy, beam_decode, greedy_decode, sample_decode
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -38,7 +38,7 @@ def source(translator):
 @pytest.fixture(scope="module")
 def file(translator, sentences, tmp_path_factory):
     path = tmp_path_factory.mktemp("everywhere") / "x.tflite"
-    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "beam_size": BEAM}
+    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}
     export_litert(translator, path, sentences, **options)
     return path
 
@@ -58,7 +58,7 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
 
     loaded = tf.saved_model.load(str(serving[0] / "1"))
     endpoint = loaded.signatures["tokens" if search == "greedy" else "beam_tokens"]
-    phone = LiteRTTranslator(file, beam_size=None if search == "greedy" else BEAM)
+    phone = LiteRTTranslator(file, Greedy() if search == "greedy" else Beam(BEAM))
     graph, compiled = (tf.function(decode, jit_compile=jit) for jit in (False, True))
 
     def saved_model(batch):

@@ -6,7 +6,7 @@ import types
 import pytest
 from click.testing import CliRunner
 
-from keras_transformer import BeamTranslator, Run, TransformerConfig, Translator
+from keras_transformer import Beam, Greedy, Run, TransformerConfig, Translator
 from keras_transformer.cli import main as command_line
 
 
@@ -23,9 +23,9 @@ def exported(monkeypatch, tmp_path):
     """A function that runs the command and returns what it called the export with."""
     calls = []
 
-    def record(translator, directory, sentences, n_best=None, *, jit=False, alignment=None, **rest):
+    def record(translator, directory, sentences, *options, jit=False, alignment=None, **rest):
         rest.pop("progress")("writing")
-        calls.append((translator, directory, sentences, n_best, jit, alignment, rest))
+        calls.append((translator, directory, sentences, *options, jit, alignment, rest))
         return {"agreement": 1.0}
 
     def from_run(path, max_length=None):
@@ -52,7 +52,13 @@ def test_without_options_the_search_is_greedy(exported, tmp_path):
     assert json.loads(done.stdout) == {"agreement": 1.0, "checked_with": source}
     ((translator, directory, sentences, *options),) = calls
     assert type(translator) is Recorder and directory == tmp_path / "x"
-    assert sentences == ["in 17 weeks", "in 3 days"] and options == [None, False, None, {}]
+    assert sentences == ["in 17 weeks", "in 3 days"] and options == [
+        Greedy(),
+        None,
+        False,
+        None,
+        {},
+    ]
     assert json.loads(Run(tmp_path).metrics.read_text()) == {"saved_model_agreement": 100.0}
     assert done.stderr == "loading the run ...\nwriting ...\n"
 
@@ -93,10 +99,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run_is_loaded(
 
 def test_a_beam_and_all_options(exported):
     _, calls = exported("--beam", 6, "--length-penalty", 1.5, "--n-best", 3, "--jit", "--alignment")
-    ((translator, _, _, *options),) = calls
-    assert isinstance(translator, BeamTranslator)
-    assert (translator.beam_size, translator.length_penalty) == (6, 1.5)
-    assert options == [3, True, (-1, None), {}]
+    ((_, _, _, *options),) = calls
+    assert options == [Beam(6, length_penalty=1.5), 3, True, (-1, None), {}]
 
 
 def test_shapes_to_compile_for_and_the_longest_sentence(exported):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_transformer import BeamTranslator
+from keras_transformer import Beam
 from keras_transformer.export import LiteRTTranslator, SavedModelTranslator, export_litert
 
 
@@ -26,18 +26,17 @@ def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
     serving, translator, sentences, length_penalty
 ):
     """By its signature `search`; before, no beam could be asked of it."""
-    options = {"beam_size": 3, "length_penalty": length_penalty}
-    loaded = SavedModelTranslator(serving[0], **options)
-    ours = BeamTranslator(translator, **options, extra_length=None)
-    assert_same(loaded.n_best_batch(sentences, 2), ours.n_best_batch(sentences, 2))
+    beam = Beam(3, length_penalty, extra_length=None)
+    loaded = SavedModelTranslator(serving[0], beam)
+    assert_same(loaded.n_best_batch(sentences, 2), translator.n_best_batch(sentences, 2, beam))
     best = [[result] for result in loaded.translate_batch(sentences)]
-    assert_same(best, ours.n_best_batch(sentences, 1))
+    assert_same(best, translator.n_best_batch(sentences, 1, beam))
 
 
 @pytest.mark.slow
 def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, sentences):
     found = SavedModelTranslator(serving[0]).n_best_batch(sentences, 4)
-    assert_same(found, BeamTranslator(translator).n_best_batch(sentences, 4))
+    assert_same(found, translator.n_best_batch(sentences, 4, Beam()))
     with pytest.raises(ValueError, match=r"of which there are 4: .*Received: n=5\."):
         SavedModelTranslator(serving[0]).n_best_batch(sentences, 5)
 
@@ -45,16 +44,19 @@ def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, 
 @pytest.mark.slow
 def test_a_beam_that_a_saved_model_does_not_have_is_named(serving):
     with pytest.raises(ValueError, match=r"/1: `beam_size` must be from 1 to 4\.$"):
-        SavedModelTranslator(serving[0], beam_size=5).translate_batch(["in 3 weeks"])
+        SavedModelTranslator(serving[0], Beam(5)).translate_batch(["in 3 weeks"])
+    with pytest.raises(TypeError, match=r"`search` must be a `Beam`\. Received: search=5\."):
+        SavedModelTranslator(serving[0], 5)
 
 
 @pytest.mark.slow
 def test_a_tflite_file_gives_the_best_few(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
-    export_litert(translator, path, sentences[:3], lengths=[20], beam_size=3, n_best=2)
-    found = LiteRTTranslator(path, beam_size=3).n_best_batch(sentences, 2)
-    expected = BeamTranslator(translator, 3).n_best_batch(sentences, 2)
+    beam = Beam(3)
+    export_litert(translator, path, sentences[:3], lengths=[20], searches=[beam], n_best=2)
+    found = LiteRTTranslator(path, beam).n_best_batch(sentences, 2)
+    expected = translator.n_best_batch(sentences, 2, beam)
     assert [row[0].text for row in found] == [row[0].text for row in expected]
     assert_same_scores(found, expected)  # of two that are equally good either may be first
     with pytest.raises(ValueError, match=r"of which there are 2: .*Received: n=3\."):
-        LiteRTTranslator(path, beam_size=3).n_best_batch(sentences, 3)
+        LiteRTTranslator(path, beam).n_best_batch(sentences, 3)

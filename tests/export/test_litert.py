@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
-from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer import Greedy, Transformer, TransformerConfig, Translator, greedy_decode
 from keras_transformer.export import agreement
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
@@ -232,7 +232,7 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
         return watch
 
     for module, name in (
-        (conversion, "greedy_decode"),
+        (Greedy, "__call__"),
         (conversion, "convert_functions"),
         (calibrating, "share_outside"),
     ):

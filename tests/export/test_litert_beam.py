@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from test_litert import PHONE, listing, model_of, operators, tables
 
-from keras_transformer import BeamTranslator, beam_decode
+from keras_transformer import Beam, Sample, beam_decode
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import export as litert
 from keras_transformer.export.litert.export import export_litert
@@ -18,7 +18,7 @@ from keras_transformer.tasks.translation import translate_sorted
 
 pytest.importorskip("ai_edge_litert")
 
-BEAM, BEST, LIMIT = 4, 3, 20
+BEAM, BEST, LIMIT = Beam(4), 3, 20
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def made(translator, sentences, tmp_path_factory):
                     quantize,
                     lengths=[LIMIT],
                     batch_sizes=[1, 3],
-                    beam_size=BEAM,
+                    searches=[BEAM],
                     n_best=BEST,
                 ),
             )
@@ -76,7 +76,7 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
         "batch_size": 1,
         "source_length": LIMIT,
         "target_length": LIMIT,
-        "beam_size": BEAM,
+        "beam_size": 4,
         "n_best": BEST,
         "alignment": None,
     }
@@ -88,13 +88,12 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
 def test_token_for_token_the_n_best_of_the_model(
     made, translator, ids, length_penalty, extra_length
 ):
-    loaded = LiteRTTranslator(
-        made()[0], beam_size=BEAM, length_penalty=length_penalty, extra_length=extra_length
-    )
+    beam = Beam(4, length_penalty, extra_length=extra_length)
+    loaded = LiteRTTranslator(made()[0], beam)
     tokens, scores = loaded.decode(ids)
     limits = tf.constant([len(row) + extra_length for row in ids])
     expected, expected_scores = beam_decode(
-        translator.model, padded(ids), BEAM, BEST, length_penalty, max_length=limits
+        translator.model, padded(ids), 4, BEST, length_penalty, max_length=limits
     )
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
@@ -104,20 +103,18 @@ def test_token_for_token_the_n_best_of_the_model(
 def test_the_controls_are_inputs(made, ids):
     """Other lengths and other winners come from the same file."""
     path = made()[0]
-    short = LiteRTTranslator(path, beam_size=BEAM, extra_length=0).decode(ids)[0]
+    short = LiteRTTranslator(path, Beam(4, extra_length=0)).decode(ids)[0]
     assert all(
         len(row) >= np.count_nonzero(best) for row, best in zip(ids, short[:, 0], strict=True)
     )
-    found = [
-        LiteRTTranslator(path, beam_size=BEAM, length_penalty=a).decode(ids)[0] for a in (0, 4)
-    ]
+    found = [LiteRTTranslator(path, Beam(4, a)).decode(ids)[0] for a in (0, 4)]
     assert (found[0] != found[1]).any()
 
 
 @pytest.mark.slow
 def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
-    loaded = LiteRTTranslator(made()[0], beam_size=BEAM, length_penalty=1.0)
-    expected = translate_sorted(BeamTranslator(translator, BEAM, 1.0), sentences)
+    loaded = LiteRTTranslator(made()[0], Beam(4, 1.0))
+    expected = [best for (best,) in translator.n_best(sentences, 1, Beam(4, 1.0))]
     found = translate_sorted(loaded, sentences, batch_size=5)
     assert [each.text for each in found] == [each.text for each in expected]
     np.testing.assert_allclose(
@@ -131,7 +128,7 @@ def test_a_phone_without_tensorflow_gives_the_same(made, ids, python):
     phone = PHONE.replace("run(source=source)", f"run(source=source, {controls})")
     assert phone != PHONE
     answers = python(phone, path, "beam4_1x20", json.dumps(ids[:6]))
-    expected, _ = LiteRTTranslator(path, beam_size=BEAM).decode(ids[:6])
+    expected, _ = LiteRTTranslator(path, BEAM).decode(ids[:6])
     np.testing.assert_array_equal(json.loads(answers), expected)
 
 
@@ -152,7 +149,7 @@ def test_the_compiled_model_api_gives_the_same(made, ids):
         buffer.write(values[name])
     model.run_by_index(number, inputs, outputs)
     tokens = outputs[signature["outputs"].index("tokens")].read(BEST * LIMIT, np.int32)
-    expected, _ = LiteRTTranslator(path, beam_size=BEAM).decode(ids[:1])
+    expected, _ = LiteRTTranslator(path, BEAM).decode(ids[:1])
     np.testing.assert_array_equal(tokens.reshape(1, BEST, LIMIT), expected)
 
 
@@ -170,17 +167,26 @@ def test_a_beam_that_the_file_does_not_have_is_named(made, export):
     path = made()[0]
     message = f"{path} has no beam of 5, but one of 4. Export it again with --beam 5."
     with pytest.raises(ValueError, match=re.escape(message)):
-        LiteRTTranslator(path, beam_size=5)
+        LiteRTTranslator(path, Beam(5))
     with pytest.raises(ValueError, match="has no beam of 4, but none. Export"):
-        LiteRTTranslator(export("none")[0], beam_size=4)
+        LiteRTTranslator(export("none")[0], BEAM)
 
 
 def test_wrong_numbers_are_refused(made, translator, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="`length_penalty` must be at least 0. Received: .*=-1"):
-        LiteRTTranslator(made()[0], beam_size=BEAM, length_penalty=-1)
     monkeypatch.setattr(litert, "convert", None)
-    with pytest.raises(ValueError, match="`n_best` must be between 1 and `beam_size`"):
-        export_litert(translator, tmp_path / "x.tflite", ["a"], beam_size=2, n_best=3)
+    fixed = r"`search` in a .tflite file must have .*Received: search=Beam\(.*\)\.$"
+    for beam in (Beam(4, normalization="none"), Beam(4, min_length=2)):
+        with pytest.raises(ValueError, match=fixed):
+            LiteRTTranslator(made()[0], beam)
+        with pytest.raises(ValueError, match=fixed):
+            export_litert(translator, tmp_path / "x.tflite", ["a"], searches=[beam])
+    message = r"`searches` must have at most one `Beam`\. Received: \[Beam\(.*\]\.$"
+    with pytest.raises(ValueError, match=message):
+        export_litert(translator, tmp_path / "x.tflite", ["a"], searches=[Beam(2), Beam(3)])
+    with pytest.raises(TypeError, match=r"`search` must be a `Greedy` or a `Beam`.*Sample\("):
+        export_litert(translator, tmp_path / "x.tflite", ["a"], searches=[Sample()])
+    with pytest.raises(ValueError, match="`n_best` must be between 1 and the `size` of the beam"):
+        export_litert(translator, tmp_path / "x.tflite", ["a"], searches=[Beam(2)], n_best=3)
     assert listing(tmp_path) == []
 
 
@@ -188,13 +194,15 @@ def test_wrong_numbers_are_refused(made, translator, tmp_path, monkeypatch):
 def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, monkeypatch):
     """Greedy search is right and the beam is not: the file is not kept."""
 
-    def second_best(model, source, beam_size, n_best, *args, **kwargs):
-        tokens, scores = beam_decode(model, source, beam_size, 2, *args, **kwargs)
-        return tokens[:, 1:], scores[:, 1:]
+    class SecondBest(Beam):
+        def __call__(self, model, source, n_best, *args, **kwargs):
+            found = super().__call__(model, source, 2, *args, **kwargs)
+            return found._replace(tokens=found.tokens[:, 1:], scores=found.scores[:, 1:])
 
-    monkeypatch.setattr(conversion, "beam_decode", second_best)
+    monkeypatch.setattr(conversion, "Beam", SecondBest)
+    options = {"lengths": [LIMIT], "searches": [Beam(2)]}
     with pytest.raises(ExportError, match="x.tflite.* differ"):
-        export_litert(translator, tmp_path / "x.tflite", sentences, lengths=[LIMIT], beam_size=2)
+        export_litert(translator, tmp_path / "x.tflite", sentences, **options)
     assert listing(tmp_path) == []
 
 
@@ -217,7 +225,7 @@ def test_a_wrong_second_hypothesis_is_found_out(
         return tokens, scores
 
     monkeypatch.setattr(LiteRTTranslator, "decode", damaged)
-    options = {"lengths": [LIMIT], "batch_sizes": [1, 3], "beam_size": BEAM, "n_best": BEST}
+    options = {"lengths": [LIMIT], "batch_sizes": [1, 3], "searches": [BEAM], "n_best": BEST}
     message = "prefers its own by" if wrong == "order" else "its score is"
     with pytest.raises(ExportError, match=f"x.tflite: .* translations differ .*{message}"):
         export_litert(translator, tmp_path / "x.tflite", sentences, **options)

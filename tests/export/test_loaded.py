@@ -270,11 +270,6 @@ def test_a_folder_is_named(tmp_path):
     [
         ({"num_threads": 0}, "`num_threads` must be an integer of at least 1.* Received: .*=0."),
         ({"num_threads": 1.5}, "`num_threads` must be an integer of at least 1.* Received: .*1.5."),
-        ({"extra_length": -1}, "`extra_length` must be an integer of at least 0.* Received: .*=-1"),
-        ({"extra_length": "5"}, "`extra_length` must be an integer of at least 0.* .*='5'."),
-        ({"length_penalty": -1}, "`length_penalty` must be at least 0. Received: .*=-1."),
-        ({"length_penalty": "a"}, "`length_penalty` must be at least 0. Received: .*='a'."),
-        ({"length_penalty": float("nan")}, "`length_penalty` must be at least 0. Received: .*nan."),
     ],
 )
 def test_wrong_numbers_are_refused(file, options, message):

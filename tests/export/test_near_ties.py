@@ -12,12 +12,12 @@ import tensorflow as tf
 from doubt import talkative
 from support import randomise, small_config
 
-from keras_transformer import BeamTranslator, Transformer, Translator
+from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.decoding import score
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.near_ties import Teacher
 from keras_transformer.export.parity import ExportError, copy_model
-from keras_transformer.export.reference import Output, Reference, Rules, with_tokens
+from keras_transformer.export.reference import Output, Reference, with_tokens
 
 LIMIT = 12
 
@@ -37,10 +37,6 @@ def texts(sentences):
     return [*sentences[:8], "", "weeks"]
 
 
-def settings_of(translator, beam):
-    return BeamTranslator(translator, 3, length_penalty=1.0) if beam else translator
-
-
 class Program:
     """The searches of a copy of a model, whose weights can be changed for a while."""
 
@@ -49,7 +45,8 @@ class Program:
         self.model.set_weights(translator.model.get_weights())
         copy = Translator(self.model, translator.tokenizer, translator.max_length)
         self.searches = {
-            beam: Reference(settings_of(copy, beam), 3 if beam else 1) for beam in (False, True)
+            False: Reference(copy),
+            True: Reference(copy, Beam(3, length_penalty=1.0), 3),
         }
 
     def outputs(self, texts, beam, change=lambda model: None):
@@ -72,8 +69,8 @@ def judge(random_translator, program, texts):
     expected = {beam: program.outputs(texts, beam) for beam in (False, True)}
 
     def judge(found, beam=False):
-        rules = program.searches[beam].rules
-        return agreement.judge(rules, expected[beam], found, "it")
+        search = program.searches[beam].search
+        return agreement.judge(search, expected[beam], found, "it")
 
     judge.expected = expected
     return judge
@@ -123,14 +120,14 @@ def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts
     tied = copy_model(random_translator.model)
     swap_near_ties(tied, 0)
     tied = Translator(tied, random_translator.tokenizer, LIMIT)
-    agreement, rules = Agreement(tied, texts), program.searches[False].rules
+    agreement, search = Agreement(tied, texts), program.searches[False].search
 
     def outputs(by):
         return program.outputs(texts, False, lambda model: swap_near_ties(model, by))
 
-    assert agreement.judge(rules, outputs(1e-7), outputs(-1e-7), "it")["near_ties"] >= 4
+    assert agreement.judge(search, outputs(1e-7), outputs(-1e-7), "it")["near_ties"] >= 4
     with pytest.raises(ExportError, match="it: .* translations differ .* by more than rounding"):
-        agreement.judge(rules, outputs(0), outputs(1e-3), "it")
+        agreement.judge(search, outputs(0), outputs(1e-3), "it")
 
 
 def scale(path, factor):
@@ -213,11 +210,11 @@ def test_another_epsilon_is_found_out(tokenizer, texts):
     translator = Translator(model, tokenizer)
     right, other = Program(translator), Program(translator)
     epsilon(1e-5)(other.model)
-    agreement, rules = Agreement(translator, texts), right.searches[False].rules
+    agreement, search = Agreement(translator, texts), right.searches[False].search
     expected = right.outputs(texts, False)
-    assert agreement.judge(rules, expected, right.outputs(texts, False), "it")["identical"]
+    assert agreement.judge(search, expected, right.outputs(texts, False), "it")["identical"]
     with pytest.raises(ExportError, match="it: .* translations differ .*its score is"):
-        agreement.judge(rules, expected, other.outputs(texts, False), "it")
+        agreement.judge(search, expected, other.outputs(texts, False), "it")
 
 
 def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts):
@@ -259,16 +256,16 @@ def test_every_hypothesis_counts(judge, change, message):
 
 def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge, program, texts):
     """A tie at its edge decides what is there in the end; the scores must be right in any case."""
-    rows, rules = judge.expected[True], program.searches[True].rules
+    rows, search = judge.expected[True], program.searches[True].search
     agreement, ours = Agreement(random_translator, texts * 4), rows * 4  # 120 hypotheses
     other = [[row[0], row[2], row[2]] for row in rows]
-    report = agreement.judge(rules, ours, [*ours[:-1], other[-1]], "it")
+    report = agreement.judge(search, ours, [*ours[:-1], other[-1]], "it")
     assert (report["hypotheses"], report["other_hypotheses"]) == (120, 1)
     with pytest.raises(ExportError, match="it: 2 of 120 translations differ .* prefers its own by"):
-        agreement.judge(rules, ours, [other[0], *ours[1:-1], other[-1]], "it")
+        agreement.judge(search, ours, [other[0], *ours[1:-1], other[-1]], "it")
     wrong = [*rows[-1][:2], dataclasses.replace(rows[-1][2], score=rows[-1][2].score - 0.01)]
     with pytest.raises(ExportError, match="it: 1 of 120 translations differ .* its score is"):
-        agreement.judge(rules, ours, [*ours[:-1], wrong], "it")
+        agreement.judge(search, ours, [*ours[:-1], wrong], "it")
 
 
 def test_nothing_is_said_to_an_empty_sentence(judge):
@@ -280,15 +277,12 @@ def test_nothing_is_said_to_an_empty_sentence(judge):
         judge(rows)
 
 
-def test_rules_are_those_of_the_search(random_translator):
-    greedy = Rules.of(random_translator)
-    assert (greedy.penalty(7), greedy.limit(3)) == (1, LIMIT)
-    beam = BeamTranslator(random_translator, 2, 0.6, min_length=8, extra_length=2)
-    rules = Rules.of(beam)
-    assert rules.penalty(7) == pytest.approx((12 / 6) ** 0.6)
-    assert [rules.limit(length) for length in (1, 7, 11)] == [8, 9, LIMIT]
-    average = Rules.of(BeamTranslator(random_translator, 2, normalization="average"))
-    assert average.penalty(7) == 7
+def test_penalties_and_limits_are_those_of_the_search():
+    assert (Greedy().penalty(7), Greedy().limit(3, LIMIT)) == (1, LIMIT)
+    beam = Beam(2, 0.6, min_length=8, extra_length=2)
+    assert beam.penalty(7) == pytest.approx((12 / 6) ** 0.6)
+    assert [int(beam.limit(length, LIMIT)) for length in (1, 7, 11)] == [8, 9, LIMIT]
+    assert Beam(2, normalization="average").penalty(7) == 7
 
 
 def test_tokens_of_a_text_are_those_of_another_search_with_the_same_text(tokenizer):

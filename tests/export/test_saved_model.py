@@ -343,10 +343,10 @@ def test_every_output_of_an_alignment_is_checked(serving, translator, sentences,
 
 @pytest.mark.slow
 def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_path, monkeypatch):
-    def make(translator, n_best, graph_of=None, alignment=None):
+    def make(translator, search, n_best, graph_of=None, alignment=None):
         if graph_of is None:
-            return make_endpoints(translator, n_best, alignment=alignment)
-        return make_endpoints(translator, n_best, graph_of, (0, None))
+            return make_endpoints(translator, search, n_best, alignment=alignment)
+        return make_endpoints(translator, search, n_best, graph_of, (0, None))
 
     monkeypatch.setattr("keras_transformer.export.saved_model.export.make_endpoints", make)
     message = "serving, alignment: `alignment` of .* differs .* not kept"

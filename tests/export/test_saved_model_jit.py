@@ -10,7 +10,7 @@ import tensorflow as tf
 from phrases import phrases
 from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer import BeamTranslator, greedy_decode
+from keras_transformer import Beam, greedy_decode
 from keras_transformer.export import export_saved_model
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import SessionModel
@@ -58,7 +58,7 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
     answer = model.run("tokens", source=source)
     np.testing.assert_array_equal(answer["tokens"], tokens)
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
-    for endpoint in make_endpoints(compiled[0], alignment=(0, 1)):
+    for endpoint in make_endpoints(translator, compiled[0], alignment=(0, 1)):
         example = endpoint.example(sentences)
         ours = endpoint.function(**example)
         answer = model.run(endpoint.name, **example)
@@ -71,9 +71,9 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
 
 
 @slow
-def test_no_sentences_and_odd_ones(model, compiled):
+def test_no_sentences_and_odd_ones(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
-        ours = [each.text for each in compiled[0].translate_batch(batch)]
+        ours = [each.text for each in translator.translate_batch(batch, compiled[0])]
         for signature in ("serving_default", "alignment"):
             answer = model.run(signature, sentences=np.array(batch, object))
             assert [text.decode() for text in answer["translation"]] == ours
@@ -104,9 +104,8 @@ def test_the_readme_says_for_what_and_how_to_start_the_server(version):
 
 def test_a_compiled_export_translates_as_the_model_does(light, sentences, tmp_path):
     """In one shape: every search is compiled, and `export_saved_model` compares the answers."""
-    beam, sentences = BeamTranslator(light, 2), sentences[:2]
     report = export_saved_model(
-        beam, tmp_path, sentences, jit=True, batch_sizes=(2,), lengths=(16,)
+        light, tmp_path, sentences[:2], Beam(2), jit=True, batch_sizes=(2,), lengths=(16,)
     )
     assert report["agreement"] == 1.0
     functions = (

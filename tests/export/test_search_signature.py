@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from doubt import talkative
 
-from keras_transformer import BeamTranslator, Translator, beam_decode, greedy_decode
+from keras_transformer import Beam, Translator, beam_decode, greedy_decode
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 from keras_transformer.export.saved_model.signatures import make_endpoints
 
@@ -72,9 +72,9 @@ def test_alone_is_the_same_as_among_others(answer, ask):
 
 
 @pytest.mark.slow
-def test_it_is_what_a_beam_translator_gives(ask, doubting):
-    beam = BeamTranslator(doubting, 4, length_penalty=1.5, extra_length=None)
-    ours = beam.translate_batch(SENTENCES)
+def test_it_is_what_a_translator_gives(ask, doubting):
+    beam = Beam(4, length_penalty=1.5, extra_length=None)
+    ours = doubting.translate_batch(SENTENCES, beam)
     answer = ask(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
     assert [text.decode("utf-8", "replace") for text in answer["translation"][:, 0]] == [
         each.text for each in ours
@@ -119,8 +119,8 @@ def test_settings_out_of_range_are_an_error(ask, name, values, message):
 
 
 def test_a_shortest_output_is_the_least_that_can_be_asked_for(doubting):
-    beam = BeamTranslator(doubting, 2, min_length=4)
-    endpoint = {each.name: each for each in make_endpoints(beam)}["search"]
+    endpoints = make_endpoints(doubting, Beam(2, min_length=4))
+    endpoint = {each.name: each for each in endpoints}["search"]
     example = endpoint.example(SENTENCES)
     assert int(tf.reduce_min(example["max_length"])) >= 4
     example["max_length"] = tf.fill([6], 3)
@@ -140,11 +140,11 @@ def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
 
 
 def test_each_answer_is_judged_by_the_settings_that_were_asked_for(endpoint):
-    example, rules = endpoint.example(SENTENCES), endpoint.rules(SENTENCES)
-    assert [each.length_penalty for each in rules] == example["length_penalty"].numpy().tolist()
-    assert [each.max_length for each in rules] == example["max_length"].numpy().tolist()
-    assert {(each.greedy, each.normalization, each.extra_length) for each in rules} == {
-        (False, "gnmt", None)
+    example, beams = endpoint.example(SENTENCES), endpoint.searches(SENTENCES)
+    assert [each.length_penalty for each in beams] == example["length_penalty"].numpy().tolist()
+    assert [each.max_length for each in beams] == example["max_length"].numpy().tolist()
+    assert {(type(each), each.normalization, each.extra_length) for each in beams} == {
+        (Beam, "gnmt", None)
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
+from keras_transformer import Beam
 from keras_transformer.export.saved_model.buckets import Buckets
 from keras_transformer.export.saved_model.guide import batching_parameters, model_name
 from keras_transformer.export.saved_model.guide import readme as readme_of
@@ -272,7 +273,7 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     tokens = np.array(answers[3]["tokens"][0])
     texts = translator.tokenizer.decode(tokens).numpy().tolist()
     assert texts == answers[1]["translation"][0]
-    asked = translator.n_best(sentences[:1], 4, length_penalty=1.0, extra_length=None)[0]
+    asked = translator.n_best(sentences[:1], 4, Beam(4, 1.0, extra_length=None))[0]
     assert answers[4]["translation"][0][0].decode() == asked[0].text
     assert answers[4]["score"][0][0] == pytest.approx(asked[0].score, abs=1e-4)
     assert answers[5]["translation"] == answers[0]["translation"]

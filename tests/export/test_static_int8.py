@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from test_litert import codes_of, listing, model_of, operators, tables
 
-from keras_transformer import Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer import Beam, Transformer, TransformerConfig, Translator, greedy_decode
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import export as litert
@@ -241,7 +241,7 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
 @pytest.mark.slow
 def test_a_beam_too(translator, sentences, calibration, tmp_path):
     path = tmp_path / "x.tflite"
-    options = {"calibration": calibration, "lengths": [20], "beam_size": 2}
+    options = {"calibration": calibration, "lengths": [20], "searches": [Beam(2)]}
     report = export_litert(translator, path, sentences, "int8_static", **options)
     assert report["signatures"] == ["greedy_1x20", "beam2_1x20"]
     assert report["beam"]["token_agreement"] >= 0.95

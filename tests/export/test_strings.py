@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from test_litert import PHONE, listing, model_of, operators
 
-from keras_transformer import BeamTranslator
+from keras_transformer import Beam
 from keras_transformer.export.litert import export as litert
 from keras_transformer.export.litert import gate
 from keras_transformer.export.litert.export import export_litert
@@ -56,7 +56,7 @@ def made(unigram_translator, sentences, tmp_path_factory):
     def of(quantize="none"):
         if quantize not in files:
             path = folder / f"{quantize}.tflite"
-            options = {"beam_size": 3} if quantize == "none" else {"lengths": [20]}
+            options = {"searches": [Beam(3)]} if quantize == "none" else {"lengths": [20]}
             report = export_litert(
                 unigram_translator, path, sentences, quantize, tokenizer=True, **options
             )
@@ -111,12 +111,12 @@ def test_every_signature_gives_the_same(made, unigram_translator, sentences):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"length_penalty": 1.5, "extra_length": 2}])
 def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
-    loaded = LiteRTStringTranslator(made()[0], beam_size=3, **options)
+    loaded = LiteRTStringTranslator(made()[0], Beam(3, **options))
     assert [each.name for each in loaded.signatures] == STRINGS[2:]
     batch = [*sentences[-15:], " ", "in 3 \ue000"]
     same(
         loaded.translate_batch(batch),
-        BeamTranslator(unigram_translator, 3, **options).translate_batch(batch),
+        unigram_translator.translate_batch(batch, Beam(3, **options)),
     )
 
 
@@ -204,7 +204,17 @@ def test_by_default_there_is_no_tokenizer_inside(export):
 
 def test_a_beam_that_is_not_inside_is_named(made):
     with pytest.raises(ValueError, match="has no beam of 5, but one of 3"):
-        LiteRTStringTranslator(made()[0], beam_size=5)
+        LiteRTStringTranslator(made()[0], Beam(5))
+
+
+def test_a_longest_output_is_no_setting_of_a_string(made, unigram_translator, tmp_path):
+    beam, message = Beam(3, max_length=5), "`search` must have no `max_length` .*max_length=5"
+    with pytest.raises(ValueError, match=message):
+        LiteRTStringTranslator(made()[0], beam)
+    with pytest.raises(ValueError, match=message):
+        options = {"searches": [beam], "tokenizer": True}
+        export_litert(unigram_translator, tmp_path / "x.tflite", ["a"], **options)
+    assert listing(tmp_path) == []
 
 
 def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_path, monkeypatch):
@@ -235,7 +245,8 @@ def test_strings_that_are_translated_differently_are_found_out(
     monkeypatch.setattr(gate, "LiteRTStringTranslator", Wrong)
     real = [each for each in sentences if each.strip()]
     with pytest.raises(ExportError, match="x.tflite: .* of .* translations differ"):
-        export_litert(unigram_translator, tmp_path / "x.tflite", real, beam_size=3, tokenizer=True)
+        options = {"searches": [Beam(3)], "tokenizer": True}
+        export_litert(unigram_translator, tmp_path / "x.tflite", real, **options)
     assert listing(tmp_path) == []
 
 

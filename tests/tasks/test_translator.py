@@ -7,6 +7,9 @@ import tensorflow as tf
 from support import randomise
 
 from keras_transformer import (
+    Beam,
+    Greedy,
+    Sample,
     Score,
     Tokenizer,
     Transformer,
@@ -17,8 +20,7 @@ from keras_transformer import (
     sample_decode,
     score,
 )
-from keras_transformer.tasks.beam_translator import BeamTranslator
-from keras_transformer.tasks.translation import translate_sorted
+from keras_transformer.tasks.translation import to_n_best, translate_sorted
 
 SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
 
@@ -59,10 +61,11 @@ def test_the_outputs_differ_so_that_the_tests_here_can_fail(translator):
 
 
 def test_empty_sentences_stay_empty_and_score_zero(translator):
-    result = translator.translate(tf.constant(["", "dog", " \t ", "\u3000", "\ufeff"]))
-    assert result["translation"].numpy()[[0, 2, 3, 4]].tolist() == [b""] * 4
-    assert result["score"].numpy()[[0, 2, 3, 4]].tolist() == [0] * 4
-    assert result["score"].numpy()[1] < 0
+    result = translator.graph()(tf.constant(["", "dog", " \t ", "\u3000", "\ufeff"]))
+    assert result["translation"].shape == result["score"].shape == (5, 1)
+    assert result["translation"].numpy()[[0, 2, 3, 4], 0].tolist() == [b""] * 4
+    assert result["score"].numpy()[[0, 2, 3, 4], 0].tolist() == [0] * 4
+    assert result["score"].numpy()[1, 0] < 0
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
@@ -104,9 +107,21 @@ def test_a_source_of_exactly_the_limit_is_whole(translator):
     assert ids.shape[1] == 11 and not truncated.numpy()[0]
 
 
+def test_there_is_a_translation_even_without_a_score():
+    """That of a model whose weights are not numbers; others that do not exist are left out."""
+    outputs = {
+        "translation": tf.constant([["a", ""], ["b", "c"]]),
+        "score": tf.constant([[np.nan, -1e9], [-1.0, -2.0]]),
+        "truncated": tf.constant([False, True]),
+    }
+    found = to_n_best(outputs, 2)
+    assert [[each.text for each in row] for row in found] == [["a"], ["b", "c"]]
+    assert np.isnan(found[0][0].score) and found[1][0].truncated
+
+
 def test_no_sentences_at_all(translator):
     assert translator([]) == []
-    assert translator.translate(tf.constant([], tf.string))["translation"].shape == (0,)
+    assert translator.graph()(tf.constant([], tf.string))["translation"].shape == (0, 1)
 
 
 def test_a_lower_limit_shortens_the_output(translator):
@@ -143,7 +158,7 @@ def test_what_is_no_list_of_strings(translator, wrong, received):
     message = rf"^`{{}}` must be a list of strings\. Received: {received}"
     for call in (
         translator,
-        translator.sample,
+        lambda x: translator(x, Sample()),
         translator.align,
         lambda x: translator.n_best(x, 2),
     ):
@@ -163,46 +178,45 @@ def test_a_batch_has_a_sentence(translator, batch_size):
 
 def test_one_graph_serves_every_batch(translator):
     for count in (1, 4, 7):
-        translator.translate(tf.constant(SENTENCES[:count]))
-    assert translator.translate.experimental_get_tracing_count() == 1
+        translator(SENTENCES[:count])
+    assert translator.graph().experimental_get_tracing_count() == 1
 
 
 @pytest.mark.parametrize("extra_length", [0, 2, 50, None])
 def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
     """At most so much longer than the source, its end counted as the output's is."""
     tokenizer, model = translator.tokenizer, translator.model
-    options = {"beam_size": 3, "length_penalty": 1.0}
-    ours = translator(SENTENCES, **options, extra_length=extra_length)
+    ours = translator(SENTENCES, Beam(3, length_penalty=1.0, extra_length=extra_length))
     for sentence, translation in zip(SENTENCES, ours, strict=True):
         if not sentence.strip():
             assert translation == ""
             continue
         source = tokenizer.encode([sentence]).to_tensor()[:, :11]
         limit = 11 if extra_length is None else min(source.shape[1] + extra_length, 11)
-        tokens, _ = beam_decode(model, source, **options, max_length=limit)
+        tokens, _ = beam_decode(model, source, 3, length_penalty=1.0, max_length=limit)
         assert translation == tokenizer.decode(tokens[:, 0])[0].numpy().decode()
 
 
 def test_a_beam_without_more_is_the_paper_s(translator):
-    paper = BeamTranslator(translator)
-    assert (paper.beam_size, paper.length_penalty, paper.extra_length) == (4, 0.6, 50)
+    paper = Beam()
+    assert (paper.size, paper.length_penalty, paper.extra_length) == (4, 0.6, 50)
     assert paper.normalization == "gnmt"
-    expected = [result.text for result in translate_sorted(paper, SENTENCES)]
-    assert translator(SENTENCES, beam_size=4, length_penalty=0.6) == expected
+    expected = [best.text for best, *_ in translator.n_best(SENTENCES, 1)]
+    assert translator(SENTENCES, search=Beam(4, length_penalty=0.6)) == expected
     assert expected != translator(SENTENCES), "the beam must find something else"
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_a_beam_keeps_the_order_whatever_the_batches(translator, batch_size):
-    expected = translator(SENTENCES, beam_size=4)
-    assert translator(SENTENCES, batch_size=batch_size, beam_size=4) == expected
-    assert translator([], beam_size=4) == []
+    expected = translator(SENTENCES, search=Beam(4))
+    assert translator(SENTENCES, batch_size=batch_size, search=Beam(4)) == expected
+    assert translator([], search=Beam(4)) == []
 
 
 @pytest.mark.slow
 def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
-    best = translator.n_best(SENTENCES, 3, min_length=2)
-    assert [each[0].text for each in best] == translator(SENTENCES, beam_size=4, min_length=2)
+    best = translator.n_best(SENTENCES, 3, Beam(min_length=2))
+    assert [each[0].text for each in best] == translator(SENTENCES, Beam(4, min_length=2))
     for sentence, found in zip(SENTENCES, best, strict=True):
         if not sentence.strip():
             assert [(result.text, result.score) for result in found] == [("", 0.0)]
@@ -219,56 +233,65 @@ def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
 def test_one_graph_serves_every_length_and_penalty(translator):
     for count, length_penalty, min_length, extra_length in [(1, 0.6, 1, 5), (4, 2, 3, None)]:
         options = {"length_penalty": length_penalty, "min_length": min_length}
-        translator(SENTENCES[:count], beam_size=2, **options, extra_length=extra_length)
-    search = translator.search(2, 1, "gnmt")
-    assert search.experimental_get_tracing_count() == 1
+        translator(SENTENCES[:count], search=Beam(2, **options, extra_length=extra_length))
+    assert translator.graph(Beam(2)).experimental_get_tracing_count() == 1
+    assert translator.graph(Beam(2)) is not translator.graph(Beam(2, normalization="none"))
 
 
 @pytest.mark.slow
 def test_a_beam_adds_nothing_to_an_export(translator, tmp_path):
-    translator(["dog"], beam_size=2)
-    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
+    translator(["dog"], search=Beam(2))
+    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.graph()})
     loaded = tf.saved_model.load(tmp_path)
     assert list(loaded.signatures) == ["serving_default"]
-    assert not hasattr(loaded, "search")
+    assert not hasattr(loaded, "_searcher")
+    answer = loaded.signatures["serving_default"](sentences=tf.constant(["dog"]))
+    assert answer["translation"].numpy()[0, 0].decode() == translator(["dog"])[0]
 
 
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"beam_size": 0}, r"`beam_size` must be at least 1\. Received: beam_size=0\."),
-        ({"beam_size": 2, "length_penalty": -1}, r"`length_penalty` must be at least 0\."),
-        ({"beam_size": 2, "normalization": "x"}, r"`normalization` must be one of .*'x'\."),
+        ({"size": 0}, r"`size` must be at least 1\. Received: size=0\."),
+        ({"length_penalty": -1}, r"`length_penalty` must be at least 0 and finite\."),
+        ({"normalization": "x"}, r"`normalization` must be one of .*'x'\."),
         (
-            {"beam_size": 2, "min_length": 12},
+            {"min_length": 12},
             r"`min_length` must be between 1 and 11\. Received: min_length=12\.",
         ),
         (
-            {"beam_size": 2, "extra_length": -1},
-            r"`extra_length` must be at least 0, or None\. Received: extra_length=-1\.",
+            {"extra_length": -1},
+            r"`extra_length` must be an integer of at least 0, or None\. .* extra_length=-1\.",
         ),
     ],
 )
 def test_the_arguments_of_a_beam_are_checked(translator, options, message):
     with pytest.raises(ValueError, match=message):
-        translator(["dog"], **options)
+        translator(["dog"], search=Beam(**{"size": 2, **options}))
 
 
 def test_what_a_beam_needs_is_named(translator):
-    message = r"`beam_size` must be given with length_penalty\. Received: None\."
-    with pytest.raises(TypeError, match=message):
-        translator(["dog"], length_penalty=1.0)
     with pytest.raises(TypeError, match="must be a list of strings. Received: 'dog'"):
         translator.n_best("dog", 2)
-    with pytest.raises(ValueError, match=r"Received: n_best=3, beam_size=2\.$"):
-        translator.n_best(["dog"], 3, beam_size=2)
+    with pytest.raises(ValueError, match=r"Received: n_best=3, size=2\.$"):
+        translator.n_best(["dog"], 3, Beam(2))
+    with pytest.raises(ValueError, match=r"`n_best` must be 1 .*n_best=3, search=Greedy\(\)\.$"):
+        translator.n_best(["dog"], 3, Greedy())
+    message = r"`search` must be a `Greedy` or a `Beam` or a `Sample`\. Received: search=64\."
+    with pytest.raises(TypeError, match=message):
+        translator(["dog"], 64)
 
 
 @pytest.mark.slow
 def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
     """Each with the seed of its place in the list, and one graph for all controls."""
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9}
-    found = translator.sample(SENTENCES, **options, seed=5, batch_size=3)
+
+    def sample(sentences, batch_size=64, **options):
+        found = translator.n_best(sentences, 1, Sample(**options), batch_size)
+        return [best for (best,) in found]
+
+    found = sample(SENTENCES, **options, seed=5, batch_size=3)
     for number, (sentence, ours) in enumerate(zip(SENTENCES, found, strict=True)):
         if not sentence.strip():
             assert (ours.text, ours.score) == ("", 0.0)
@@ -277,16 +300,15 @@ def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
         tokens, scores = sample_decode(translator.model, source, **options, seed=(5, number))
         assert ours.text == translator.tokenizer.decode(tokens)[0].numpy().decode()
         np.testing.assert_allclose(ours.score, scores[0], atol=1e-4)
-    again = translator.sample(SENTENCES, **options, seed=5, batch_size=100)
+    again = sample(SENTENCES, **options, seed=5, batch_size=100)
     assert [each.text for each in again] == [each.text for each in found]
     np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
-    other = translator.sample(SENTENCES, **options, seed=6)
+    other = sample(SENTENCES, **options, seed=6)
     assert [each.text for each in other] != [each.text for each in found]
-    assert len({each.text for each in translator.sample(["the big dog"] * 8)}) > 4
-    cold = [each.text for each in translator.sample(SENTENCES, temperature=0.0)]
-    assert cold == translator(SENTENCES)
-    assert translator._sampler().experimental_get_tracing_count() == 1
-    assert translator.sample([]) == []
+    assert len({each.text for each in sample(["the big dog"] * 8)}) > 4
+    assert translator(SENTENCES, Sample(temperature=0.0)) == translator(SENTENCES)
+    assert translator.graph(Sample()).experimental_get_tracing_count() == 1
+    assert sample([]) == []
 
 
 def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translator):
@@ -332,21 +354,21 @@ def test_alignments_have_a_row_for_each_piece(translator):
 
 @pytest.mark.slow
 def test_what_was_asked_for_adds_nothing_to_an_export(translator, tmp_path):
-    translator.sample(["dog"])
+    translator(["dog"], Sample())
     translator.score(["dog"], ["cat"])
     translator.align(["dog"])
-    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.translate})
+    tf.saved_model.save(translator, tmp_path, {"serving_default": translator.graph()})
     loaded = tf.saved_model.load(tmp_path)
     assert list(loaded.signatures) == ["serving_default"]
     public = {name for name in dir(loaded) if not name.startswith("__")}
-    assert not public & {"_sampler", "_scorer", "_aligner", "search"}
+    assert not public & {"_searcher", "_scorer", "_aligner"}
 
 
 def test_the_arguments_of_samples_scores_and_alignments_are_checked(translator):
     with pytest.raises(ValueError, match=r"`temperature` must be at least 0\. Received: .*=-1\."):
-        translator.sample(["dog"], temperature=-1)
+        translator(["dog"], Sample(temperature=-1))
     with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: 'dog'"):
-        translator.sample("dog")
+        translator("dog", Sample())
     with pytest.raises(TypeError, match="`sources` must be a list of strings. Received: 'dog'"):
         translator.score("dog", ["dog"])
     with pytest.raises(TypeError, match="`targets` must be a list of strings. Received: 'dog'"):

@@ -5,6 +5,7 @@ import json
 import pytest
 import sacrebleu
 
+from keras_transformer import Beam
 from keras_transformer.text.quality import score
 from keras_transformer.training import evaluate as module
 from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split
@@ -54,7 +55,7 @@ def echo(monkeypatch):
     class Echo:
         @staticmethod
         def from_run(run):
-            return lambda sentences: list(sentences)
+            return lambda sentences, search: list(sentences)
 
     monkeypatch.setattr(module, "Translator", Echo)
 
@@ -79,22 +80,22 @@ def test_files_that_cannot_be_compared_are_one_line(tmp_path, echo):
 
 
 def test_a_beam_is_used_and_named(tmp_path, run, monkeypatch):
-    class Beam:
+    class Named:
         @staticmethod
         def from_run(run):
-            return lambda sentences, beam_size, length_penalty: [
-                f"{beam_size} {length_penalty}" for _ in sentences
+            return lambda sentences, search: [
+                f"{search.size} {search.length_penalty}" for _ in sentences
             ]
 
-    monkeypatch.setattr(module, "Translator", Beam)
+    monkeypatch.setattr(module, "Translator", Named)
     source, reference = tmp_path / "source", tmp_path / "reference"
     source.write_text("a\nb\n")
     reference.write_text("5 0.6\n5 1.5\n")
-    results = evaluate_files("run", source, reference, beam_size=5)
+    results = evaluate_files("run", source, reference, search=Beam(5))
     assert (results["search"], results["exact_match"]) == ("beam 5, gnmt 0.6", 50)
-    results = evaluate_files("run", source, reference, beam_size=5, length_penalty=1.5)
+    results = evaluate_files("run", source, reference, search=Beam(5, length_penalty=1.5))
     assert (results["search"], results["exact_match"]) == ("beam 5, gnmt 1.5", 50)
-    assert evaluate_split(run, beam_size=2)["search"] == "beam 2, gnmt 0.6"
+    assert evaluate_split(run, search=Beam(2))["search"] == "beam 2, gnmt 0.6"
     assert json.loads((run / "metrics.json").read_text())["search"] == "beam 2, gnmt 0.6"
 
 

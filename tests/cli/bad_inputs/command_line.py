@@ -34,7 +34,7 @@ NUMBERS = [
     usage("translate RUN --beam -2", "'--beam': -2 is not in the range"),
     usage("translate RUN --beam 2.5", "'--beam': '2.5' is not a valid integer"),
     usage("translate RUN --beam four", "'--beam': 'four' is not a valid integer"),
-    fails("translate RUN --beam 5000", "beam_size.*at most the vocabulary.*beam_size=5000"),
+    fails("translate RUN --beam 5000", "`size` of a beam must be at most the voc.*size=5000"),
     usage("translate RUN --beam 2 --length-penalty -1", "'--length-penalty': -1.0 is not in"),
     usage("translate RUN --beam 2 --length-penalty x", "'--length-penalty': 'x' is not a valid"),
     usage("translate RUN --beam 2 --length-penalty nan", "'--length-penalty': nan is not a finite"),

@@ -52,8 +52,8 @@ def check_memory(config, batch, beam_size, length):
         raise ValueError(
             f"A beam of {beam_size} for {batch} {'sentence' if batch == 1 else 'sentences'} at a "
             f"time needs about {gigabytes(needed)} of memory, and {gigabytes(free)} are available: "
-            "lower `beam_size` or `batch_size`. "
-            f"Received: beam_size={beam_size}, batch_size={batch}."
+            "lower the `size` of the beam or `batch_size`. "
+            f"Received: size={beam_size}, batch_size={batch}."
         )
 
 

@@ -1,0 +1,186 @@
+"""Searches as values: they find what the functions find, and know their own limits."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from doubt import EOS, sources, talkative
+
+from keras_transformer import Beam, Greedy, Sample, beam_decode, greedy_decode, sample_decode
+from keras_transformer.decoding import Found
+
+LIMIT = 13
+
+
+@pytest.fixture(scope="module")
+def model():
+    return talkative()
+
+
+@pytest.fixture(scope="module")
+def lengths():
+    return np.count_nonzero(sources(), axis=1)
+
+
+def assert_found(found, tokens, scores):
+    """A `Found` of these, with an axis for the outputs of a sentence."""
+    assert isinstance(found, Found)
+    np.testing.assert_array_equal(found.tokens, tokens)
+    np.testing.assert_allclose(found.scores, scores, atol=1e-5)
+
+
+def test_greedy_search_is_that_of_the_function(model):
+    found = Greedy()(model, sources(), cache_length=LIMIT)
+    tokens, scores = greedy_decode(model, sources(), LIMIT)
+    assert_found(found, tokens[:, None], scores[:, None])
+    assert found.token_scores is None and found.alignment is None
+
+
+@pytest.mark.parametrize("extra_length, max_length", [(2, None), (None, 6), (3, 7), (None, None)])
+def test_a_beam_is_that_of_the_function_with_the_limit_of_each_sentence(
+    model, lengths, extra_length, max_length
+):
+    """At most so much longer than its source and so long, at least the shortest, in the cache."""
+    beam = Beam(3, 1.5, min_length=4, extra_length=extra_length, max_length=max_length)
+    limits = [
+        min(
+            LIMIT,
+            max(
+                4,
+                min(
+                    math.inf if max_length is None else max_length,
+                    math.inf if extra_length is None else length + extra_length,
+                ),
+            ),
+        )
+        for length in lengths
+    ]
+    assert [int(beam.limit(int(length), LIMIT)) for length in lengths] == limits
+    found = beam(model, sources(), n_best=2, cache_length=LIMIT)
+    limits = tf.constant(limits)
+    tokens, scores = beam_decode(
+        model, sources(), 3, 2, 1.5, min_length=4, max_length=limits, cache_length=LIMIT
+    )
+    assert found.tokens.shape == (5, 2, LIMIT)
+    assert_found(found, tokens, scores)
+
+
+def test_a_sample_has_the_number_of_its_row(model):
+    found = Sample(1.5, top_k=9, top_p=0.9, seed=7)(model, sources(), cache_length=LIMIT)
+    seeds = tf.constant([(7, row) for row in range(5)])
+    tokens, scores = sample_decode(model, sources(), 1.5, 9, 0.9, seeds, LIMIT)
+    assert_found(found, tokens[:, None], scores[:, None])
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample()], ids=str)
+def test_what_else_is_asked_for_has_the_same_axes(model, search):
+    found = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
+    assert found.token_scores.shape == (5, 1, LIMIT)
+    assert found.alignment.shape == (5, 1, LIMIT, 13)
+    assert np.ptp(found.alignment) > 0.1
+
+
+def test_one_graph_serves_all_numbers(model):
+    """And says what the search says eagerly, with numbers above 32 bits as well."""
+    beams = [Beam(2, 0.6, extra_length=1), Beam(2, 2, min_length=3), Beam(2, extra_length=10**12)]
+    assert len({beam.kind for beam in beams}) == 1 and len(set(beams)) == 3
+    assert Beam(2).kind != Beam(3).kind != Beam(3, normalization="none").kind
+
+    def search(source, *values):
+        return beams[0].kind.with_values(values)(model, source, cache_length=LIMIT)[:2]
+
+    signature = [tf.TensorSpec([None, None], tf.int32), *Beam.inputs]
+    graph = tf.function(search, input_signature=signature, autograph=False)
+    for beam in beams:
+        assert_found(
+            beam(model, sources(), cache_length=LIMIT), *graph(sources(), *beam.values(()))
+        )
+    assert graph.experimental_get_tracing_count() == 1
+
+
+def test_a_sample_takes_the_numbers_of_its_sentences(model):
+    values = Sample(0.5, 3, 0.7, seed=5).values([9, 2])
+    assert values[:3] == [0.5, 3, 0.7] and values[3].numpy().tolist() == [[5, 9], [5, 2]]
+    assert Sample(0.5, 3, 0.7, seed=5).kind == Sample()
+    assert Greedy().kind == Greedy() and Greedy().values([1]) == []
+
+
+def test_names_are_for_people():
+    assert [str(search) for search in (Greedy(), Beam(), Beam(5, 1.0), Sample(0.7))] == [
+        "greedy",
+        "beam 4, gnmt 0.6",
+        "beam 5, gnmt 1",
+        "sample, temperature 0.7",
+    ]
+    assert str(Beam(2, normalization="average")) == "beam 2, average"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"size": 0}, ValueError, r"^`size` must be at least 1\. Received: size=0\.$"),
+        ({"size": 2.5}, TypeError, r"^`size` must be an integer\. Received: size=2\.5\.$"),
+        ({"normalization": "x"}, ValueError, r"^`normalization` must be one of gnmt, .*'x'\.$"),
+        *(
+            (
+                {"length_penalty": value},
+                ValueError,
+                rf"^`length_penalty` must be at least 0 and finite\. Received: .*={value!r}\.$",
+            )
+            for value in (-1, "a", math.nan, math.inf)
+        ),
+        (
+            {"min_length": 0},
+            ValueError,
+            r"^`min_length` must be .* of at least 1\. .*=0\.$",
+        ),
+        ({"min_length": None}, ValueError, r"^`min_length` must be .* at least 1\. .*=None\.$"),
+        *(
+            (
+                {"extra_length": value},
+                ValueError,
+                rf"^`extra_length` must be an integer of at least 0, or None\. .*={value!r}\.$",
+            )
+            for value in (-1, "5", 1.5)
+        ),
+        ({"max_length": 0}, ValueError, r"^`max_length` must be .* at least 1, or None\. .*=0\.$"),
+    ],
+)
+def test_a_beam_checks_its_settings(settings, error, message):
+    with pytest.raises(error, match=message):
+        Beam(**settings)
+
+
+@pytest.mark.parametrize("seed", [2**31, -(2**31) - 1, 0.5, None])
+def test_a_sample_checks_its_settings(seed):
+    with pytest.raises(
+        ValueError, match=r"^`seed` must be an integer of 32 bits\. Received: .*\.$"
+    ):
+        Sample(seed=seed)
+    with pytest.raises(ValueError, match=r"^`temperature` must be at least 0\. Received: .*=-1\.$"):
+        Sample(temperature=-1)
+    with pytest.raises(ValueError, match=r"^`top_p` must be between 0 and 1\. Received: .*=2\.$"):
+        Sample(top_p=2)
+
+
+def test_what_a_model_cannot_be_searched_for_is_named(model):
+    for search, n_best, message in [
+        (Beam(2), 3, r"`n_best` must be between 1 and the `size` of the beam\. .*=3, size=2\.$"),
+        (Beam(2), 0, r"`n_best` must be between 1 and the `size` of the beam\. .*=0, size=2\.$"),
+        (Beam(20), 1, r"`size` of a beam must be at most the vocabulary's .*, 19\. .*size=20\.$"),
+        (Beam(min_length=14), 1, r"`min_length` must be between 1 and 13\. .*min_length=14\.$"),
+        (Greedy(), 2, r"`n_best` must be 1 .* n_best=2, search=Greedy\(\)\.$"),
+        (Sample(), 2, r"`n_best` must be 1 .* n_best=2, search=Sample\(.*\)\.$"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            search(model, sources(), n_best, LIMIT)
+
+
+def test_outputs_end_within_their_limits(model, lengths):
+    """So that the tests above can fail: the limits cut some outputs, and not all."""
+    found = Beam(3, extra_length=0)(model, sources(), cache_length=LIMIT)
+    counts = np.count_nonzero(found.tokens[:, 0], axis=1)
+    assert (counts <= lengths).all()
+    ended = [EOS in row for row in found.tokens[:, 0].numpy()]
+    assert any(ended) and not all(ended)
