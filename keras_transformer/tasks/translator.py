@@ -150,8 +150,8 @@ class Translator(tf.Module):
 
         Raises:
             TypeError: If `sentences` is not a list of strings, or `search` is something else.
-            ValueError: If the model cannot be searched so, or so large a beam cannot fit into
-                memory.
+            ValueError: If the settings of the search do not fit the model, or a beam does not fit
+                into memory.
         """
         return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
 
