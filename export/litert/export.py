@@ -6,23 +6,15 @@ import numbers
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.alignment import check_alignment
-from keras_transformer.decoding.encoder_decoder import predictor_of
-from keras_transformer.decoding.search import check_search
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
+from keras_transformer.export.litert.beams import beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.gate import Gate
-from keras_transformer.export.litert.packed import (
-    FORMAT,
-    SIGNATURES,
-    STRINGS,
-    Signature,
-    check_beam,
-    pack,
-)
+from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, STRINGS, Signature, pack
 from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
 from keras_transformer.export.litert.source_ids import RULE
 from keras_transformer.export.litert.strings import string_signatures
@@ -130,7 +122,6 @@ def export_litert(
             calibrated with other than real sentences; if something else is at `path`; with
             `tokenizer`, if TensorFlow Text's operators give other pieces.
         OSError: If it cannot be written.
-        TypeError: If a search is neither a `Greedy` nor a `Beam`.
         ValueError: If an argument is wrong.
     """
     load_interpreter()
@@ -141,9 +132,9 @@ def export_litert(
     lengths, batch_sizes = list(lengths), list(batch_sizes)
     _check(quantize, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
-    beam = _beam_of(searches, STRINGS if tokenizer else SIGNATURES)
+    beam = beam_of(searches, STRINGS if tokenizer else SIGNATURES)
     if beam is not None:
-        beam.check(predictor_of(translator.model).vocabulary, translator.max_length, n_best)
+        translator.check(beam, n_best)
     check_alignment(alignment, translator.model.config)
     check_space(path, translator, quantize)
     progress = progress or silent
@@ -192,18 +183,6 @@ def export_litert(
         "signatures": [signature.name for signature in [*signatures, *strings]],
         **report,
     }
-
-
-def _beam_of(searches, kind):
-    """The beam among the searches of a file, or `None`."""
-    for search in searches:
-        check_search(search, Greedy, Beam)
-    beams = [search for search in searches if isinstance(search, Beam)]
-    if len(beams) > 1:
-        raise ValueError(f"`searches` must have at most one `Beam`. Received: {searches!r}.")
-    for beam in beams:
-        check_beam(beam, kind)
-    return beams[0] if beams else None
 
 
 def _greedy_signatures(lengths, batch_sizes, target_length, alignment):

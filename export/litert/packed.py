@@ -52,20 +52,6 @@ class Signature:
             object.__setattr__(self, "alignment", tuple(self.alignment))
 
 
-def check_beam(search, kind):
-    """Raises unless a beam has no settings but those that the signatures of a kind can have."""
-    if kind == STRINGS and search.max_length is not None:
-        raise ValueError(
-            "`search` must have no `max_length` where a .tflite file takes strings. "
-            f"Received: search={search!r}."
-        )
-    if search.normalization != "gnmt" or search.min_length != 1:
-        raise ValueError(
-            '`search` in a .tflite file must have the `normalization` "gnmt" and a `min_length` '
-            f"of 1. Received: search={search!r}."
-        )
-
-
 def pack(path, content, tokenizer, facts):
     """Writes a model, and after it its vocabulary and the facts.
 

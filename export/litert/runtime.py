@@ -11,7 +11,8 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.litert.packed import SIGNATURES, check_beam, unpack
+from keras_transformer.export.litert.beams import check_beam
+from keras_transformer.export.litert.packed import SIGNATURES, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import check_n_best, check_strings, reason

@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Found, Greedy
 from keras_transformer.decoding.alignment import check_alignment
-from keras_transformer.decoding.encoder_decoder import predictor_of
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.searches import SOURCE, ModelSearch, RequestedSearch, traced
 from keras_transformer.tasks.translation import translate_strings
@@ -38,7 +37,7 @@ def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, al
     config = translator.model.config
     beam = search if isinstance(search, Beam) else Beam(max(4, n_best or 4))
     n_best = min(4, beam.size) if n_best is None else n_best
-    beam.check(predictor_of(translator.model).vocabulary, translator.max_length, n_best)
+    translator.check(beam, n_best)
     check_alignment(alignment, config)
     best = ModelSearch(translator, search)
     several = ModelSearch(translator, beam, n_best)

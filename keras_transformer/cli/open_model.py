@@ -6,7 +6,6 @@ import click
 
 from keras_transformer.cli.command import given, refuse, warn
 from keras_transformer.cli.search_options import SEARCHES
-from keras_transformer.decoding.encoder_decoder import predictor_of
 
 KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 OPTIONS = {*SEARCHES, "max_length", "alignments"}  # a run takes all of them
@@ -47,7 +46,7 @@ def _run(path, search, n_best, max_length, alignments, batch_size):
     translator = Translator.from_run(path, max_length)
     if alignments:
         return Aligned(translator)
-    search.check(predictor_of(translator.model).vocabulary, translator.max_length, n_best)
+    translator.check(search, n_best)
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
     return Searched(translator, search, n_best)

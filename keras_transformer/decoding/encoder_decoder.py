@@ -86,8 +86,7 @@ class EncoderDecoder(Predictor):
             )
         config = model.config
         check_alignment(alignment, config)
-        ids = (config.pad_id, config.bos_id, config.eos_id)
-        super().__init__(Vocabulary(config.output_size, *ids), config.max_length)
+        super().__init__(Vocabulary.of(config), config.max_length)
         self.model = model
         self.alignment = alignment
 

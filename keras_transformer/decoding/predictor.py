@@ -14,6 +14,11 @@ class Vocabulary(typing.NamedTuple):
     bos_id: int
     eos_id: int
 
+    @classmethod
+    def of(cls, config):
+        """Returns that of a `TransformerConfig`."""
+        return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id)
+
 
 class Step(typing.NamedTuple):
     """One position of N hypotheses of each sentence.

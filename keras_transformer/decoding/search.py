@@ -1,4 +1,4 @@
-"""Searches as values: how outputs are looked for, with every setting, written down once."""
+"""Searches as values: `Greedy`, `Beam` and `Sample`, with their settings and checks."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ UNLIMITED = 2**30  # tokens, more than any output has
 
 
 class Found(typing.NamedTuple):
-    """What a search found for each sentence: M outputs, the best first."""
+    """The result of a search: M outputs of each sentence, the best first."""
 
     tokens: tf.Tensor  # [B, M, L], int32
     scores: tf.Tensor  # [B, M], float32
@@ -79,7 +79,7 @@ class Search:
 
     @property
     def kind(self):
-        """The search with the default for each field in `inputs`: equal kinds share a graph."""
+        """The search with defaults in the place of `inputs`: searches of a kind share a graph."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return self.with_values([defaults[spec.name] for spec in self.inputs])
 
@@ -87,7 +87,7 @@ class Search:
         """Returns the values of `inputs` for a batch.
 
         Args:
-            numbers: List of integers, the number of each sentence, on which its sample depends.
+            numbers: List of integers, the number of each sentence; its sample depends on it.
         """
         return [getattr(self, spec.name) for spec in self.inputs]
 

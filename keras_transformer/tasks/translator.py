@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.alignment import check_alignment
-from keras_transformer.decoding.encoder_decoder import predictor_of
+from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.run import Run
@@ -103,6 +103,14 @@ class Translator(tf.Module):
         ids, truncated, empty = encode(self.tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty
 
+    def check(self, search, n_best=1):
+        """Raises unless the settings of a search fit the model.
+
+        Raises:
+            ValueError: If they do not.
+        """
+        search.check(Vocabulary.of(self.model.config), self.max_length, n_best)
+
     def graph(self, search=Greedy(), n_best=1):
         """Returns the `tf.function` that translates a batch of sentences with a search.
 
@@ -127,7 +135,7 @@ class Translator(tf.Module):
 
     def n_best_batch(self, sentences, n, search, numbers=None):
         """Returns a list of at most `n` `Translation`s for each of a list of strings, one batch."""
-        search.check(predictor_of(self.model).vocabulary, self.max_length, n)
+        self.check(search, n)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         self._check_memory(search, batch)
         values = search.values(range(len(sentences)) if numbers is None else numbers)
@@ -151,8 +159,8 @@ class Translator(tf.Module):
 
         Raises:
             TypeError: If `sentences` is not a list of strings, or `search` is something else.
-            ValueError: If the model cannot be searched so, or so large a beam cannot fit into
-                memory.
+            ValueError: If the settings of the search do not fit the model, or a beam does not fit
+                into memory.
         """
         return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
 
