@@ -109,7 +109,7 @@ def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monk
         outputs = search(model, signature, grows, **inputs)
         if signature.batch_size == 1:
             return outputs
-        order = [1, 0, *range(2, signature.batch_size)]
+        order = [*range(1, signature.batch_size), 0]
         return {name: conversion.tf.gather(value, order) for name, value in outputs.items()}
 
     monkeypatch.setattr(conversion, "_search", mixed_up)
