@@ -19,7 +19,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in about ten minutes on two cores"
-	@echo "make test       the fast tests, in seven minutes on two cores"
+	@echo "make test       the fast tests, in five minutes on two cores"
 	@echo "make test-slow  the tests that take minutes each"
 	@echo "make test-avx2  the fast tests, computed as on a processor with AVX2 only"
 	@echo "make test-all   all three"
