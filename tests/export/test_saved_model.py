@@ -281,8 +281,8 @@ def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
     """Python finds variables that are saved as part of a Keras model; a server does not."""
     save, copies = tf.saved_model.save, []
 
-    def copy(translator):
-        copies.append(copy_translator(translator))
+    def copy(*arguments):
+        copies.append(copy_translator(*arguments))
         return copies[-1]
 
     def save_model(module, folder, **kwargs):
