@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.export.parity import copy_model
 from keras_transformer.export.saved_model.kernels import output_kernels
 from keras_transformer.layers.kernels import DEFAULT
 
@@ -30,7 +31,7 @@ def test_the_logits_are_those_of_the_table(rows, jit, shapes, compiled):
     x = np.random.default_rng(0).normal(size=(*rows, 8)).astype("float32")
     expected = x @ transformer.target_embedding.table.numpy().T  # Press and Wolf (2017)
     kernels, added = output_kernels(transformer, jit)
-    copy = Transformer(transformer.config, kernels=kernels)
+    copy = copy_model(transformer, kernels)
     spec = tf.TensorSpec([None, rows[1], 8], tf.float32)
     project = tf.function(
         copy.target_embedding.project, input_signature=[spec], jit_compile=compiled
