@@ -35,6 +35,7 @@ class CTranslate2Translator:
             such search.
 
     Example:
+        from keras_transformer import Beam
         search = Beam(4, normalization="average", extra_length=None)
         CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
     """

@@ -43,6 +43,7 @@ class Translator(tf.Module):
             together.
 
     Example:
+        from keras_transformer import Beam
         translator = Translator.from_run("runs/demo")
         translator(["in 17 weeks", "Monday, 3 March 2031"], search=Beam(4, length_penalty=0.6))
     """
