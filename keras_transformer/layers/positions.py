@@ -164,7 +164,8 @@ class Rotary(Position):
     `pos / 10000^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
 
     Args:
-        max_length: Most positions.
+        max_length: Most positions. The heads of later ones are not a number, or an error where the
+            device checks it.
 
     Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
         Eq. 34, with the pairs of GPT-NeoX.
@@ -187,7 +188,10 @@ class Rotary(Position):
                 f"Received: d_k={size}."
             )
         table = ops.cast(sinusoids(self.max_length, size, "halves"), "float32")  # [L, K]
-        waves = ops.cast(ops.take(table, positions, axis=0), heads.dtype)  # [T, K] or [K]
+        waves = ops.take(table, positions, axis=0)  # [T, K] or [K]
+        # XLA and GPUs take the last row for any position after it: it must not go unseen.
+        inside = ops.expand_dims(ops.less(positions, self.max_length), axis=-1)
+        waves = ops.cast(ops.where(inside, waves, float("nan")), heads.dtype)
         sine, cosine = waves[..., : size // 2], waves[..., size // 2 :]
         one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
         return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from support import B, D, F, H, S, T, normal, randomise, sentences, small_config, weights_of
 
 from keras_transformer import (
@@ -75,6 +76,18 @@ def test_rotary_scores_depend_on_distances_alone():
     products = [np.einsum("bhtk,bhsk->bhts", x, x) for x in (near, far)]
     np.testing.assert_allclose(*products, rtol=0, atol=1e-4)  # 200 rad of float32 waves
     assert np.abs(np.asarray(near) - np.asarray(far)).max() > 0.5
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_too_many_rotary_positions_are_never_silently_wrong(jit_compile):
+    layer = EncoderBlock(H, F, d_k=K, d_v=5, position="rotary", max_length=7)
+    signature = [tf.TensorSpec([None, None, D], tf.float32)]
+    function = tf.function(layer, input_signature=signature, jit_compile=jit_compile)
+    assert np.isfinite(function(normal(B, 7, D))).all()
+    try:
+        assert np.isnan(function(normal(B, 8, D))).all()
+    except tf.errors.InvalidArgumentError:
+        assert not jit_compile  # the processor's own look-up checks
 
 
 @each_kind
