@@ -32,6 +32,7 @@ def make_spec(model, pieces, unk_id, max_length):
         ExportError: If CTranslate2 has nothing equal.
     """
     config = model.config
+    _check_expressible(config)
     spec = load_ctranslate2().specs.TransformerSpec.from_config(
         (config.num_layers, config.decoder_layers),
         config.num_heads,
@@ -45,6 +46,17 @@ def make_spec(model, pieces, unk_id, max_length):
     spec.config.add_attribute("max_length", max_length)
     spec.validate()
     return spec
+
+
+def _check_expressible(config):
+    """Refuses what the layout of the weights has no place for."""
+    for what, is_there in (
+        ("rotary positions", config.position == "rotary"),
+        ("an `embedding_scale` of its own", config.embedding_scale is not None),
+        ("a feed-forward network without biases", not config.feed_forward_bias),
+    ):
+        if is_there:
+            raise ExportError(f"The layout for CTranslate2 cannot express {what}.")
 
 
 def _activation(name):

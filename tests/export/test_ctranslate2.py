@@ -212,6 +212,9 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
     [
         ({"activation": "leaky_relu"}, "activations relu, gelu, silu. This model has leaky_relu"),
         ({"tie": "none", "target_vocab_size": 23}, "has 23 target tokens, its vocabulary 19"),
+        ({"position": "rotary", "d_k": 6}, "cannot express rotary positions"),
+        ({"embedding_scale": 1.0}, "cannot express an `embedding_scale` of its own"),
+        ({"feed_forward_bias": False}, "cannot express a feed-forward network without biases"),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_named(changes, message):
