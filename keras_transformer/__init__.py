@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 
 # Where each public name is defined, in the order of the paper.
 _MODULES = {
-    "config": ("PRESETS", "TransformerConfig"),
+    "config": ("PRESETS", "ClassifierConfig", "LanguageModelConfig", "TransformerConfig"),
     "layers.masks": ("PaddingMask", "causal_mask", "padding_mask"),
     "layers.dot_product": ("dot_product_attention",),
     "layers.attention": ("MultiHeadCrossAttention", "MultiHeadSelfAttention"),
@@ -29,6 +29,8 @@ _MODULES = {
     "layers.encoder": ("Encoder", "EncoderBlock"),
     "layers.decoder": ("Decoder", "DecoderBlock"),
     "models.transformer": ("Transformer",),
+    "models.language_model": ("LanguageModel",),
+    "models.classifier": ("TextClassifier",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),

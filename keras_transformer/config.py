@@ -110,56 +110,38 @@ class BlockConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TransformerConfig(BlockConfig):
-    """Everything that decides the shape and the arithmetic of a `Transformer`.
+class StackConfig(BlockConfig):
+    """Everything that decides a stack of blocks over embedded tokens.
 
-    The defaults are the base model of the paper with its English-German vocabulary. The arguments
-    of `BlockConfig`, which are those of every block, are arguments as well.
+    The arguments of `BlockConfig`, which are those of every block, are arguments as well.
 
     Args:
         dropout: Rate on the output of each sublayer and on the sum of embedding and position
             (section 5.4).
-        vocab_size: Entries of the source vocabulary, and of the target's unless that is given.
-        target_vocab_size: Entries of the target vocabulary. `None`: source and target share one.
-        num_layers: Blocks in the encoder.
-        num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
+        vocab_size: Entries of the vocabulary.
+        num_layers: Blocks of the stack; of an encoder-decoder, those of the encoder.
         d_model: Width of the model, in features.
         embedding_scale: What embeddings are multiplied with. `None`: `sqrt(d_model)` (section 3.4).
         sinusoid_layout: `"interleaved"` as in the paper, sine and cosine by turns, or `"halves"`.
         sinusoid_endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
             tensor2tensor.
         position_offset: Position of the first token; the paper's is 0.
-        tie: Which of source embedding, target embedding and output weights are one matrix:
-            `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
-        pad_id: Token id that pads short sentences and is never attended to.
-        bos_id: Token id that starts the decoder.
-        eos_id: Token id that ends a sentence.
+        pad_id: Token id that pads short texts and is never attended to.
+        bos_id: Token id that starts an output.
+        eos_id: Token id that ends a text.
 
     Raises:
         TypeError: If a value has a wrong type.
         ValueError: If a value is out of range or two values contradict each other.
-
-    Example:
-        >>> from keras_transformer import TransformerConfig
-        >>> big = TransformerConfig.preset("big", vocab_size=37000)
-        >>> big.d_model, big.num_heads, big.dropout
-        (1024, 16, 0.3)
-
-    Reference: Vaswani et al. (2017), Table 3.
     """
 
     vocab_size: Count = 37_000
-    target_vocab_size: OptionalCount = None
     num_layers: Count = 6
-    num_decoder_layers: OptionalCount = None
     d_model: Count = 512
-    embedding_scale: Annotated[float | None, functools.partial(check_positive, optional=True)] = (
-        None
-    )
+    embedding_scale: OptionalNumber = None
     sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
     sinusoid_endpoint: bool = False
     position_offset: Annotated[int, functools.partial(check_count, least=0)] = 0
-    tie: Literal["all", "target", "none"] = "all"
     pad_id: int = 0
     bos_id: int = 2
     eos_id: int = 3
@@ -184,29 +166,27 @@ class TransformerConfig(BlockConfig):
                 "`sinusoid_layout`, `sinusoid_endpoint` and `position_offset` have no effect but "
                 f"for sinusoidal positions. Received: position={self.position!r}."
             )
-        if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
-            raise ValueError(
-                "`tie='all'` needs one vocabulary for source and target. "
-                f"Received: vocab_size={self.vocab_size}, "
-                f"target_vocab_size={self.target_vocab_size}."
-            )
         self._check_tokens()
 
     def _check_tokens(self):
         ids = (self.pad_id, self.bos_id, self.eos_id)
-        smallest = min(self.vocab_size, self.output_size)
-        exist = all(is_integer(token) and 0 <= token < smallest for token in ids)
+        exist = all(is_integer(token) and 0 <= token < self.smallest for token in ids)
         if not exist or self.pad_id == self.eos_id:
             raise ValueError(
                 "`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary, and padding must "
                 f"differ from the end of a sentence. Received: pad_id={self.pad_id}, "
-                f"bos_id={self.bos_id}, eos_id={self.eos_id}, vocabulary of {smallest}."
+                f"bos_id={self.bos_id}, eos_id={self.eos_id}, vocabulary of {self.smallest}."
             )
 
     @property
+    def smallest(self):
+        """Entries of the smallest vocabulary."""
+        return self.vocab_size
+
+    @property
     def output_size(self):
-        """Entries of the target vocabulary."""
-        return self.target_vocab_size or self.vocab_size
+        """Entries of the vocabulary of the outputs."""
+        return self.vocab_size
 
     @classmethod
     def preset(cls, name, **changes):
@@ -226,15 +206,124 @@ class TransformerConfig(BlockConfig):
         return cls.from_dict({**PRESETS[name], **changes})
 
     @property
-    def decoder_layers(self):
-        """Blocks in the decoder."""
-        return self.num_decoder_layers or self.num_layers
-
-    @property
     def block(self):
         """The `BlockConfig` of every block."""
         names = [field.name for field in dataclasses.fields(BlockConfig)]
         return BlockConfig(**{name: getattr(self, name) for name in names})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerConfig(StackConfig):
+    """Everything that decides the shape and the arithmetic of a `Transformer`.
+
+    The defaults are the base model of the paper with its English-German vocabulary. The arguments
+    of `StackConfig` and of `BlockConfig` are arguments as well.
+
+    Args:
+        vocab_size: Entries of the source vocabulary, and of the target's unless that is given.
+        target_vocab_size: Entries of the target vocabulary. `None`: source and target share one.
+        num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
+        tie: Which of source embedding, target embedding and output weights are one matrix:
+            `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range or two values contradict each other.
+
+    Example:
+        >>> from keras_transformer import TransformerConfig
+        >>> big = TransformerConfig.preset("big", vocab_size=37000)
+        >>> big.d_model, big.num_heads, big.dropout
+        (1024, 16, 0.3)
+
+    Reference: Vaswani et al. (2017), Table 3.
+    """
+
+    target_vocab_size: OptionalCount = None
+    num_decoder_layers: OptionalCount = None
+    tie: Literal["all", "target", "none"] = "all"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
+            raise ValueError(
+                "`tie='all'` needs one vocabulary for source and target. "
+                f"Received: vocab_size={self.vocab_size}, "
+                f"target_vocab_size={self.target_vocab_size}."
+            )
+
+    @property
+    def smallest(self):
+        """Entries of the smaller of both vocabularies."""
+        return min(self.vocab_size, self.output_size)
+
+    @property
+    def output_size(self):
+        """Entries of the target vocabulary."""
+        return self.target_vocab_size or self.vocab_size
+
+    @property
+    def decoder_layers(self):
+        """Blocks in the decoder."""
+        return self.num_decoder_layers or self.num_layers
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig(StackConfig):
+    """Everything that decides the shape and the arithmetic of a `LanguageModel`.
+
+    The arguments are those of `StackConfig` and of `BlockConfig`, and:
+
+    Args:
+        tie: Whether embedding and output weights are one matrix, `"all"` (section 3.4), or not,
+            `"none"`.
+
+    Example:
+        >>> from keras_transformer import LanguageModelConfig
+        >>> LanguageModelConfig.preset("tiny", vocab_size=4000).num_layers
+        4
+    """
+
+    tie: Literal["all", "none"] = "all"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassifierConfig(StackConfig):
+    """Everything that decides the shape and the arithmetic of a `TextClassifier`.
+
+    The arguments are those of `StackConfig` and of `BlockConfig`, and:
+
+    Args:
+        labels: Names of the classes, in the order of the logits; at least two, each once.
+        pooling: What of the encoder's output stands for the text: `"mean"` or `"max"` over its
+            tokens, `"first"`, the first token, or `"attention"`, a mean with weights that are
+            learned.
+
+    Example:
+        >>> from keras_transformer import ClassifierConfig
+        >>> config = ClassifierConfig.preset("tiny", vocab_size=4000, labels=("bad", "good"))
+        >>> config.num_labels
+        2
+    """
+
+    labels: tuple = ("0", "1")
+    pooling: Literal["mean", "max", "first", "attention"] = "mean"
+
+    def __post_init__(self):
+        super().__post_init__()
+        labels = tuple(self.labels) if isinstance(self.labels, (list, tuple)) else ()
+        if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
+            raise ValueError(
+                f"`labels` must be at least two different strings. Received: labels={self.labels!r}."
+            )
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"`labels` must each be there once. Received: labels={self.labels!r}.")
+        object.__setattr__(self, "labels", labels)  # JSON knows lists only
+
+    @property
+    def num_labels(self):
+        """Number of classes C."""
+        return len(self.labels)
 
 
 # Table 3: what each row changes of the base model. Rows D with label smoothing 0.0 and 0.2 are the

@@ -5,13 +5,13 @@ import importlib.abc
 import importlib.util
 import sys
 
-LAYERS = "keras_transformer.models.transformer"
+MODELS = ("transformer", "language_model", "classifier")
 
 
 def register():
     """Registers the layers now, or as soon as Keras is imported, which takes seconds."""
     if "keras" in sys.modules:
-        importlib.import_module(LAYERS)
+        _import_models()
     else:
         sys.meta_path.insert(0, _Finder())
 
@@ -39,4 +39,9 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         module.__loader__ = module.__spec__.loader = self.loader
         self.loader.exec_module(module)
-        importlib.import_module(LAYERS)
+        _import_models()
+
+
+def _import_models():
+    for name in MODELS:
+        importlib.import_module(f"keras_transformer.models.{name}")

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_transformer.checks import check_flag
 from keras_transformer.layers.block import Block, split_arguments
 from keras_transformer.layers.stack import Stack
 
@@ -13,6 +14,7 @@ class EncoderBlock(Block):
     Args:
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward network, in features.
+        causal: Whether a position attends to itself and earlier ones only, as in a language model.
         **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable` as in
             every Keras layer.
 
@@ -39,15 +41,20 @@ class EncoderBlock(Block):
     Reference: Vaswani et al. (2017), section 3.1.
     """
 
-    def __init__(self, num_heads, d_ff, **arguments):
+    def __init__(self, num_heads, d_ff, causal=False, **arguments):
         config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
         super().__init__(config, **own)
+        check_flag("causal", causal)
+        self.causal = causal
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build(x_shape)
 
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
         return self._run(x, None, allowed, None, return_weights, training, mask, None)
+
+    def get_config(self):  # noqa: D102
+        return {**super().get_config(), "causal": self.causal}
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -58,6 +65,8 @@ class Encoder(Stack):
         num_layers: Number of blocks.
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward networks, in features.
+        causal: Whether a position attends to itself and earlier ones only: the stack of a language
+            model, which can `step` through positions as a decoder does.
         **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
 
     Call arguments:
@@ -82,8 +91,18 @@ class Encoder(Stack):
 
     block_class = EncoderBlock
 
+    def __init__(self, num_layers, num_heads, d_ff, causal=False, **arguments):
+        self.causal = causal
+        super().__init__(num_layers, num_heads, d_ff, **arguments)
+
+    def block_arguments(self):  # noqa: D102
+        return {**super().block_arguments(), "causal": self.causal}
+
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build(x_shape)
 
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
         return self._run(x, allowed, return_weights=return_weights, training=training, mask=mask)
+
+    def get_config(self):  # noqa: D102
+        return {**super().get_config(), "causal": self.causal}

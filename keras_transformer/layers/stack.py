@@ -26,17 +26,16 @@ class Stack(AttendingLayer):
         self.config = config
         self.num_layers = num_layers
         self.blocks = [
-            self.block_class(
-                **self.config.to_dict(),
-                dtype=self.dtype_policy,
-                kernels=self.kernels,
-                name=f"block_{number}",
-            )
+            self.block_class(**self.block_arguments(), name=f"block_{number}")
             for number in range(num_layers)
         ]
         self.norm = None
         if self.config.is_pre_norm:
             self.norm = make_norm(self.config, self.dtype_policy, "norm")
+
+    def block_arguments(self):
+        """Returns the arguments of every block but its name."""
+        return {**self.config.to_dict(), "dtype": self.dtype_policy, "kernels": self.kernels}
 
     def _build(self, x_shape, *memory_shape):
         self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))

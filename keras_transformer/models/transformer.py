@@ -6,13 +6,12 @@ import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
 from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.masks import PaddingMask, fitting_masks
+from keras_transformer.models.base import ConfiguredModel, make_embedding, make_logits, project
 
 
 class Prediction(typing.NamedTuple):
@@ -30,7 +29,7 @@ class Prediction(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Transformer(keras.Model):
+class Transformer(ConfiguredModel):
     """Encoder, decoder, embeddings and output weights of Fig. 1.
 
     An ordinary functional model: `compile`, `fit`, `summary`, `save` and `clone_model` work.
@@ -61,29 +60,47 @@ class Transformer(keras.Model):
     Reference: Vaswani et al. (2017), section 3 and Fig. 1.
     """
 
-    def __init__(self, config="base", dtype=None, name="transformer", *, kernels=DEFAULT, **kwargs):
-        if isinstance(config, str):
-            config = TransformerConfig.preset(config)
-        if not isinstance(config, TransformerConfig):
-            raise TypeError(
-                "`config` must be a TransformerConfig or the name of a preset. "
-                f"Received: config={config!r}."
-            )
-        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        layers = _make_layers(config, policy, kernels)
-        inputs = {
+    config_class = TransformerConfig
+
+    def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
+        super().__init__(config, dtype, name, **kwargs)
+
+    def _make_inputs(self):
+        return {
             side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
         }
-        super().__init__(inputs, _connect(layers, inputs), name=name, **kwargs)
-        self.config = config
-        self.policy = policy
-        self.source_mask = layers["source_mask"]
-        self.source_embedding = layers["source_embedding"]
-        self.target_embedding = layers["target_embedding"]
-        self.encoder = layers["encoder"]
-        self.decoder = layers["decoder"]
-        self.output_layer = layers["output"]
-        self.logits = layers["logits"]
+
+    def _make_layers(self, config, policy, kernels):
+        """The layers of the model, by role; tied embeddings are one layer in two roles."""
+
+        def embedding(vocab_size, name):
+            return make_embedding(config, vocab_size, policy, kernels, name)
+
+        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
+        if config.tie == "all":
+            source_embedding = target_embedding = embedding(config.vocab_size, "embedding")
+        else:
+            source_embedding = embedding(config.vocab_size, "source_embedding")
+            target_embedding = embedding(config.output_size, "target_embedding")
+        output = target_embedding
+        if config.tie == "none":
+            output = keras.layers.Dense(
+                config.output_size, use_bias=False, dtype=policy, name="output"
+            )
+        return {
+            "source_mask": PaddingMask(config.pad_id, name="source_mask"),
+            "source_embedding": source_embedding,
+            "target_embedding": target_embedding,
+            "encoder": Encoder(config.num_layers, **block, name="encoder"),
+            "decoder": Decoder(config.decoder_layers, **block, name="decoder"),
+            "output_layer": output,
+            "logits": make_logits(policy),
+        }
+
+    def _connect(self, layers, inputs):
+        """Figure 1: from token ids to logits."""
+        hidden = _hidden(layers, inputs)  # [B, T, D]
+        return project(layers["output_layer"], layers["logits"], hidden)  # [B, T, V]
 
     def __call__(self, inputs, *args, **kwargs):
         """Refuses ids of a wrong rank or dtype in one line, and calls the model."""
@@ -163,7 +180,7 @@ class Transformer(keras.Model):
         x, cache, weights = self.decoder.step(
             x, cache, index, memory_heads, memory_allowed, allowed
         )
-        logits = _project(self.output_layer, self.logits, x)  # [B, N, V]
+        logits = project(self.output_layer, self.logits, x)  # [B, N, V]
         return Prediction(logits, cache, weights)
 
     @fitting_masks()
@@ -189,61 +206,6 @@ class Transformer(keras.Model):
         weights = {f"encoder/{name}": each for name, each in of_encoder.items()}
         return {**weights, **{f"decoder/{name}": each for name, each in of_decoder.items()}}
 
-    def summary(self, line_length=120, expand_nested=True, **kwargs):
-        """Prints the model as `keras.Model.summary` does, with every sublayer."""
-        return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
-
-    def get_config(self):  # noqa: D102
-        policy = keras.dtype_policies.serialize(self.policy)
-        return {"config": self.config.to_dict(), "dtype": policy, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):  # noqa: D102
-        fields = TransformerConfig.from_dict(config["config"])
-        return cls(fields, **{key: value for key, value in config.items() if key != "config"})
-
-
-def _make_layers(config, policy, kernels):
-    """The layers of the model, by role; tied embeddings are one layer in two roles."""
-    shared = {"dtype": policy, "kernels": kernels}
-    block = {**config.block.to_dict(), **shared}
-
-    def embedding(vocab_size, name):
-        return PositionalEmbedding(
-            vocab_size,
-            config.d_model,
-            positions.of_embedding(config),
-            config.max_length,
-            config.dropout,
-            scale=config.embedding_scale,
-            name=name,
-            **shared,
-        )
-
-    if config.tie == "all":
-        source_embedding = target_embedding = embedding(config.vocab_size, "embedding")
-    else:
-        source_embedding = embedding(config.vocab_size, "source_embedding")
-        target_embedding = embedding(config.output_size, "target_embedding")
-    output = target_embedding
-    if config.tie == "none":
-        output = keras.layers.Dense(config.output_size, use_bias=False, dtype=policy, name="output")
-    return {
-        "source_mask": PaddingMask(config.pad_id, name="source_mask"),
-        "source_embedding": source_embedding,
-        "target_embedding": target_embedding,
-        "encoder": Encoder(config.num_layers, **block, name="encoder"),
-        "decoder": Decoder(config.decoder_layers, **block, name="decoder"),
-        "output": output,
-        # Losses over a large vocabulary need float32.
-        "logits": keras.layers.Activation("linear", dtype=_logits_dtype(policy), name="logits"),
-    }
-
-
-def _connect(layers, inputs):
-    """Figure 1: from token ids to logits."""
-    return _project(layers["output"], layers["logits"], _hidden(layers, inputs))  # [B, T, V]
-
 
 def _hidden(layers, inputs, training=None):
     """Figure 1 up to the output weights."""
@@ -252,13 +214,3 @@ def _hidden(layers, inputs, training=None):
     target = layers["target_embedding"](inputs["target"], training=training)  # [B, T, D]
     memory = layers["encoder"](source, allowed, training=training)  # [B, S, D]
     return layers["decoder"](target, memory, memory_allowed=allowed, training=training)  # [B, T, D]
-
-
-def _project(output, logits, hidden):
-    """Hidden states to logits, through the tied table or a matrix of its own."""
-    tied = isinstance(output, PositionalEmbedding)
-    return logits(output(hidden, reverse=True) if tied else output(hidden))  # [B, T, V]
-
-
-def _logits_dtype(policy):
-    return "float32" if policy.compute_dtype in ("float16", "bfloat16") else policy.compute_dtype

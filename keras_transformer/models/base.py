@@ -1,0 +1,108 @@
+"""What the models share: a configuration that is all they are built from, and their ends."""
+
+import keras
+
+from keras_transformer.layers import positions
+from keras_transformer.layers.call_checks import check_ids
+from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.kernels import DEFAULT
+
+
+class ConfiguredModel(keras.Model):
+    """A functional model that a configuration and a dtype policy describe whole.
+
+    `compile`, `fit`, `summary`, `save` and `clone_model` work as for every Keras model.
+
+    Args:
+        config: A `config_class`, or the name of a preset.
+        dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
+        name: Name of the model.
+        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+
+    Attributes:
+        config_class: The class of its configuration, a `StackConfig`.
+    """
+
+    config_class = None
+
+    def __init__(self, config="base", dtype=None, name=None, *, kernels=DEFAULT, **kwargs):
+        if isinstance(config, str):
+            config = self.config_class.preset(config)
+        if not isinstance(config, self.config_class):
+            raise TypeError(
+                f"`config` must be a {self.config_class.__name__} or the name of a preset. "
+                f"Received: config={config!r}."
+            )
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        layers = self._make_layers(config, policy, kernels)
+        inputs = self._make_inputs()
+        super().__init__(inputs, self._connect(layers, inputs), name=name, **kwargs)
+        self.config = config
+        self.policy = policy
+        for role, layer in layers.items():
+            setattr(self, role, layer)
+
+    def _make_layers(self, config, policy, kernels):
+        """The layers of the model, by the names of its attributes."""
+        raise NotImplementedError
+
+    def _make_inputs(self):
+        """The symbolic inputs."""
+        raise NotImplementedError
+
+    def _connect(self, layers, inputs):
+        """From the inputs to the output."""
+        raise NotImplementedError
+
+    def summary(self, line_length=120, expand_nested=True, **kwargs):
+        """Prints the model as `keras.Model.summary` does, with every sublayer."""
+        return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
+
+    def get_config(self):  # noqa: D102
+        policy = keras.dtype_policies.serialize(self.policy)
+        return {"config": self.config.to_dict(), "dtype": policy, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):  # noqa: D102
+        fields = cls.config_class.from_dict(config["config"])
+        return cls(fields, **{key: value for key, value in config.items() if key != "config"})
+
+
+class TokenModel(ConfiguredModel):
+    """A `ConfiguredModel` of token ids `[B, T]`."""
+
+    def __call__(self, inputs, *args, **kwargs):
+        """Refuses ids of a wrong rank or dtype in one line, and calls the model."""
+        check_ids(inputs, "tokens", self)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def _make_inputs(self):
+        return keras.Input((None,), dtype="int32", name="tokens")
+
+
+def make_embedding(config, vocab_size, policy, kernels, name):
+    """Returns the embedding of tokens that a `StackConfig` describes."""
+    return PositionalEmbedding(
+        vocab_size,
+        config.d_model,
+        positions.of_embedding(config),
+        config.max_length,
+        config.dropout,
+        scale=config.embedding_scale,
+        dtype=policy,
+        kernels=kernels,
+        name=name,
+    )
+
+
+def make_logits(policy):
+    """Returns the layer that casts logits: losses over a large vocabulary need float32."""
+    in_half = policy.compute_dtype in ("float16", "bfloat16")
+    dtype = "float32" if in_half else policy.compute_dtype
+    return keras.layers.Activation("linear", dtype=dtype, name="logits")
+
+
+def project(output, logits, hidden):
+    """Hidden states to logits, through the tied table or a matrix of its own."""
+    tied = isinstance(output, PositionalEmbedding)
+    return logits(output(hidden, reverse=True) if tied else output(hidden))  # [B, T, V]

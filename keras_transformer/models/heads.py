@@ -1,0 +1,61 @@
+"""What turns the output of an encoder into an answer: pooling over the tokens of a text."""
+
+import keras
+from keras import ops
+
+from keras_transformer.checks import check_choice
+
+KINDS = ("mean", "max", "first", "attention")
+FORBIDDEN = -1e4  # a score of padding, within the range of float16
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Pooling(keras.Layer):
+    """One vector for a text, from those of its tokens.
+
+    Args:
+        kind: `"mean"` or `"max"` over the real tokens; `"first"`, the first one; or `"attention"`,
+            a mean with the weights `softmax(x w)`, where `w` is learned.
+
+    Call arguments:
+        x: Output of an encoder, `[B, S, D]`, floating.
+        allowed: Boolean `[B, 1, S]`, `True` where a token is real.
+
+    Returns:
+        `[B, D]`. Of a text without real tokens zeros, or with `"first"` the padding's vector.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer.models.heads import Pooling
+        >>> x = np.array([[[1.0], [3.0], [9.0]]], "float32")
+        >>> Pooling("mean")(x, np.array([[[True, True, False]]])).numpy().tolist()
+        [[2.0]]
+    """
+
+    def __init__(self, kind="mean", **kwargs):
+        super().__init__(**kwargs)
+        check_choice("kind", kind, KINDS)
+        self.kind = kind
+
+    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+        if self.kind == "attention":
+            shape = (x_shape[-1], 1)
+            self.query = self.add_weight(shape=shape, initializer="glorot_uniform", name="query")
+
+    def call(self, x, allowed):  # noqa: D102
+        real = ops.transpose(allowed, (0, 2, 1))  # [B, S, 1]
+        if self.kind == "first":
+            return x[:, 0]  # [B, D]
+        if self.kind == "max":
+            highest = ops.max(ops.where(real, x, FORBIDDEN), axis=1)  # [B, D]
+            return ops.where(ops.any(real, axis=1), highest, 0.0)
+        weights = ops.cast(real, "float32")  # [B, S, 1]
+        if self.kind == "attention":
+            scores = ops.cast(ops.matmul(x, ops.cast(self.query, x.dtype)), "float32")  # [B, S, 1]
+            weights *= ops.softmax(ops.where(real, scores, FORBIDDEN), axis=1)
+        total = ops.sum(weights, axis=1, keepdims=True)  # [B, 1, 1]
+        weights = weights / ops.maximum(total, 1e-9)
+        return ops.sum(x * ops.cast(weights, x.dtype), axis=1)  # [B, D]
+
+    def get_config(self):  # noqa: D102
+        return {**super().get_config(), "kind": self.kind}

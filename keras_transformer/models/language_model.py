@@ -1,0 +1,113 @@
+"""A causal language model: the decoder's blocks without an encoder (Fig. 1, right, alone)."""
+
+import typing
+
+import keras
+from keras import ops
+
+from keras_transformer.config import LanguageModelConfig
+from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.models.base import TokenModel, make_embedding, make_logits, project
+
+
+class NextToken(typing.NamedTuple):
+    """A language model at one position.
+
+    Attributes:
+        logits: Logits of the token that follows, `[B, N, V]`.
+        cache: The cache with this position in it.
+    """
+
+    logits: typing.Any
+    cache: tuple
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LanguageModel(TokenModel):
+    """Embedding, causal blocks without attention to a memory, and output weights.
+
+    Args:
+        config: A `LanguageModelConfig`, or the name of a preset.
+        dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
+        name: Name of the model.
+        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+
+    Call arguments:
+        inputs: Token ids `[B, T]`, integer, each text starting with `bos_id`; padding, `pad_id`,
+            comes after it and needs no mask: nothing attends to what follows.
+
+    Returns:
+        Logits `[B, T, V]` of the token that follows each position; float32 under the mixed
+        policies.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import LanguageModel, LanguageModelConfig
+        >>> model = LanguageModel(LanguageModelConfig.preset("tiny", vocab_size=100))
+        >>> model(np.ones((2, 5), "int32")).shape
+        TensorShape([2, 5, 100])
+
+    Differs from the paper: the blocks have no attention to a memory, as there is no encoder; see
+    Liu et al. (2018), "Generating Wikipedia by Summarizing Long Sequences".
+    """
+
+    config_class = LanguageModelConfig
+
+    def __init__(self, config="base", dtype=None, name="language_model", **kwargs):
+        super().__init__(config, dtype, name, **kwargs)
+
+    def _make_layers(self, config, policy, kernels):
+        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
+        embedding = make_embedding(config, config.vocab_size, policy, kernels, "embedding")
+        output = embedding
+        if config.tie == "none":
+            output = keras.layers.Dense(
+                config.vocab_size, use_bias=False, dtype=policy, name="output"
+            )
+        return {
+            "embedding": embedding,
+            "decoder": Encoder(config.num_layers, causal=True, **block, name="decoder"),
+            "output_layer": output,
+            "logits": make_logits(policy),
+        }
+
+    def _connect(self, layers, inputs):
+        hidden = layers["decoder"](layers["embedding"](inputs))  # [B, T, D]
+        return project(layers["output_layer"], layers["logits"], hidden)  # [B, T, V]
+
+    def hidden_states(self, inputs, training=None):
+        """Returns what the output weights turn into logits, `[B, T, D]`.
+
+        Args:
+            inputs: As for a call of the model.
+            training: Whether dropout is active.
+        """
+        return self.decoder(self.embedding(inputs, training=training), training=training)
+
+    @property
+    def output_matrix(self):
+        """The output weights, `[V, D]`: the table of the embedding if they are tied."""
+        if isinstance(self.output_layer, PositionalEmbedding):
+            return ops.convert_to_tensor(self.output_layer.table)
+        return ops.transpose(self.output_layer.kernel)
+
+    def step(self, tokens, cache, index, allowed=None):
+        """Runs the model at one position, without dropout.
+
+        Args:
+            tokens: The token at this position in each of the N hypotheses of a text, `[B, N]`,
+                integer; `bos_id` at position 0.
+            cache: From `decoder.empty_cache` or the previous step.
+            index: Number of the position, counting from 0; scalar integer.
+            allowed: See `Transformer.step`.
+
+        Returns:
+            A `NextToken`.
+        """
+        width = tokens.shape[1]
+        x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
+        x = self.embedding(x, start=index, training=False)  # [B * N, 1, D]
+        x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
+        x, cache, _ = self.decoder.step(x, cache, index, allowed=allowed)
+        return NextToken(project(self.output_layer, self.logits, x), cache)
