@@ -6,7 +6,7 @@ import tempfile
 import time
 
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus, parallel_data, sentences
+from keras_transformer.training.data.corpus import TokenizedCorpus, open_source, sentences
 from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
 from keras_transformer.training.vocabulary import learn_vocabulary
 
@@ -66,11 +66,11 @@ class InputPipeline:
     """
 
     def __init__(self, data, vocabulary_size, batch_tokens):
-        pairs = parallel_data(data).pairs("train")
+        pairs = open_source(data).rows("train")
         vocabulary = VocabularySettings(size=vocabulary_size)
         tokenizer = Tokenizer(learn_vocabulary(sentences(pairs), vocabulary))
         begin = time.perf_counter()
-        self._corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, data.max_length)
+        self._corpus = TokenizedCorpus.from_rows(pairs, tokenizer, data.max_length)
         self._batch_tokens = batch_tokens
         self._epoch = 0
         self.facts = {

@@ -16,8 +16,8 @@ from keras_transformer.export.parity import (
 )
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.export.reference import best_of
-from keras_transformer.tasks.translation import encode
-from keras_transformer.tasks.translator import Translator
+from keras_transformer.tasks.generator import Generator
+from keras_transformer.tasks.strings import encode
 
 # Share of a beam's hypotheses that may be other ones than those in memory, with their right scores:
 # where two are tied at its edge, one of them is dropped, and whatever would have come of it.
@@ -45,7 +45,7 @@ class Agreement:
     limit where one is asked for.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        translator: A `Generator` whose model computes in float32.
         sentences: List of strings.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         min_agreement: Smallest share of equal tokens of a quantised model. `None`: no limit.
@@ -55,7 +55,7 @@ class Agreement:
             `MAX_SCORE_LOSS`.
     """
 
-    translator: Translator
+    translator: Generator
     sentences: list
     quantize: str = "none"
     min_agreement: float | None = None
@@ -103,7 +103,7 @@ class Agreement:
             ExportError: If they do not agree.
         """
         comparisons = self._comparisons(search, expected, found)
-        tokenizer = self.translator.tokenizer
+        tokenizer = self.translator.target_tokenizer
         parity = compare(self.sentences, best_of(expected), best_of(found), tokenizer)
         report = {
             **parity.to_dict(),
@@ -138,7 +138,7 @@ class Agreement:
             self._teacher.read(sources, [pair[side].tokens for *_, pair in rows]) for side in (0, 1)
         ]
         return [
-            Comparison(*what, self.translator.tokenizer.eos_id, *pair, *read)
+            Comparison(*what, self.translator.target_tokenizer.eos_id, *pair, *read)
             for (what, _, pair), *read in zip(rows, *readings, strict=True)
         ]
 
@@ -146,7 +146,7 @@ class Agreement:
         if self._sources is None:
             translator = self.translator
             ids, *_ = encode(
-                translator.tokenizer, tf.constant(self.sentences), translator.max_length
+                translator.source_tokenizer, tf.constant(self.sentences), translator.max_length
             )
             self._sources = ids.to_list()
         return self._sources

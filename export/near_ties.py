@@ -18,6 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
+from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.predictor import predictor_of
 from keras_transformer.decoding.search import Search
 
 # Rounding of a float32, relative to the number.
@@ -57,19 +59,22 @@ class Teacher:
     """Reads outputs with the model in memory.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        translator: A `Generator` whose model computes in float32.
     """
 
     def __init__(self, translator):
         self._translator = translator
-        model = translator.model
+        predictor = predictor_of(translator.model)
 
         def read(source, target, lengths):
-            begin = tf.fill([tf.shape(target)[0], 1], model.config.bos_id)
+            begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
             shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
-            logits = model({"source": source, "target": shifted}, training=False)  # [B, T, V]
+            logits = predictor.logits(source, shifted)  # [B, T, V]
             given = tf.gather(logits, target, batch_dims=2)  # [B, T]
-            highest, lowest = (each(logits, axis=-1) for each in (tf.reduce_max, tf.reduce_min))
+            highest = tf.reduce_max(logits, axis=-1)  # [B, T]
+            # Of the tokens that are possible there: the others were not computed.
+            possible = tf.where(logits > NEVER / 2, logits, float("inf"))
+            lowest = tf.reduce_min(possible, axis=-1)  # [B, T]
             total = tf.reduce_logsumexp(logits, axis=-1)  # [B, T]
             here = tf.sequence_mask(lengths, tf.shape(target)[1])  # [B, T]
             columns = (
@@ -110,7 +115,7 @@ class Teacher:
         return readings
 
     def _padded(self, rows):
-        pad_id = self._translator.tokenizer.pad_id
+        pad_id = self._translator.source_tokenizer.pad_id
         ids = np.full((len(rows), max(1, *map(len, rows))), pad_id, np.int32)
         for line, row in zip(ids, rows, strict=True):
             line[: len(row)] = row

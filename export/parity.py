@@ -5,9 +5,7 @@ import itertools
 
 import numpy as np
 
-from keras_transformer import Transformer
 from keras_transformer.layers.kernels import DEFAULT
-from keras_transformer.tasks.translator import Translator
 from keras_transformer.text.quality import score
 
 # Runtimes order their additions differently: seen are relative differences of 1e-6.
@@ -193,14 +191,14 @@ def in_float32(translator):
 
 
 def copy_translator(translator, kernels=DEFAULT):
-    """Returns a `Translator` in float32 with the same weights, and with some `Kernels`."""
+    """Returns a `Generator` in float32 with the same weights, and with some `Kernels`."""
     model = copy_model(translator.model, kernels)
-    return Translator(model, translator.tokenizer, translator.max_length)
+    return type(translator)(model, translator.tokenizers, translator.max_length)
 
 
 def copy_model(model, kernels=DEFAULT):
-    """Returns a `Transformer` in float32 with the weights of another, and some `Kernels`."""
-    copy = Transformer(model.config, dtype="float32", kernels=kernels)
+    """Returns a model in float32 with the weights of another, and some `Kernels`."""
+    copy = type(model)(model.config, dtype="float32", kernels=kernels)
     copy.set_weights(model.get_weights())
     return copy
 

@@ -7,15 +7,16 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.hypotheses import exists
-from keras_transformer.tasks.translation import Translation, map_sorted, translate_strings
+from keras_transformer.tasks.results import Generated
+from keras_transformer.tasks.strings import generate_strings, map_sorted
 
 SOURCE = tf.TensorSpec([None, None], tf.int32)
 BATCH_SIZE = 64
 
 
 @dataclasses.dataclass(frozen=True)
-class Output(Translation):
-    """A translation and its tokens.
+class Output(Generated):
+    """A text that was generated, and its tokens.
 
     Args:
         tokens: Tuple of token ids up to `eos_id`, which is there unless the limit came first; none
@@ -49,22 +50,22 @@ class Reference:
     def outputs(self, sentences):
         """Returns for each of a list of strings a list of M `Output`s, the best first."""
         translator = self._translator
-        pad_id = translator.tokenizer.pad_id
+        pad_id = translator.source_tokenizer.pad_id
 
         def decode(ids):
             return self._decode(ids.to_tensor(pad_id))
 
-        return outputs_of(decode, translator.tokenizer, translator.max_length, sentences)
+        return outputs_of(decode, translator, sentences)
 
 
-def outputs_of(decode, tokenizer, max_length, sentences):
-    """Translates a list of strings by a search from token ids.
+def outputs_of(decode, translator, sentences):
+    """Answers a list of strings by a search from token ids.
 
     Args:
         decode: Function of ragged token ids `[B, (S)]` to token ids `[B, M, L]` and scores
             `[B, M]`.
-        tokenizer: The `Tokenizer`.
-        max_length: Longest source in tokens.
+        translator: A `Generator` or an export that is open: its `tokenizers`, `max_length` and
+            `blank` are used.
         sentences: List of strings.
 
     Returns:
@@ -72,11 +73,17 @@ def outputs_of(decode, tokenizer, max_length, sentences):
     """
 
     def answer(batch):
-        outputs = translate_strings(tokenizer, max_length, decode, tf.constant(batch))
-        names = ("translation", "score", "truncated", "empty")
+        outputs = generate_strings(
+            translator.tokenizers,
+            translator.max_length,
+            decode,
+            tf.constant(batch),
+            translator.blank,
+        )
+        names = ("text", "score", "truncated", "empty")
         columns = (outputs[name].numpy() for name in names)
         rows = zip(np.asarray(outputs["found"][0]), *columns, strict=True)
-        return [_outputs(tokenizer, *row) for row in rows]
+        return [_outputs(translator.tokenizers.target, *row) for row in rows]
 
     return map_sorted(answer, sentences, BATCH_SIZE)
 

@@ -1,7 +1,5 @@
 """What the programs share that open an export: names, checks of arguments, reasons of errors."""
 
-VOCABULARY = "tokenizer.model"  # in or beside every export that does not hold it in its graph
-
 
 def check_strings(sentences):
     """Raises `TypeError` unless `sentences` is a list of strings."""

@@ -34,8 +34,10 @@ _MODULES = {
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
-    "tasks.translation": ("Alignment", "Score", "Translation"),
+    "tasks.results": ("Alignment", "Generated", "Score", "Translation"),
     "tasks.translator": ("Translator",),
+    "tasks.text_generator": ("TextGenerator",),
+    "tasks.classifier": ("Classification", "Classifier"),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -314,7 +314,8 @@ class ClassifierConfig(StackConfig):
         labels = tuple(self.labels) if isinstance(self.labels, (list, tuple)) else ()
         if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
             raise ValueError(
-                f"`labels` must be at least two different strings. Received: labels={self.labels!r}."
+                "`labels` must be at least two different strings. "
+                f"Received: labels={self.labels!r}."
             )
         if len(set(labels)) < len(labels):
             raise ValueError(f"`labels` must each be there once. Received: labels={self.labels!r}.")

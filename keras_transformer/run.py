@@ -5,7 +5,7 @@ import pathlib
 
 import keras
 
-from keras_transformer.files import write_text
+from keras_transformer.files import write_bytes, write_text
 
 
 class Run:
@@ -18,7 +18,9 @@ class Run:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self.config = self.path / "config.toml"  # every setting, defaults included
-        self.tokenizer = self.path / "tokenizer.model"  # SentencePiece
+        # SentencePiece: one vocabulary, or one of the source and one of the target
+        self.tokenizer = self.path / "tokenizer.model"
+        self.tokenizers = (self.path / "source.model", self.path / "target.model")
         self.model = self.path / "model.keras"
         self.checkpoints = self.path / "checkpoints"
         self.logs = self.path / "logs"  # TensorBoard
@@ -26,13 +28,37 @@ class Run:
         self.curve = self.path / "curve.png"  # the same as a picture
         self.metrics = self.path / "metrics.json"
 
-    def load_model(self):
-        """Returns the trained `Transformer`.
+    def load(self, model_class):
+        """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
+        model, tokenizers = self.load_model(model_class), self.load_tokenizers()
+        try:
+            tokenizers.check_sizes(model.config)
+        except ValueError:
+            files = " and ".join(str(self.path / name) for name in tokenizers.files())
+            sizes = " and ".join(str(side.vocab_size) for side in dict.fromkeys(tokenizers))
+            config = model.config
+            theirs = dict.fromkeys((config.vocab_size, config.output_size))
+            raise ValueError(
+                f"{files} is another run's: it has {sizes} pieces, and {self.model} was trained "
+                f"with {' and '.join(map(str, theirs))}. Put back its own."
+            ) from None
+        return model, tokenizers
+
+    def load_model(self, model_class=None):
+        """Returns the trained model.
+
+        Args:
+            model_class: The class that it must have, such as `Transformer`. `None`: any of this
+                package.
 
         Raises:
             ValueError: If the run has no model, or it cannot be read.
         """
-        import keras_transformer.models.transformer
+        from keras_transformer.models.base import ConfiguredModel
 
         self._require(self.model)
         try:
@@ -41,25 +67,52 @@ class Run:
             raise
         except Exception as error:  # zip, JSON, HDF5 and Keras raise nearly anything
             raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
-        if not isinstance(model, keras_transformer.models.transformer.Transformer):
+        wanted = ConfiguredModel if model_class is None else model_class
+        if not isinstance(model, wanted):
+            name = "model of this package" if model_class is None else wanted.__name__
             raise ValueError(
-                f"{self.model} must hold a Transformer. Received: a {type(model).__name__}."
+                f"{self.model} must hold a {name}. Received: a {type(model).__name__}."
             )
         return model
 
-    def load_tokenizer(self):
-        """Returns the run's `Tokenizer`.
+    def load_tokenizers(self):
+        """Returns the run's `Tokenizers`.
 
         Raises:
             ValueError: If the run has no vocabulary, or it cannot be read.
         """
         from keras_transformer.text.tokenizer import Tokenizer
+        from keras_transformer.text.tokenizers import Tokenizers
 
-        self._require(self.tokenizer)
-        try:
-            return Tokenizer.load(self.tokenizer)
-        except ValueError as error:
-            raise ValueError(f"{error} Put back a copy: the run's exports carry one.") from error
+        def read(name):
+            file = self.path / name
+            return file.read_bytes() if file.is_file() else None
+
+        self._require_vocabulary()
+        for file in self.vocabulary():
+            try:
+                Tokenizer(file.read_bytes())
+            except ValueError as error:
+                raise ValueError(
+                    f"{file}: {error} Put back a copy: the run's exports carry one."
+                ) from error
+        return Tokenizers.from_files(read)
+
+    def write_tokenizers(self, tokenizers):
+        """Writes the vocabularies; each file is replaced whole."""
+        for name, model in tokenizers.files().items():
+            write_bytes(self.path / name, model)
+
+    def vocabulary(self):
+        """Returns the files of the vocabulary: one, or those of source and target; none yet."""
+        if self.tokenizer.is_file():
+            return (self.tokenizer,)
+        return self.tokenizers if all(file.is_file() for file in self.tokenizers) else ()
+
+    def remove_vocabulary(self):
+        """Removes the files of the vocabulary."""
+        for file in (self.tokenizer, *self.tokenizers):
+            file.unlink(missing_ok=True)
 
     def require_finished(self):
         """Refuses a folder in which a file of a finished run is missing.
@@ -67,8 +120,9 @@ class Run:
         Raises:
             ValueError: With the file, and what to do.
         """
-        for file in (self.config, self.tokenizer, self.model):
-            self._require(file)
+        self._require(self.config)
+        self._require_vocabulary()
+        self._require(self.model)
 
     def read_metrics(self):
         """Returns the content of `metrics.json`, empty where there is none yet.
@@ -97,6 +151,11 @@ class Run:
         """Replaces all figures of `metrics.json`."""
         text = json.dumps(figures, indent=2, ensure_ascii=False)
         write_text(self.metrics, text + "\n")
+
+    def _require_vocabulary(self):
+        if not self.vocabulary():
+            missing = [file for file in self.tokenizers if not file.is_file()]
+            self._require(missing[0] if len(missing) == 1 else self.tokenizer)
 
     def _require(self, file):
         if file.is_file():

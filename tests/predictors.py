@@ -12,7 +12,7 @@ from doubt import BOS, EOS, PAD
 from support import KV, D, F, H, K, normal, randomise
 
 from keras_transformer.decoding import Predictor, Step, Vocabulary
-from keras_transformer.decoding.encoder_decoder import Ancestors
+from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.layers.block import Block, split_arguments
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.stack import Stack

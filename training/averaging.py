@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_transformer import Transformer
 from keras_transformer.files import draft_of, remove_stale_drafts, sync
 from keras_transformer.run import Run
 from keras_transformer.training.factory import model_config
-from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read
+from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read, read_state
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.settings.toml import load_settings
 
@@ -45,17 +44,20 @@ def average_checkpoints(run_dir, last=5, output=None):
     output = Path(f"{run.path}-average-{last}" if output is None else output)
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise ValueError(f"{output} exists already: remove it, or name another with --output.")
-    tokenizer = run.load_tokenizer()
+    tokenizers = run.load_tokenizers()
     settings = load_settings(run.config)
-    model = Transformer(model_config(settings, tokenizer), dtype="float32")
-    paths = _average(run, last, settings.training.keep_checkpoints, model)
+    keep = settings.training.keep_checkpoints
+    fields = read_state(_newest(run, last, keep)[-1]).get("fields", {})
+    model_class = settings.task.get().pipeline_class().model_class
+    model = model_class(model_config(settings, tokenizers, **fields), dtype="float32")
+    paths = _average(run, last, keep, model)
     output.parent.mkdir(parents=True, exist_ok=True)
     remove_stale_drafts(output.parent)
     new = Run(draft_of(output))
     new.path.mkdir()
     try:
         shutil.copyfile(run.config, new.config)
-        shutil.copyfile(run.tokenizer, new.tokenizer)
+        new.write_tokenizers(tokenizers)
         model.save(new.model)
         figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
         new.update_metrics(parameters=model.count_params(), **figures)

@@ -1,93 +1,80 @@
-"""Translating test sentences with a run and scoring the translations (section 6.1)."""
+"""Measuring a run on test data (section 6.1)."""
 
-import functools
-import time
-
-from keras_transformer.decoding import Greedy
 from keras_transformer.run import Run
-from keras_transformer.tasks.translator import Translator
-from keras_transformer.text.lines import read_parallel
-from keras_transformer.text.quality import score
+from keras_transformer.tasks import open_run
+from keras_transformer.text.lines import read_lines, read_parallel
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
 
-def evaluate(translator, sources, references, *, lowercase=False, tokenize="13a"):
-    """Translates sentences and scores the translations.
-
-    Args:
-        translator: Function from a list of strings to a list of strings, such as a `Translator`.
-        sources: List of strings.
-        references: List of strings.
-        lowercase: See `score`.
-        tokenize: See `score`.
-
-    Returns:
-        The dictionary of `score`, and `seconds`, the time the translation took.
-    """
-    begin = time.perf_counter()
-    hypotheses = translator(sources)
-    seconds = time.perf_counter() - begin
-    scores = score(hypotheses, references, lowercase=lowercase, tokenize=tokenize)
-    return {**scores, "seconds": round(seconds, 3)}
-
-
-def evaluate_files(run, source, reference, *, lowercase=False, tokenize="13a", search=Greedy()):
-    """Evaluates a run on two text files, one sentence per line.
+def evaluate_files(run, source, reference=None, **options):
+    """Evaluates a run on text files.
 
     Args:
         run: Folder of the run.
-        source: File of sentences.
-        reference: File of their translations.
-        lowercase: See `score`.
-        tokenize: See `score`.
-        search: A `Greedy`, `Beam` or `Sample`.
+        source: File of inputs, one per line.
+        reference: File of what belongs to them, line by line, such as translations or labels.
+            `None` for a task with one column.
+        **options: Those of the task's `evaluate`.
 
     Returns:
-        The dictionary of `evaluate`, and `search`, the name of the search.
+        The dictionary of the task's `evaluate`.
 
     Raises:
-        ValueError: If a file is not UTF-8, or they differ in their number of lines.
+        ValueError: If a file is not UTF-8, they differ in their number of lines, or the task needs
+            other files.
     """
-    sources, references = read_parallel(source, reference)
-    translator = functools.partial(Translator.from_run(run), search=search)
-    results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
-    return {**results, "search": str(search)}
+    task = task_of(run)
+    if (len(task.columns) == 2) != (reference is not None):
+        raise ValueError(
+            f"{run} is a run for {task.name}, whose data have {' and '.join(task.columns)}: "
+            f"evaluating files takes {'two of them' if reference is None else 'one of them'}."
+        )
+    columns = [read_lines(source)] if reference is None else read_parallel(source, reference)
+    return task.evaluate(open_run(run), columns, **options)
 
 
-def evaluate_split(run, split="test", *, lowercase=False, tokenize="13a", search=Greedy()):
+def evaluate_split(run, split="test", **options):
     """Evaluates a run on a split of its own data; the test split's figures stay in the run.
 
     Args:
         run: Folder of the run.
         split: `"train"`, `"validation"` or `"test"`.
-        lowercase: See `score`.
-        tokenize: See `score`.
-        search: A `Greedy`, `Beam` or `Sample`.
+        **options: Those of the task's `evaluate`.
 
     Returns:
-        The dictionary of `evaluate`, and `search`, the name of the search. For the test split
-        `metrics.json` of the run also has it.
+        The dictionary of the task's `evaluate`. For the test split `metrics.json` of the run also
+        has it.
     """
-    from keras_transformer.training.data.corpus import parallel_data
-
-    folder = Run(run)
+    folder, task = Run(run), task_of(run)
     folder.require_finished()
-    data = parallel_data(load_settings(folder.config).data)
+    data = open_source(load_settings(folder.config).data, task.columns)
     data.check_split(split)
-    translator = functools.partial(Translator.from_run(run), search=search)
-    sources, references = read_pairs(data, split)
-    results = evaluate(translator, sources, references, lowercase=lowercase, tokenize=tokenize)
-    results["search"] = str(search)
+    results = task.evaluate(open_run(run), read_columns(data, split), **options)
     if split == "test":
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
         folder.update_metrics(**figures)
     return results
 
 
-def read_pairs(data, split, limit=None):
-    """Returns the sources and the references of a split of a `ParallelData` as lists of strings."""
-    pairs = data.pairs(split)
-    pairs = pairs if limit is None else pairs.take(limit)
-    both = [(source.decode(), target.decode()) for source, target in pairs.as_numpy_iterator()]
-    sources, references = zip(*both, strict=True) if both else ((), ())
-    return list(sources), list(references)
+def task_of(run):
+    """Returns the `Task` of a run, which its settings name.
+
+    Raises:
+        ValueError: If there are none.
+    """
+    folder = Run(run)
+    if not folder.config.is_file():
+        folder.require_finished()
+    return load_settings(folder.config).task.get()
+
+
+def read_columns(data, split, limit=None):
+    """Returns the columns of a split of a `Source`, a list of strings for each."""
+    rows = data.rows(split)
+    rows = rows if limit is None else rows.take(limit)
+    columns = [[] for _ in rows.element_spec]
+    for row in rows.as_numpy_iterator():
+        for column, text in zip(columns, row, strict=True):
+            column.append(text.decode())
+    return columns

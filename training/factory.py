@@ -3,38 +3,52 @@
 import keras
 import tensorflow as tf
 
-from keras_transformer import Transformer
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
-from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.schedule import make_schedule
 
 
-def model_config(settings, tokenizer):
-    """Returns the `TransformerConfig` of a run: its settings, and the vocabulary's size and ids."""
-    return settings.model.config(
-        vocab_size=tokenizer.vocab_size,
-        pad_id=tokenizer.pad_id,
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
+def model_config(settings, tokenizers, **fields):
+    """Returns the configuration of a run's model.
+
+    Args:
+        settings: The `Settings` of the run.
+        tokenizers: Its `Tokenizers`, which decide the sizes of the vocabularies and special ids.
+        **fields: What else the data decide: see `Task.fields`.
+    """
+    source, target = tokenizers
+    if not tokenizers.shared:
+        fields["target_vocab_size"] = target.vocab_size
+    return settings.config(
+        vocab_size=source.vocab_size,
+        pad_id=source.pad_id,
+        bos_id=source.bos_id,
+        eos_id=source.eos_id,
+        **fields,
     )
 
 
-def make_learner(settings, tokenizer):
+def make_learner(settings, training):
     """Returns the model to train, compiled, with the optimizer's variables made.
 
     The same settings and vocabulary give the same weights every time.
+
+    Args:
+        settings: The `Settings` of the run.
+        training: The `Training` of its task, with the configuration of the model.
     """
     keras.utils.set_random_seed(settings.training.seed)
-    config = model_config(settings, tokenizer)
-    options = settings.training
+    options, task = settings.training, settings.task.get()
     policy = dtype_policy(options.precision)
-    transformer = Transformer(config, dtype=policy)
-    learner = Learner(transformer, config.pad_id, options.accumulate, options.r_drop, policy)
-    schedule = make_schedule(settings.schedule, config.d_model, options.updates)
+    model = task.pipeline_class().model_class(training.config, dtype=policy)
+    learner = Learner(
+        model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
+    )
+    schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
-        make_optimizer(settings.optimizer, schedule, transformer.trainable_variables),
-        LabelSmoothedCrossEntropy(options.label_smoothing, config.pad_id),
+        make_optimizer(settings.optimizer, schedule, model.trainable_variables),
+        training.loss(options),
+        training.metrics(),
         jit_compile=_jit_compile(options),
     )
     learner.optimizer.build(learner.trainable_variables)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.run import Run
-from keras_transformer.training.data.corpus import parallel_data
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.loop.callbacks import Terminations, say
 from keras_transformer.training.loop.checkpoint import Checkpoints
@@ -50,10 +50,11 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         callbacks: More Keras callbacks for `fit`.
 
     Returns:
-        The content of `metrics.json`: `parameters`, `updates`, `tokens_seen` (real target tokens),
-        `train_seconds` (of all calls together), `stopped_early`, `model_update` (the update that
-        `model.keras` is from), `validation` (of that model) and `best_update` (`None` without
-        `best_by`); after `model.start_from` also `started_from`, a `run` and its `model_update`.
+        The content of `metrics.json`: `parameters`, `updates`, `tokens_seen` (real target tokens)
+        or `examples_seen`, `train_seconds` (of all calls together), `stopped_early`,
+        `model_update` (the update that `model.keras` is from), `validation` (of that model) and
+        `best_update` (`None` without `best_by`); after `model.start_from` also `started_from`, a
+        `run` and its `model_update`.
 
     Raises:
         SettingsError: If the folder holds a run that cannot go on with these settings.
@@ -82,7 +83,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         if settings.model.start_from is not None and not _is_trained(run):
             start = Start(settings, load_settings)
         # Before the folder is touched: a mistake in the data leaves nothing there.
-        data = workers.chief_first(lambda: parallel_data(settings.data))
+        data = workers.chief_first(lambda: open_source(settings.data, settings.task.get().columns))
         lock = RunLock(run.path)
         if workers.is_chief and not run.path.exists():
             stack.callback(_remove_if_empty, run.path)
@@ -116,7 +117,7 @@ def _beginning(run):
     try:
         yield
     except Exception:
-        if not run.tokenizer.exists():
+        if not run.vocabulary():
             run.config.unlink(missing_ok=True)
         raise
 
@@ -139,7 +140,7 @@ def _claim(run, settings):
         check_changes(run, before, settings)  # once more: nobody else trains it now
         return before
     if not run.config.exists() or load_settings(run.config) != settings:
-        run.tokenizer.unlink(missing_ok=True)  # of settings under which nothing was trained yet
+        run.remove_vocabulary()  # of settings under which nothing was trained yet
         with replacing(run.config) as temporary:
             save_settings(settings, temporary)
     return None

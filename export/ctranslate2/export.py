@@ -16,10 +16,10 @@ from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.parity import check_sentences, in_float32
 from keras_transformer.export.place import check_place_of_folder, check_space, place_folder, silent
 from keras_transformer.export.reference import Reference, outputs_of
-from keras_transformer.export.runtime import VOCABULARY
+from keras_transformer.text.tokenizers import SEPARATE, SHARED
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
-FILES = {MODEL, CONFIG, VOCABULARY, *VOCABULARIES}
+FILES = {MODEL, CONFIG, SHARED, *SEPARATE, *VOCABULARIES}
 QUANTIZATIONS = ("none", "float16", "int8")
 # Nats per token that a quantised model may lose: its weights, computed with in float32, and the
 # processor's kernels. Seen of int8, for the small model of the tests: 0.001 and, with VNNI, 0.0015,
@@ -138,12 +138,13 @@ def export_ctranslate2(
 
 
 def _write(draft, translator, quantize):
-    tokenizer = translator.tokenizer
-    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-    spec = make_spec(translator.model, pieces, tokenizer.unk_id, translator.max_length)
+    tokenizers = translator.tokenizers
+    pieces = [side.pieces(range(side.vocab_size)) for side in tokenizers]
+    spec = make_spec(translator.model, *pieces, tokenizers.source.unk_id, translator.max_length)
     spec.optimize(None if quantize == "none" else quantize)
     spec.save(str(draft))
-    (draft / VOCABULARY).write_bytes(tokenizer.model)
+    for name, model in tokenizers.files().items():
+        (draft / name).write_bytes(model)
 
 
 def _keep_figures(config, report):
@@ -177,7 +178,7 @@ def _judge_beam(draft, agreement, name):
     loaded = CTranslate2Translator(draft, BEAM)
     sentences, reference = agreement.sentences, Reference(agreement.translator, BEAM)
     rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, sentences), strict=True)
-    rows = [row for row in rows if loaded.tokenizer.eos_id in row[2][0].tokens]
+    rows = [row for row in rows if loaded.tokenizers.target.eos_id in row[2][0].tokens]
     if not rows:
         return {"sentences": 0, "agreement": None}
     sentences, expected, found = map(list, zip(*rows, strict=True))
@@ -191,4 +192,4 @@ def _outputs(loaded, sentences):
     def decode(ids):
         return loaded.decode(ids.to_list())  # [B, M=1, L], [B, M=1]
 
-    return outputs_of(decode, loaded.tokenizer, loaded.max_length, sentences)
+    return outputs_of(decode, loaded, sentences)

@@ -9,9 +9,11 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.runtime import VOCABULARY, reason
-from keras_transformer.tasks.translation import to_best, to_n_best, translate_strings
+from keras_transformer.export.runtime import reason
+from keras_transformer.tasks.results import to_best, to_n_best
+from keras_transformer.tasks.strings import generate_strings
 from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
 
 MODEL, CONFIG = "model.bin", "config.json"
 BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops at another moment
@@ -40,20 +42,25 @@ class CTranslate2Translator:
         CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
     """
 
+    blank = True
+
     def __init__(self, path, search=Greedy(), num_threads=None, compute_type="default"):
         ctranslate2 = load_ctranslate2()
         options = _options(search)
         path = pathlib.Path(path)
-        for name in (MODEL, CONFIG, VOCABULARY):
+        vocabulary = SEPARATE if (path / SEPARATE[0]).is_file() else (SHARED,)
+        for name in (MODEL, CONFIG, *vocabulary):
             if not (path / name).is_file():
                 raise ValueError(
                     f"{path} was not written by `keras-transformer export ctranslate2`, or is "
                     f"damaged: {name} is missing."
                 )
         self.max_length = _max_length(path / CONFIG)
-        self.tokenizer = Tokenizer.load(path / VOCABULARY)
-        self._pieces = self.tokenizer.pieces(range(self.tokenizer.vocab_size))
-        self._ids = {piece: number for number, piece in enumerate(self._pieces)}
+        loaded = [Tokenizer.load(path / name) for name in vocabulary]
+        self.tokenizers = source, target = Tokenizers.of(loaded if loaded[1:] else loaded[0])
+        self._pieces = source.pieces(range(source.vocab_size))
+        target_pieces = target.pieces(range(target.vocab_size))
+        self._ids = {piece: number for number, piece in enumerate(target_pieces)}
         try:
             self._model = ctranslate2.Translator(
                 str(path), intra_threads=num_threads or 0, compute_type=compute_type
@@ -85,7 +92,7 @@ class CTranslate2Translator:
             return self.decode(ids.to_list(), n)
 
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return translate_strings(self.tokenizer, self.max_length, decode, batch)
+        return generate_strings(self.tokenizers, self.max_length, decode, batch)
 
     def decode(self, sources, n=1):
         """Runs the model on token ids.
@@ -109,7 +116,8 @@ class CTranslate2Translator:
             max_input_length=0,
             **self._options,
         )
-        tokens = np.full((len(sources), n, self.max_length), self.tokenizer.pad_id, np.int32)
+        pad_id = self.tokenizers.target.pad_id
+        tokens = np.full((len(sources), n, self.max_length), pad_id, np.int32)
         scores = np.full((len(sources), n), NONE, np.float32)
         for rows, row_scores, result in zip(tokens, scores, results, strict=True):
             row_scores[: len(result.scores)] = result.scores

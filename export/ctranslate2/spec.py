@@ -18,12 +18,13 @@ from keras_transformer.layers.positions import Learned, Sinusoidal
 POSITIONS = 1024
 
 
-def make_spec(model, pieces, unk_id, max_length):
+def make_spec(model, pieces, target_pieces, unk_id, max_length):
     """Returns a validated `ctranslate2.specs.TransformerSpec` with the weights of a model.
 
     Args:
         model: A `Transformer` that computes in float32.
-        pieces: List of strings, the vocabulary.
+        pieces: List of strings, the vocabulary of the source.
+        target_pieces: That of the target.
         unk_id: Id of the unknown piece.
         max_length: Longest source and longest output in tokens; is kept among the facts of the
             model, and changes nothing in it.
@@ -41,7 +42,7 @@ def make_spec(model, pieces, unk_id, max_length):
     )
     _fill_encoder(spec.encoder, model)
     _fill_decoder(spec.decoder, model)
-    _set_vocabulary(spec, config, pieces, unk_id)
+    _set_vocabulary(spec, config, pieces, target_pieces, unk_id)
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.config.add_attribute("max_length", max_length)
     spec.validate()
@@ -71,15 +72,20 @@ def _activation(name):
     return equals[name]
 
 
-def _set_vocabulary(spec, config, pieces, unk_id):
-    if config.output_size > len(pieces):
+def _set_vocabulary(spec, config, pieces, target_pieces, unk_id):
+    if config.output_size > len(target_pieces):
         raise ExportError(
             f"CTranslate2 needs a name for every token. This model has {config.output_size} target "
-            f"tokens, its vocabulary {len(pieces)} pieces."
+            f"tokens, its vocabulary {len(target_pieces)} pieces."
         )
     spec.register_source_vocabulary(pieces)
-    spec.register_target_vocabulary(pieces[: config.output_size])
-    spec.config.bos_token = spec.config.decoder_start_token = pieces[config.bos_id]
+    if pieces[config.eos_id] != target_pieces[config.eos_id]:
+        raise ExportError(
+            "CTranslate2 has one name for the end of sources and of targets. This model's are "
+            f"{pieces[config.eos_id]} and {target_pieces[config.eos_id]}."
+        )
+    spec.register_target_vocabulary(target_pieces[: config.output_size])
+    spec.config.bos_token = spec.config.decoder_start_token = target_pieces[config.bos_id]
     spec.config.eos_token = pieces[config.eos_id]
     spec.config.unk_token = pieces[unk_id]
     spec.config.add_source_eos = True

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.translation import encode
+from keras_transformer.tasks.strings import encode
 
 # Seen: every token and every bit of the scores is the same, in float32 and in int8. Room for a near
 # tie in a kernel that adds in another order, far less than one wrong row of a batch would take.
@@ -27,7 +27,7 @@ def require_rows_as_alone(loaded, sentences, what):
     Raises:
         ExportError: If a batch gives other translations.
     """
-    ids, _, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
+    ids, _, _ = encode(loaded.tokenizers.source, tf.constant(sentences), loaded.max_length)
     ids = [tuple(row) for row in ids.to_list()]
     alone = functools.cache(lambda row: loaded.decode([row]))
     for signature in loaded.signatures:
@@ -37,7 +37,7 @@ def require_rows_as_alone(loaded, sentences, what):
         batch = list(itertools.islice(itertools.cycle(fitting), signature.batch_size))
         tokens, scores = (each[:, 0] for each in loaded.decode(batch, signature))
         expected = [np.concatenate(each)[:, 0] for each in zip(*map(alone, batch), strict=True)]
-        pad_id = loaded.tokenizer.pad_id
+        pad_id = loaded.tokenizers.target.pad_id
         _require_equal(tokens, scores, *expected, pad_id, f"{what}, {signature.name}")
 
 

@@ -13,7 +13,7 @@ from keras import ops
 from keras_transformer.decoding import greedy_decode
 from keras_transformer.export.parity import ExportError, copy_model
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.tasks.translation import map_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 # What LiteRT's FULLY_CONNECTED applies itself, before its result is rounded to int8.
 FUSED = (keras.activations.linear, keras.activations.relu)

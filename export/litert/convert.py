@@ -29,7 +29,7 @@ CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)
 MANY = 8
 
 
-def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None):
+def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=None):
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
@@ -38,7 +38,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         ranges: For `"int8_static"`, from `calibrate`.
         strings: List of `Signature` that take and give strings, see `string_signatures`.
-        tokenizer: For these a `FastTokenizer`.
+        tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
 
     Raises:
         ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
@@ -50,7 +50,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
     functions = {each.name: _trace(model, each, grows) for each in signatures}
     for each in strings:
         search = functools.partial(_search, model, each, grows)
-        functions[each.name] = trace_strings(search, each, tokenizer)
+        functions[each.name] = trace_strings(search, each, tokenizers)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)
@@ -60,8 +60,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizer=None
 def _kernels(model, in_int8, ranges, grows):
     chosen = {}
     if in_int8:
-        tables = {id(side): side.table for side in (model.source_embedding, model.target_embedding)}
-        chosen["look_up"] = Int8LookUp(tables.values())
+        chosen["look_up"] = Int8LookUp(layer.table for layer in model.embeddings)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:

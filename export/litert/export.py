@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import keras_transformer
 from keras_transformer.decoding import Greedy
-from keras_transformer.decoding.alignment import check_alignment
+from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.litert.beams import beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
@@ -168,10 +168,10 @@ def export_litert(
         if strings:
             facts[STRINGS] = [vars(each) for each in strings]
             facts["custom_operators"] = custom_operators(content)
-        pack(draft, content, translator.tokenizer, facts)
+        pack(draft, content, translator.tokenizers, facts)
         progress(f"translating {len(sentences)} sentences with every signature")
         report = gate.check(draft, path, bool(strings))
-        pack(draft, content, translator.tokenizer, {**facts, "agreement": _figures(report)})
+        pack(draft, content, translator.tokenizers, {**facts, "agreement": _figures(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
         return {**report, **calibrated}
 
@@ -205,10 +205,17 @@ def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
 
 def _string_options(translator, sentences, lengths, beam_size):
     """What `convert` needs for the signatures that take strings."""
-    tokenizer = FastTokenizer(translator.tokenizer, translator.max_length)
-    tokenizer.require_same_pieces(sentences)
+    if not translator.blank:
+        raise ExportError(
+            "`tokenizer` needs a model that translates: of other texts there are no signatures "
+            "that take strings. Export without the tokenizer."
+        )
+    source, target = translator.tokenizers
+    encoder = FastTokenizer(source, translator.max_length)
+    encoder.require_same_pieces(sentences)
+    decoder = encoder if target is source else FastTokenizer(target, translator.max_length)
     strings = string_signatures(lengths, translator.max_length, beam_size)
-    return {"strings": strings, "tokenizer": tokenizer}
+    return {"strings": strings, "tokenizers": (encoder, decoder)}
 
 
 def _convert_or_explain(path, model, signatures, quantize, **options):
@@ -220,9 +227,10 @@ def _convert_or_explain(path, model, signatures, quantize, **options):
 
 def _facts(translator, signatures, quantize):
     """What a program needs to know to use the file."""
-    tokenizer = translator.tokenizer
+    tokenizer = translator.source_tokenizer
     return {
         "format": FORMAT,
+        "task": translator.task,
         "tokens": {name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")},
         "vocab_size": tokenizer.vocab_size,
         "source": RULE,

@@ -6,7 +6,7 @@ import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.translation import BYTES_PER_TOKEN
+from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 
 UNKNOWN = "\ue000"  # a character that stands for nothing
 _SPACE = "▁"  # what SentencePiece writes for a space
@@ -45,7 +45,7 @@ class FastTokenizer:
         self._decoder = tensorflow_text.FastSentencepieceTokenizer(proto.SerializeToString())
 
     def encode(self, sentence, length):
-        """Tokenises a sentence, as `keras_transformer.tasks.translation.encode` does.
+        """Tokenises a sentence, as `keras_transformer.tasks.strings.encode` does.
 
         Args:
             sentence: `[1]`, string.

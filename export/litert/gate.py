@@ -13,7 +13,7 @@ from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.parity import compare, require_identical
 from keras_transformer.export.reference import Output, Reference, outputs_of, with_tokens
-from keras_transformer.tasks.translation import encode
+from keras_transformer.tasks.strings import encode
 
 
 @dataclasses.dataclass
@@ -63,12 +63,7 @@ class Gate:
         loaded = LiteRTTranslator(draft, reference.search)
 
         def translate(batch, signature):
-            return outputs_of(
-                lambda ids: loaded.decode(ids.to_list(), signature),
-                loaded.tokenizer,
-                loaded.max_length,
-                batch,
-            )
+            return outputs_of(lambda ids: loaded.decode(ids.to_list(), signature), loaded, batch)
 
         expected = reference.outputs(sentences)
         by_ids = _by_every_signature(loaded, translate, sentences)
@@ -84,7 +79,7 @@ class Gate:
 
         by_strings = _by_every_signature(loaded, translate_strings, sentences)
         expected = [row[:1] for row in expected]
-        by_strings = with_tokens(loaded.tokenizer, by_strings, by_ids, expected)
+        by_strings = with_tokens(loaded.tokenizers.target, by_strings, by_ids, expected)
         return report, self.agreement.judge(reference.search, expected, by_strings, name)
 
     def _check_edges(self, draft, name, search):
@@ -95,12 +90,13 @@ class Gate:
             load(draft, search).translate_batch(edges)
             for load in (LiteRTTranslator, LiteRTStringTranslator)
         )
-        require_identical(compare(edges, by_ids, by_strings, self._translator.tokenizer), name)
+        tokenizer = self._translator.target_tokenizer
+        require_identical(compare(edges, by_ids, by_strings, tokenizer), name)
 
 
 def _by_every_signature(loaded, translate, sentences):
     """Translates with the signatures taking turns, so that no part of the file goes unseen."""
-    ids, _, _ = encode(loaded.tokenizer, tf.constant(sentences), loaded.max_length)
+    ids, _, _ = encode(loaded.tokenizers.source, tf.constant(sentences), loaded.max_length)
     lengths = ids.row_lengths().numpy()
     turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
     chosen = [

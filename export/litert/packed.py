@@ -7,8 +7,7 @@ import json
 import zipfile
 import zlib
 
-from keras_transformer.export.runtime import VOCABULARY
-from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
 
 FORMAT = 2
 FACTS = "facts.json"
@@ -52,23 +51,21 @@ class Signature:
             object.__setattr__(self, "alignment", tuple(self.alignment))
 
 
-def pack(path, content, tokenizer, facts):
-    """Writes a model, and after it its vocabulary and the facts.
+def pack(path, content, tokenizers, facts):
+    """Writes a model, and after it its vocabulary, or both of them, and the facts.
 
     Args:
         path: The file, a `Path`.
         content: The bytes of the model.
-        tokenizer: The `Tokenizer`.
+        tokenizers: The `Tokenizers`.
         facts: Dictionary of plain values.
     """
     facts = {**facts, CHECKSUM: zlib.crc32(content)}
     path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
-        for name, member in (
-            (VOCABULARY, tokenizer.model),
-            (FACTS, json.dumps(facts, indent=2).encode()),
-        ):
+        members = {**tokenizers.files(), FACTS: json.dumps(facts, indent=2).encode()}
+        for name, member in members.items():
             archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
 
@@ -80,7 +77,7 @@ def unpack(path):
 
     Returns:
         The facts, a dictionary of plain values; the lists of `Signature` among them, by their names
-        in the facts; and the `Tokenizer`.
+        in the facts; and the `Tokenizers`.
 
     Raises:
         ValueError: If it was written by something else or by another version, or is damaged.
@@ -90,9 +87,9 @@ def unpack(path):
         raise ValueError(f"{path} does not exist.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a .tflite file.")
-    content, facts, vocabulary = _split(path)
+    content, members = _split(path)
     with _reading(path, FACTS):
-        facts = dict(json.loads(facts))
+        facts = dict(json.loads(members[FACTS]))
         version = facts["format"]
     if version != FORMAT:
         raise ValueError(
@@ -109,22 +106,25 @@ def unpack(path):
         }
         if not all(signatures.values()):
             raise ValueError(SIGNATURES)
-    with _reading(path, VOCABULARY):
-        tokenizer = Tokenizer(vocabulary)
+    with _reading(path, "vocabulary"):
+        tokenizers = Tokenizers.from_files(members.get)
     if zlib.crc32(content) != facts.get(CHECKSUM, zlib.crc32(content)):
         raise ValueError(
             f"{path} is damaged: its model is not the one that was written. Export it again."
         )
-    return facts, signatures, tokenizer
+    return facts, signatures, tokenizers
 
 
 def _split(path):
-    """The bytes of the model, the facts and the vocabulary."""
+    """The bytes of the model, and of the members of the archive by their names."""
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             begin = min(item.header_offset for item in archive.infolist())
-            return content[:begin], archive.read(FACTS), archive.read(VOCABULARY)
+            names = {FACTS, SHARED, *SEPARATE} & set(archive.namelist())
+            if not {FACTS, SHARED} <= names and not {FACTS, *SEPARATE} <= names:
+                raise KeyError(FACTS)
+            return content[:begin], {name: archive.read(name) for name in names}
     except DAMAGED as error:
         raise ValueError(
             f"{path} was not written by `keras-transformer export litert`, or is damaged: "

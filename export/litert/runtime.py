@@ -16,7 +16,9 @@ from keras_transformer.export.litert.packed import SIGNATURES, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import check_n_best, check_strings, reason
-from keras_transformer.tasks.translation import to_best, to_n_best, translate_strings
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.results import to_best, to_n_best
+from keras_transformer.tasks.strings import generate_strings
 
 
 class LiteRTFile:
@@ -44,7 +46,7 @@ class LiteRTFile:
             check_beam(search, self.kind)
             beam_size = search.size
         path = pathlib.Path(path)
-        self.facts, signatures, self.tokenizer = unpack(path)
+        self.facts, signatures, self.tokenizers = unpack(path)
         if self.kind not in signatures:
             raise ValueError(
                 f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
@@ -60,6 +62,8 @@ class LiteRTFile:
                 raise ValueError(f"{path} is damaged: its model has no {each.name}.")
         self.max_length = self.facts["max_length"]
         self.search = search
+        pipeline = TASKS[self.facts["task"]].pipeline_class()
+        self.result, self.blank = pipeline.result, pipeline.blank
 
     def _interpreter_class(self):
         return load_interpreter()
@@ -95,7 +99,7 @@ class LiteRTTranslator(LiteRTFile):
             signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
         """
         check_strings(sentences)
-        return to_best(self._translate(sentences, signature))
+        return to_best(self._translate(sentences, signature), self.result)
 
     def n_best_batch(self, sentences, n):
         """Returns a list of at most `n` `Translation`s for each of a list of strings.
@@ -104,14 +108,14 @@ class LiteRTTranslator(LiteRTFile):
             ValueError: If the file's searches return fewer than `n`.
         """
         check_n_best(n, self.signatures[0].n_best)
-        return to_n_best(self._translate(sentences), n)
+        return to_n_best(self._translate(sentences), n, self.result)
 
     def _translate(self, sentences, signature=None):
         def decode(ids):
             return self.decode(ids.to_list(), signature)
 
         batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return translate_strings(self.tokenizer, self.max_length, decode, batch)
+        return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
 
     def decode(self, sources, signature=None):
         """Runs the model on token ids.
@@ -129,10 +133,10 @@ class LiteRTTranslator(LiteRTFile):
                 sentence: see `source` in the facts of the file.
         """
         signatures = self._choices(signature)
-        check_source_ids(sources, self.tokenizer)
+        check_source_ids(sources, self.tokenizers.source)
         _check_lengths(sources, signatures)
         shape = len(sources), signatures[0].n_best
-        tokens = np.full((*shape, self.max_length), self.tokenizer.pad_id, np.int32)
+        tokens = np.full((*shape, self.max_length), self.tokenizers.target.pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
         for each, chosen in plan([len(source) for source in sources], signatures):
             # What is missing to a full batch is filled with its first sentence.
@@ -146,7 +150,8 @@ class LiteRTTranslator(LiteRTFile):
     def _run(self, signature, sources):
         """What a signature makes of a full batch."""
         lengths = np.array([len(source) for source in sources], np.int32)
-        batch = np.full((len(sources), signature.source_length), self.tokenizer.pad_id, np.int32)
+        pad_id = self.tokenizers.source.pad_id
+        batch = np.full((len(sources), signature.source_length), pad_id, np.int32)
         for row, source, length in zip(batch, sources, lengths, strict=True):
             row[:length] = source
         controls = {}

@@ -18,23 +18,24 @@ def string_signatures(lengths, target_length, beam_size=None):
     return signatures
 
 
-def trace_strings(search, signature, tokenizer):
+def trace_strings(search, signature, tokenizers):
     """Returns the concrete function of a signature.
 
     Args:
         search: What the signature's search does: a function from `source` and, with a beam,
             `extra_length` and `length_penalty` to a dictionary of `tokens` and `score`.
         signature: One of `string_signatures`.
-        tokenizer: A `FastTokenizer`.
+        tokenizers: A pair of `FastTokenizer`s, of sources and of outputs.
     """
+    encoder, decoder = tokenizers
 
     def translate(sentence, **controls):
-        source, truncated, empty = tokenizer.encode(sentence, signature.source_length)
+        source, truncated, empty = encoder.encode(sentence, signature.source_length)
         found = search(source=source, **controls)
         best = tf.reshape(found["tokens"], [signature.target_length])
-        best = tf.where(empty, tokenizer.eos_id, best)  # [T], of an empty sentence nothing
+        best = tf.where(empty, decoder.eos_id, best)  # [T], of an empty sentence nothing
         return {
-            "translation": tokenizer.decode(best),
+            "translation": decoder.decode(best),
             "score": tf.where(empty, 0.0, tf.reshape(found["score"], [1])),
             "truncated": truncated,
         }

@@ -8,7 +8,6 @@ from keras_transformer.export.litert.fast_tokenizer import operators
 from keras_transformer.export.litert.packed import STRINGS
 from keras_transformer.export.litert.runtime import LiteRTFile, load_interpreter
 from keras_transformer.export.runtime import check_strings
-from keras_transformer.tasks.translation import Translation
 
 
 class LiteRTStringTranslator(LiteRTFile):
@@ -61,4 +60,4 @@ class LiteRTStringTranslator(LiteRTFile):
         (text,), (score,), (truncated,) = (
             found[name] for name in ("translation", "score", "truncated")
         )
-        return Translation(text.decode("utf-8", "replace"), float(score), bool(truncated))
+        return self.result(text.decode("utf-8", "replace"), float(score), bool(truncated))

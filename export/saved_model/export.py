@@ -138,7 +138,7 @@ def _buckets(max_length, batch_sizes, lengths):
 
 def _compiled(translator, buckets):
     """What makes of a search one that is compiled for the shapes of `buckets`."""
-    tokenizer = translator.tokenizer
+    tokenizer = translator.source_tokenizer
 
     def compiled(search):
         return BucketedSearch(

@@ -209,8 +209,8 @@ def readme(model, endpoints, sentence, buckets=None):
         "max_length": translator.max_length,
         "shortest": endpoints[0].beam.min_length,
         "beam_size": endpoints[0].beam.size,
-        "eos_id": translator.tokenizer.eos_id,
-        "pad_id": translator.tokenizer.pad_id,
+        "eos_id": translator.source_tokenizer.eos_id,
+        "pad_id": translator.source_tokenizer.pad_id,
         "searches": "\n".join(f"- `{each.name}`: {each.search.summary}" for each in endpoints),
         "flags": f" {XLA_FLAG}" if buckets else "",
         "batching": BATCHING,
@@ -231,7 +231,7 @@ def _alignment(endpoints, facts):
     }
     if not any(isinstance(endpoint, Alignments) for endpoint in endpoints):
         return dict.fromkeys(parts, "")
-    tokenizer = endpoints[0].translator.tokenizer
+    tokenizer = endpoints[0].translator.source_tokenizer
     end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
     return {name: part.substitute(facts, end=end, unknown=unknown) for name, part in parts.items()}
 

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT, Kernels
 from keras_transformer.layers.kernels import project as by_table
 
@@ -53,12 +54,13 @@ def output_kernels(model, jit=False):
     """Returns the `Kernels` for a copy of a model, and the variables that they add.
 
     Args:
-        model: A `Transformer`. If its output weights are not tied, they are such a matrix anyway.
+        model: A `Transformer` or a `LanguageModel`. If its output weights are not tied, they are
+            such a matrix anyway.
         jit: Whether XLA compiles the searches.
     """
-    if model.output_layer is not model.target_embedding:
+    if not isinstance(model.output_layer, PositionalEmbedding):
         return DEFAULT, []
-    matrix = OutputMatrix(model.target_embedding.table, jit)
+    matrix = OutputMatrix(model.output_layer.table, jit)
     return Kernels(project=matrix), matrix.parts
 
 

@@ -12,7 +12,8 @@ from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
-from keras_transformer.tasks.translation import to_best, to_n_best
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.results import to_best, to_n_best
 
 
 class SavedModelTranslator:
@@ -43,6 +44,11 @@ class SavedModelTranslator:
         signature = self._model.signatures.get("serving_default")
         if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
             raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
+        kinds = (task.pipeline_class() for task in TASKS.values())
+        outputs = signature.structured_outputs
+        self._kind = next((kind for kind in kinds if kind.output in outputs), None)
+        if self._kind is None:
+            raise ValueError(f"{path} has no answer that is known: {', '.join(outputs)}.")
         self._translate = signature
         self.path, self.search = path, search
         if search is not None and "search" not in self._model.signatures:
@@ -52,24 +58,24 @@ class SavedModelTranslator:
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         if self.search is not None:
-            return to_best(self._search(batch))
-        outputs = self._translate(sentences=batch)
-        for name in ("translation", "score"):
+            return to_best(self._search(batch), self._kind.result)
+        outputs = self._read(self._translate(sentences=batch))
+        for name in ("text", "score"):
             outputs[name] = tf.expand_dims(outputs[name], 1)  # [B, M=1]
-        return to_best(outputs)
+        return to_best(outputs, self._kind.result)
 
     @property
     def n_best(self):
         """Translations that its signature for several gives, 0 without one."""
         signature = self._model.signatures.get("n_best" if self.search is None else "search")
-        return 0 if signature is None else signature.structured_outputs["translation"].shape[1]
+        return 0 if signature is None else signature.structured_outputs[self._kind.output].shape[1]
 
     def _search(self, batch):
         """What the signature `search` gives, all sentences searched alike."""
         signatures, size = self._model.signatures, [batch.shape[0]]
         longest = signatures["tokens"].structured_outputs["tokens"].shape[-1]
         try:
-            return signatures["search"](
+            outputs = signatures["search"](
                 sentences=batch,
                 beam_size=tf.fill(size, self.search.size),
                 length_penalty=tf.fill(size, float(self.search.length_penalty)),
@@ -78,6 +84,11 @@ class SavedModelTranslator:
         except tf.errors.InvalidArgumentError as error:  # what is out of the range of this export
             rule = re.search(r"`\w+` must [^.]*", error.message)
             raise ValueError(f"{self.path}: {rule[0] if rule else reason(error)}.") from error
+        return self._read(outputs)
+
+    def _read(self, outputs):
+        """The outputs of a signature with the texts under the name that results have for them."""
+        return {"text" if name == self._kind.output else name: outputs[name] for name in outputs}
 
     def n_best_batch(self, sentences, n):
         """Returns a list of at most `n` `Translation`s for each of a list of strings.
@@ -88,8 +99,9 @@ class SavedModelTranslator:
         check_n_best(n, self.n_best)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         if self.search is not None:
-            return to_n_best(self._search(batch), n)
-        return to_n_best(self._model.signatures["n_best"](sentences=batch), n)
+            return to_n_best(self._search(batch), n, self._kind.result)
+        outputs = self._read(self._model.signatures["n_best"](sentences=batch))
+        return to_n_best(outputs, n, self._kind.result)
 
 
 def _load(path):

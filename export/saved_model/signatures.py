@@ -4,10 +4,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Found, Greedy
-from keras_transformer.decoding.alignment import check_alignment
+from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.searches import SOURCE, ModelSearch, RequestedSearch, traced
-from keras_transformer.tasks.translation import translate_strings
+from keras_transformer.tasks.strings import generate_strings
 
 DEFAULT = "serving_default"
 
@@ -107,10 +107,11 @@ class Endpoint:
 class Sentences(Endpoint):
     """Strings to translations.
 
-    `sentences`, string `[B]`, UTF-8, to `translation`, string, and `score`, float32, both `[B]`, or
-    `[B, M]` with the best first; and `truncated`, boolean `[B]`: whether the sentence was longer
-    than `max_length` tokens and was cut. An empty sentence stays empty. Where a search finds fewer
-    than M, the others are empty and have a score of -1e9.
+    `sentences`, string `[B]`, UTF-8, to `translation` (of a language model `text`), string, and
+    `score`, float32, both `[B]`, or `[B, M]` with the best first; and `truncated`, boolean `[B]`:
+    whether the sentence was longer than `max_length` tokens and was cut. An empty sentence stays
+    empty, where a model translates. Where a search finds fewer than M, the others are empty and
+    have a score of -1e9.
     """
 
     inputs = (tf.TensorSpec([None], tf.string, name="sentences"),)
@@ -120,16 +121,18 @@ class Sentences(Endpoint):
 
     def _translate(self, sentences, *settings):
         """What `translate_strings` makes of the search."""
-        translator, pad_id = self.translator, self.translator.tokenizer.pad_id
+        translator, pad_id = self.translator, self.translator.source_tokenizer.pad_id
 
         def decode(ids):
             return self._find(ids.to_tensor(pad_id), *settings)
 
-        return translate_strings(translator.tokenizer, translator.max_length, decode, sentences)
+        return generate_strings(
+            translator.tokenizers, translator.max_length, decode, sentences, translator.blank
+        )
 
     def _written(self, outputs):
         return {
-            "translation": self._answers(outputs["translation"]),
+            self.translator.output: self._answers(outputs["text"]),
             "score": self._answers(outputs["score"]),
             "truncated": outputs["truncated"],
         }
@@ -219,7 +222,7 @@ class Alignments(Sentences):
     }
 
     def answer(self, sentences):  # noqa: D102
-        outputs, pad_id = self._translate(sentences), self.translator.tokenizer.pad_id
+        outputs, pad_id = self._translate(sentences), self.translator.target_tokenizer.pad_id
         tokens = self._answers(outputs["found"].tokens)  # [B, L]
         source = outputs["source"].to_tensor(pad_id)  # [B, S]
         empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
@@ -234,17 +237,17 @@ class Alignments(Sentences):
         return {
             **self._written(outputs),
             "tokens": tokens,
-            "source_pieces": self._pieces(source),
-            "target_pieces": self._pieces(tokens),
+            "source_pieces": _pieces(self.translator.source_tokenizer, source),
+            "target_pieces": _pieces(self.translator.target_tokenizer, tokens),
             "alignment": tf.where(tf.expand_dims(said, 2), weights, 0.0),
         }
 
-    def _pieces(self, ids):
-        """Names of ids. TensorFlow Serving knows no operation of SentencePiece that gives them."""
-        tokenizer = self.translator.tokenizer
-        names = tokenizer.pieces(range(tokenizer.vocab_size))
-        names[tokenizer.pad_id] = ""
-        return tf.gather(tf.constant(names), ids)
+
+def _pieces(tokenizer, ids):
+    """Names of ids. TensorFlow Serving knows no operation of SentencePiece that gives them."""
+    names = tokenizer.pieces(range(tokenizer.vocab_size))
+    names[tokenizer.pad_id] = ""
+    return tf.gather(tf.constant(names), ids)
 
 
 class Ids(Endpoint):
@@ -270,7 +273,7 @@ class Ids(Endpoint):
 
     def _checked(self, source):
         """`source` with padding behind each `eos_id`, as wide as its longest row, at least 1."""
-        tokenizer, longest = self.translator.tokenizer, self.translator.max_length
+        tokenizer, longest = self.translator.source_tokenizer, self.translator.max_length
         source = tf.pad(source, [[0, 0], [0, 1]], constant_values=tokenizer.pad_id)
         is_end = tf.cast(tf.equal(source, tokenizer.eos_id), tf.int32)
         before = tf.cumsum(is_end, axis=1, exclusive=True)  # [B, S + 1], ends before each position

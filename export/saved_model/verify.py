@@ -12,7 +12,7 @@ from keras_transformer.export.parity import ExportError
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
-from keras_transformer.tasks.translation import map_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 # The operations of TensorFlow Text that TensorFlow Serving has known for long.
 SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
@@ -77,7 +77,7 @@ def _judge(model, name, endpoints, agreement, answers):
     def asked(endpoint):
         return lambda **inputs: model.run(endpoint.name, **inputs)
 
-    tokenizer = agreement.translator.tokenizer
+    tokenizer = agreement.translator.target_tokenizer
     found = [_answers(each, asked(each), agreement.sentences) for each in endpoints]
     known = [
         _decoded(tokenizer, rows)
@@ -144,7 +144,7 @@ def _same(ours, theirs):
 
 def _answers(endpoint, ask, sentences):
     """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
-    tokenizer = endpoint.translator.tokenizer
+    tokenizer = endpoint.translator.target_tokenizer
 
     def answer(batch):
         return _rows(tokenizer, ask(**endpoint.example(batch)))
@@ -175,8 +175,9 @@ def _rows(tokenizer, outputs):
 
 def _texts(tokenizer, outputs, scores):
     """Takes the translations out of the outputs, or otherwise their ids; and the tokens."""
-    if "translation" in outputs:
-        texts = outputs.pop("translation").reshape(scores.shape)
+    written = next((name for name in ("translation", "text") if name in outputs), None)
+    if written:
+        texts = outputs.pop(written).reshape(scores.shape)
         texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
         return texts, [[None] * len(row) for row in texts]
     ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]

@@ -23,17 +23,18 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
     if file is not None:
         return read_lines(file), None, str(file)
     from keras_transformer.run import Run
-    from keras_transformer.training.data.corpus import parallel_data
-    from keras_transformer.training.evaluate import read_pairs
+    from keras_transformer.training.data.sources import open_source
+    from keras_transformer.training.evaluate import read_columns
     from keras_transformer.training.settings.toml import load_settings
 
     Run(run).require_finished()
-    data = parallel_data(load_settings(Run(run).config).data)
+    settings = load_settings(Run(run).config)
+    data = open_source(settings.data, settings.task.get().columns)
     split = next((split for split in splits if split in data.splits), splits[0])
-    pairs = read_pairs(data, split, count)
-    count = len(pairs[0])
+    inputs, *others = read_columns(data, split, count)
+    count = len(inputs)
     source = f"{count} {'sentence' if count == 1 else 'sentences'}"
     source += f" of the {split} split of the run's data"
     if split != splits[0]:
         source += FALLBACK
-    return *pairs, source
+    return inputs, others[-1] if others else None, source

@@ -1,14 +1,14 @@
-"""What `translate` can be asked of a model: the best, several, random or aligned translations.
+"""What `predict` makes of lines: the best, several, random or aligned translations, or labels.
 
 Each is a function of numbered lines: it takes the numbers of the lines, their texts and a batch
-size, and returns for each line a list of results, `Translation`s or one `Alignment`.
+size, and returns for each line a list of results, such as `Translation`s or one `Alignment`.
 """
 
 import dataclasses
 import functools
 import typing
 
-from keras_transformer.tasks.translation import map_sorted, translate_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +21,14 @@ class Best:
 
     translator: typing.Any
 
+    @property
+    def blank(self):
+        """Whether an empty line stays empty."""
+        return self.translator.blank
+
     def __call__(self, numbers, texts, batch_size):
         """Returns a list of one `Translation` for each line."""
-        results = translate_sorted(self.translator, texts, batch_size)
+        results = map_sorted(self.translator.translate_batch, texts, batch_size)
         return [[result] for result in results]
 
 
@@ -38,6 +43,11 @@ class Several:
 
     translator: typing.Any
     n: int
+
+    @property
+    def blank(self):
+        """Whether an empty line stays empty."""
+        return self.translator.blank
 
     def __call__(self, numbers, texts, batch_size):
         """Returns a list of at most `n` `Translation`s for each line."""
@@ -59,10 +69,31 @@ class Searched:
     search: typing.Any
     n: int = 1
 
+    @property
+    def blank(self):
+        """Whether an empty line stays empty."""
+        return self.translator.blank
+
     def __call__(self, numbers, texts, batch_size):
         """Returns a list of at most `n` `Translation`s for each line."""
         places = [number - 1 for number in numbers]  # as in a list of all lines
         return self.translator.n_best(texts, self.n, self.search, batch_size, places)
+
+
+@dataclasses.dataclass(frozen=True)
+class Classified:
+    """The label of each line.
+
+    Args:
+        classifier: Anything with `classify_batch`.
+    """
+
+    classifier: typing.Any
+
+    def __call__(self, numbers, texts, batch_size):
+        """Returns a list of one `Classification` for each line."""
+        results = map_sorted(self.classifier.classify_batch, texts, batch_size)
+        return [[result] for result in results]
 
 
 @dataclasses.dataclass(frozen=True)

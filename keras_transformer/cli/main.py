@@ -20,8 +20,8 @@ from keras_transformer.cli.command import (
 )
 from keras_transformer.cli.export import export
 from keras_transformer.cli.places import check_folder, check_output, new_folder
+from keras_transformer.cli.predict import predict
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
-from keras_transformer.cli.translate import translate
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -109,34 +109,46 @@ def average(run, last, output):
 
 @cli.command()
 @click.argument("run", type=FOLDER)
-@click.option("--source", type=EXISTING_FILE, help="Sentences to translate, one per line.")
-@click.option("--reference", type=EXISTING_FILE, help="Their translations, line by line.")
+@click.option("--source", type=EXISTING_FILE, help="Inputs, one per line.")
+@click.option(
+    "--reference",
+    type=EXISTING_FILE,
+    help="What belongs to them, line by line: translations, labels. A language model has none.",
+)
 @click.option("--split", default="test", show_default=True, help="Of the run's own data.")
 @click.option(
     "--tokenize",
     type=click.Choice(["13a", "none", "intl", "char"]),
     default="13a",
     show_default=True,
-    help="sacreBLEU's tokeniser; none for text that is tokenised already.",
+    help="Of translations, sacreBLEU's tokeniser; none for text that is tokenised already.",
 )
-@click.option("--lowercase", is_flag=True, help="Ignore case in BLEU and chrF.")
+@click.option("--lowercase", is_flag=True, help="Of translations: ignore case in BLEU and chrF.")
 @BEAM
 @LENGTH_PENALTY
-def evaluate(run, source, reference, split, tokenize, lowercase, beam, length_penalty):
-    """Translate and compare: sacreBLEU and chrF with signatures, as JSON on stdout.
+def evaluate(run, source, reference, split, beam, length_penalty, **options):
+    """Measure RUN as its task is measured, and print the figures as JSON on stdout.
+
+    Translations: sacreBLEU and chrF with signatures. Labels: accuracy and macro F1. Language
+    models: perplexity per token and per character.
 
     Without files, a split of the data that RUN was trained on; the figures of the test split are
     kept in RUN/metrics.json.
     """
-    from keras_transformer.training.evaluate import evaluate_files, evaluate_split
+    from keras_transformer.training.evaluate import evaluate_files, evaluate_split, task_of
 
-    if bool(source) != bool(reference):
-        raise click.UsageError("--source and --reference go together.")
+    if reference and not source:
+        raise click.UsageError("--reference needs --source.")
     if source:
         refuse(["split"], "has no effect with --source.")
     standard("stdout")  # open? before the work is done
-    search = make_search(beam, length_penalty=length_penalty)
-    options = {"search": search, "tokenize": tokenize, "lowercase": lowercase}
+    options["search"] = make_search(beam, length_penalty=length_penalty)
+    task = task_of(run)
+    for name in options:
+        if name not in task.evaluation_options:
+            names = ["beam", "length_penalty"] if name == "search" else [name]
+            refuse(names, f"has no effect on {run}, a run for {task.name}.")
+    options = {name: options[name] for name in task.evaluation_options}
     if source:
         results = evaluate_files(run, source, reference, **options)
     else:
@@ -179,7 +191,8 @@ def picture(run, sentence, output):
     click.echo(output)
 
 
-cli.add_command(translate)
+cli.add_command(predict)
+cli.add_command(predict, "translate")
 cli.add_command(export)
 
 

@@ -1,4 +1,4 @@
-"""A run or an export, opened as what `translate` asks of it."""
+"""A run or an export, opened as what `predict` asks of it."""
 
 import dataclasses
 
@@ -38,13 +38,19 @@ def open_search(path, search, n_best, max_length, alignments, batch_size):
 
 
 def _run(path, search, n_best, max_length, alignments, batch_size):
-    from keras_transformer.cli.line_searches import Aligned, Searched
+    from keras_transformer.cli.line_searches import Aligned, Classified, Searched
     from keras_transformer.decoding import Beam
-    from keras_transformer.tasks.translator import Translator
+    from keras_transformer.tasks import open_run
+    from keras_transformer.tasks.generator import Generator
 
     _check_folder(path)
-    translator = Translator.from_run(path, max_length)
+    translator = open_run(path, max_length)
+    if not isinstance(translator, Generator):
+        refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
+        return Classified(translator)
     if alignments:
+        if not hasattr(translator, "align"):
+            refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
         return Aligned(translator)
     translator.check(search, n_best)
     if isinstance(search, Beam):

@@ -1,4 +1,4 @@
-"""`translate` and `score`: lines in, lines out, in order, whatever is in them."""
+"""`predict` and `score`: lines in, lines out, in order, whatever is in them."""
 
 import itertools
 
@@ -8,17 +8,17 @@ from keras_transformer.text.lines import binary_lines, count_parallel, decode_li
 PLAIN = Format()
 
 
-def translate_stream(search, source, target, warn, *, batch_size=64, window=2048, form=PLAIN):
-    """Translates a stream of lines into another; line n of one becomes line n of the other.
+def answer_stream(search, source, target, warn, *, batch_size=64, window=2048, form=PLAIN):
+    """Answers a stream of lines in another; line n of one becomes line n of the other.
 
-    An empty line stays empty. A line that is not UTF-8 is reported and becomes an empty line. A
-    line longer than the model's limit is cut, translated and reported.
+    An empty line stays empty, unless the search answers it. A line that is not UTF-8 is reported
+    and becomes an empty line. A line longer than the model's limit is cut, answered and reported.
 
     Args:
         search: One of `line_searches`, or anything with `translate_batch`.
         source: Binary stream that is read line by line.
         target: Binary stream that is written to and flushed after each window.
-        warn: Called with one line of text for each line that is not translated whole.
+        warn: Called with one line of text for each line that is not read whole.
         batch_size: Sentences decoded at a time.
         window: Lines read before the first is written; they are sorted by length. 1 answers each
             line at once.
@@ -39,7 +39,8 @@ def translate_stream(search, source, target, warn, *, batch_size=64, window=2048
                     f"line {number}: not UTF-8 (byte 0x{byte:02x} at position {text.start + 1}); "
                     "left empty"
                 )
-        todo = dict((number, text) for number, text in numbered if _has_words(text))
+        blank = getattr(search, "blank", True)
+        todo = {number: text for number, text in numbered if _is_asked(text, blank)}
         results = search(list(todo), list(todo.values()), batch_size) if todo else []
         results = dict(zip(todo, results, strict=True))
         for number, found in results.items():
@@ -104,5 +105,6 @@ def _text(line):
         return error
 
 
-def _has_words(text):
-    return isinstance(text, str) and bool(text.strip())
+def _is_asked(text, blank):
+    """Whether a line is to be answered: it is text, and not empty if empty ones stay empty."""
+    return isinstance(text, str) and (not blank or bool(text.strip()))

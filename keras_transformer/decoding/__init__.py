@@ -2,6 +2,7 @@
 
 from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.decoder_only import DecoderOnly
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.ensemble import Ensemble
 from keras_transformer.decoding.greedy import greedy_decode
@@ -13,6 +14,7 @@ from keras_transformer.decoding.search import Beam, Found, Greedy, Sample
 __all__ = [
     "Beam",
     "Constraints",
+    "DecoderOnly",
     "EncoderDecoder",
     "Ensemble",
     "Found",

@@ -6,9 +6,15 @@ import tensorflow as tf
 
 from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
-from keras_transformer.decoding.encoder_decoder import predictor_of
-from keras_transformer.decoding.lengths import check_lengths, limit_of
-from keras_transformer.decoding.loop import STAGES, in_stages, make_result, stages
+from keras_transformer.decoding.loop import (
+    STAGES,
+    check_lengths,
+    in_stages,
+    limit_of,
+    make_result,
+    stages,
+)
+from keras_transformer.decoding.predictor import predictor_of
 
 NORMALIZATIONS = ("gnmt", "average", "none")
 

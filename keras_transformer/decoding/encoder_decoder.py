@@ -1,58 +1,13 @@
 """The predictor of a `Transformer`: its decoder, one position at a time, with a cache."""
 
+import numbers
 import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.alignment import attended, check_alignment
-from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
+from keras_transformer.decoding.ancestors import Ancestors
+from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary, predictor_of
 from keras_transformer.models.transformer import Transformer
-
-
-class Ancestors(typing.NamedTuple):
-    """Where in the cache the positions of each hypothesis are.
-
-    No hypothesis moves in the cache: when hypotheses change places, L integers of each move
-    instead of its keys and values.
-
-    Attributes:
-        places: Of position `l` of hypothesis `n` the place from 0 to N - 1 at which it was
-            computed, `[B, N, L]`; -1 for a position that is not there yet. `()` for N = 1, where
-            all positions are at the same place.
-    """
-
-    places: typing.Any
-
-    @classmethod
-    def none_yet(cls, batch, length, width):
-        """Those of B sentences with N hypotheses of no positions, with room for L."""
-        return cls(() if width == 1 else tf.fill([batch, width, length], -1))
-
-    def with_position(self, index):
-        """These and the position `index` of each hypothesis, at the hypothesis's own place."""
-        if self._of_one:
-            return self
-        width, length = self.places.shape[1:]
-        here = tf.equal(tf.range(length), index)  # [L]
-        return Ancestors(tf.where(here, tf.expand_dims(tf.range(width), 1), self.places))
-
-    def extended(self, length):
-        """These with room for so many more positions."""
-        if self._of_one:
-            return self
-        return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))
-
-    def allowed(self):
-        """Boolean `[B, N, L * N]`, see `MultiHeadSelfAttention.step`; `None` for N = 1."""
-        if self._of_one:
-            return None
-        width, length = self.places.shape[1:]
-        allowed = tf.equal(tf.expand_dims(self.places, 3), tf.range(width))  # [B, N, L, N]
-        return tf.reshape(allowed, [-1, width, length * width])
-
-    @property
-    def _of_one(self):
-        return isinstance(self.places, tuple)
 
 
 class State(typing.NamedTuple):
@@ -81,8 +36,7 @@ class EncoderDecoder(Predictor):
     def __init__(self, model, alignment=None):
         if not isinstance(model, Transformer):
             raise TypeError(
-                "`model` must be a Transformer or a Predictor. "
-                f"Received: model of type {type(model).__name__}."
+                f"`model` must be a Transformer. Received: model of type {type(model).__name__}."
             )
         config = model.config
         check_alignment(alignment, config)
@@ -126,22 +80,38 @@ class EncoderDecoder(Predictor):
         return self.model(inputs, training=False)
 
 
-def predictor_of(model, alignment=None):
-    """Returns a predictor as it is, and the `EncoderDecoder` of a `Transformer`.
+predictor_of.register(Transformer, EncoderDecoder)
+
+
+def check_alignment(alignment, config):
+    """Raises unless `alignment` is `None` or a layer and a head of the decoder."""
+    if alignment is None:
+        return
+    layers = config.decoder_layers
+    is_pair = isinstance(alignment, (tuple, list)) and len(alignment) == 2
+    layer, head = alignment if is_pair else (None, None)
+    if not _is_index(layer, layers) or not (head is None or _is_index(head, config.num_heads)):
+        raise ValueError(
+            "`alignment` must be a pair of a decoder layer and a head, or None for the mean of its "
+            f"heads. There are {layers} layers and {config.num_heads} heads. "
+            f"Received: alignment={alignment!r}."
+        )
+
+
+def _is_index(number, count):
+    return isinstance(number, numbers.Integral) and -count <= number < count
+
+
+def attended(weights, alignment):
+    """Picks the weights of a layer and a head.
 
     Args:
-        model: A `Predictor` or a `Transformer`.
-        alignment: See `EncoderDecoder`.
+        weights: From `Transformer.step`, a tensor `[B, H, N, S]` for each layer.
+        alignment: Layer and head; `None` in place of a head is the mean of all.
 
-    Raises:
-        TypeError: If `model` is neither.
-        ValueError: If a predictor is given with an alignment, or there is no such layer or head.
+    Returns:
+        `[B, N, S]`, float32.
     """
-    if not isinstance(model, Predictor):
-        return EncoderDecoder(model, alignment)
-    if alignment is not None:
-        raise ValueError(
-            "`alignment` must be None with a predictor, which has weights of its own or none: "
-            f"`EncoderDecoder(model, alignment)`. Received: alignment={alignment!r}."
-        )
-    return model
+    layer, head = alignment
+    chosen = tf.cast(weights[layer], tf.float32)  # [B, H, N, S]
+    return tf.reduce_mean(chosen, axis=1) if head is None else chosen[:, head]

@@ -4,8 +4,7 @@ import math
 
 import tensorflow as tf
 
-from keras_transformer.decoding.encoder_decoder import predictor_of
-from keras_transformer.decoding.predictor import Predictor, Step
+from keras_transformer.decoding.predictor import Predictor, Step, predictor_of
 
 
 class Ensemble(Predictor):

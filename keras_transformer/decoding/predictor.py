@@ -1,6 +1,7 @@
 """The interface between a search and what it searches: the logits of the next token."""
 
 import abc
+import functools
 import typing
 
 import tensorflow as tf
@@ -126,3 +127,35 @@ class Predictor(abc.ABC):
         beginning = (tf.constant(0), state, columns)
         *_, columns = tf.while_loop(lambda index, *_: index < length, advance, beginning)
         return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]
+
+
+@functools.singledispatch
+def predictor_of(model, alignment=None):
+    """Returns the predictor of a model, or a predictor as it is.
+
+    A kind of model registers the class of its predictors: `predictor_of.register(Model, Class)`.
+
+    Args:
+        model: A `Predictor`, or a model of a class that is registered.
+        alignment: Layer and head whose attention to the source is the weights of a step, where a
+            model has such an attention: see `EncoderDecoder`.
+
+    Raises:
+        TypeError: If `model` is neither.
+        ValueError: If there are no such weights.
+    """
+    names = [kind.__name__ for kind in predictor_of.registry if kind is not object]
+    raise TypeError(
+        f"`model` must be one of {', '.join(sorted(names))}. "
+        f"Received: model of type {type(model).__name__}."
+    )
+
+
+@predictor_of.register(Predictor)
+def _(model, alignment=None):
+    if alignment is not None:
+        raise ValueError(
+            "`alignment` must be None with a predictor, which has weights of its own or none: "
+            f"`EncoderDecoder(model, alignment)`. Received: alignment={alignment!r}."
+        )
+    return model

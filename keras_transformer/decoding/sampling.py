@@ -5,9 +5,8 @@ import numbers
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER, Constraints
-from keras_transformer.decoding.encoder_decoder import predictor_of
-from keras_transformer.decoding.lengths import check_lengths
-from keras_transformer.decoding.loop import STAGES
+from keras_transformer.decoding.loop import STAGES, check_lengths
+from keras_transformer.decoding.predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
 from keras_transformer.decoding.top_k import top_k as top_k_of

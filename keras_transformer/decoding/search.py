@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from keras_transformer.checks import check_choice, check_count, is_integer
 from keras_transformer.decoding.beam import NORMALIZATIONS, beam_decode
-from keras_transformer.decoding.encoder_decoder import predictor_of
 from keras_transformer.decoding.greedy import greedy_decode
-from keras_transformer.decoding.lengths import check_lengths
+from keras_transformer.decoding.loop import check_lengths
+from keras_transformer.decoding.predictor import predictor_of
 from keras_transformer.decoding.sampling import check_sampling, sample_decode
 
 UNLIMITED = 2**30  # tokens, more than any output has

@@ -7,8 +7,14 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import Rules
-from keras_transformer.decoding.lengths import check_lengths, limit_of
-from keras_transformer.decoding.loop import STAGES, in_stages, make_result, stages
+from keras_transformer.decoding.loop import (
+    STAGES,
+    check_lengths,
+    in_stages,
+    limit_of,
+    make_result,
+    stages,
+)
 from keras_transformer.decoding.predictor import Predictor
 
 

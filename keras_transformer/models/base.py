@@ -54,6 +54,11 @@ class ConfiguredModel(keras.Model):
         """From the inputs to the output."""
         raise NotImplementedError
 
+    @property
+    def embeddings(self):
+        """The layers that embed tokens, each once."""
+        return [layer for layer in self.layers if isinstance(layer, PositionalEmbedding)]
+
     def summary(self, line_length=120, expand_nested=True, **kwargs):
         """Prints the model as `keras.Model.summary` does, with every sublayer."""
         return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)

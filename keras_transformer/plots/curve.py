@@ -2,27 +2,38 @@
 
 from keras_transformer.plots.figure import new_figure, save_png
 
-# One panel each: its title, how its axis is scaled, and its curves with their labels.
-PANELS = (
-    ("loss per token", "linear", {"train/loss": "training", "validation/loss": "validation"}),
-    ("perplexity", "log", {"validation/perplexity": "validation"}),
-    ("BLEU", "linear", {"validation/bleu": "validation"}),
-    ("learning rate", "linear", {"train/learning_rate": "training"}),
-)
+
+def panels_of(task):
+    """Returns the panels of a picture for a `Task`.
+
+    Each is its title, how its axis is scaled, and its curves with their labels.
+    """
+    loss, *figures = [(name, figure) for name, figure in task.figures.items() if figure.drawn]
+    of_loss = {"train/loss": "training", f"validation/{loss[0]}": "validation"}
+    return (
+        (f"{loss[1].title} per {task.unit.removesuffix('s')}", loss[1].scale, of_loss),
+        *(
+            (figure.title, figure.scale, {f"validation/{name}": "validation"})
+            for name, figure in figures
+        ),
+        ("learning rate", "linear", {"train/learning_rate": "training"}),
+    )
 
 
-def draw_curve(history, path):
+def draw_curve(history, path, task):
     """Draws training and validation over the updates; what was never measured has no panel.
 
     Args:
         history: A `History`.
         path: The PNG file to write; its folder is created if missing.
+        task: The `Task`, which says what there is to draw.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
         OSError: If the file cannot be written.
     """
-    panels = [panel for panel in PANELS if any(history.curve(name)[0] for name in panel[2])]
+    known = panels_of(task)
+    panels = [panel for panel in known if any(history.curve(name)[0] for name in panel[2])]
     figure = new_figure(7, 1 + 2 * len(panels))
     if panels:
         axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]

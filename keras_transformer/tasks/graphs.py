@@ -7,7 +7,8 @@ the translator: every `tf.function` of a `tf.Module` would be part of its SavedM
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy, score
-from keras_transformer.tasks.translation import COLUMNS, translate_strings
+from keras_transformer.tasks.results import COLUMNS
+from keras_transformer.tasks.strings import encode, generate_strings
 
 STRINGS = tf.TensorSpec([None], tf.string)
 
@@ -28,13 +29,17 @@ def trace_score(translator):
     """A function of sentences and their translations."""
 
     def score_pairs(sources, targets):
-        source, source_cut, _ = translator.encode(sources)  # [B, S], [B]
-        target, target_cut, _ = translator.encode(targets)  # [B, T], [B]
+        pad_id, longest = translator.model.config.pad_id, translator.max_length
+        (source, source_cut, _), (target, target_cut, _) = (
+            encode(tokenizer, texts, longest)  # ragged [B, (S)] or [B, (T)]; [B]
+            for tokenizer, texts in zip(translator.tokenizers, (sources, targets), strict=True)
+        )
+        source, target = source.to_tensor(pad_id), target.to_tensor(pad_id)
         _, scores = score(translator.model, source, target)
-        said = tf.not_equal(target, translator.model.config.pad_id)  # [B, T]
+        real = tf.not_equal(target, pad_id)  # [B, T]
         return {
             "score": scores,
-            "tokens": tf.reduce_sum(tf.cast(said, tf.int32), axis=1),
+            "tokens": tf.reduce_sum(tf.cast(real, tf.int32), axis=1),
             "truncated": tf.logical_or(source_cut, target_cut),
         }
 
@@ -64,4 +69,19 @@ def _translate(translator, sentences, search, **options):
         source = ids.to_tensor(model.config.pad_id)  # [B, S]
         return search(model, source, cache_length=longest, **options)
 
-    return translate_strings(translator.tokenizer, longest, decode, sentences)
+    return generate_strings(translator.tokenizers, longest, decode, sentences, translator.blank)
+
+
+def trace_text_score(generator):
+    """A function of texts, each scored from its first token on."""
+
+    def score_texts(texts):
+        config, longest = generator.model.config, generator.max_length
+        ids, truncated, _ = encode(generator.target_tokenizer, texts, longest)
+        text = ids.to_tensor(config.pad_id)  # [B, T]
+        prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # of no token
+        _, scores = score(generator.model, prompt, text)
+        tokens = tf.cast(ids.row_lengths(), tf.int32)
+        return {"score": scores, "tokens": tokens, "truncated": truncated}
+
+    return tf.function(score_texts, input_signature=[STRINGS], autograph=False)

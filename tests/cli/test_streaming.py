@@ -3,7 +3,7 @@ import io
 import pytest
 
 from keras_transformer.cli.streaming import score_files, translate_stream
-from keras_transformer.tasks.translation import Score, Translation
+from keras_transformer.tasks.results import Score, Translation
 
 
 class Upper:

@@ -16,7 +16,7 @@ from chromium import PAGE, SCRIPTS, program
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import Tokenizer
-from keras_transformer.tasks.translation import encode
+from keras_transformer.tasks.strings import encode
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 WORDS = [

@@ -18,7 +18,7 @@ from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.parity import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
-from keras_transformer.tasks.translation import translate_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 ctranslate2 = pytest.importorskip(
     "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'
@@ -97,7 +97,7 @@ def random_sources(config, count=24, seed=0):
 
 
 def load(model, folder, quantize=None):
-    spec = make_spec(model, PIECES, 1, 29)
+    spec = make_spec(model, PIECES, PIECES, 1, 29)
     spec.optimize(quantize)
     spec.save(str(folder))
     return ctranslate2.Translator(str(folder), intra_threads=1)
@@ -219,7 +219,7 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
 )
 def test_what_ctranslate2_cannot_express_is_named(changes, message):
     with pytest.raises(ExportError, match=message):
-        make_spec(Transformer(small_config(**changes)), PIECES, 1, 29)
+        make_spec(Transformer(small_config(**changes)), PIECES, PIECES, 1, 29)
 
 
 def test_the_report_says_what_was_written_and_checked(exported, sentences):
@@ -260,7 +260,7 @@ def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sente
     expected = reference.outputs(sentences)
     assert any(row[0].truncated for row in expected)
     for batch_size in (64, 4):
-        found = translate_sorted(loaded, sentences, batch_size)
+        found = map_sorted(loaded.translate_batch, sentences, batch_size)
         found = [[Output(each.text, each.score, each.truncated)] for each in found]
         found = with_tokens(translator.tokenizer, found, expected)
         agreement.judge(reference.search, expected, found, "loaded")

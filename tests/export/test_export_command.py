@@ -162,7 +162,7 @@ def litert(monkeypatch, tmp_path):
         return [f"{limit} of {split}"], ["a translation"]
 
     monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
-    monkeypatch.setattr("keras_transformer.training.data.corpus.parallel_data", lambda _: data)
+    monkeypatch.setattr("keras_transformer.training.data.corpus.open_source", lambda _: data)
     monkeypatch.setattr("keras_transformer.training.evaluate.read_pairs", read_pairs)
     monkeypatch.setattr(Run, "require_finished", lambda run: None)
     settings = types.SimpleNamespace(data=None)

@@ -11,7 +11,7 @@ from sentencepiece import sentencepiece_model_pb2
 from keras_transformer import Tokenizer
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.translation import encode
+from keras_transformer.tasks.strings import encode
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 LENGTH = 20

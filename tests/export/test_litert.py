@@ -18,7 +18,7 @@ from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.translation import translate_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 pytest.importorskip("ai_edge_litert")
 
@@ -563,7 +563,7 @@ def test_the_default_lengths_are_few():
 
 def test_translations_are_the_same_in_any_order(export, translator, sentences):
     loaded = LiteRTTranslator(export("none")[0])
-    ours = [each.text for each in translate_sorted(loaded, sentences[::-1], batch_size=5)]
+    ours = [each.text for each in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
     assert ours == translator(sentences[::-1])
 
 

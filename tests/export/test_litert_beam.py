@@ -14,7 +14,7 @@ from keras_transformer.export.litert import export as litert
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.translation import translate_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 pytest.importorskip("ai_edge_litert")
 
@@ -115,7 +115,7 @@ def test_the_controls_are_inputs(made, ids):
 def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
     loaded = LiteRTTranslator(made()[0], Beam(4, 1.0))
     expected = [best for (best,) in translator.n_best(sentences, 1, Beam(4, 1.0))]
-    found = translate_sorted(loaded, sentences, batch_size=5)
+    found = map_sorted(loaded.translate_batch, sentences, 5)
     assert [each.text for each in found] == [each.text for each in expected]
     np.testing.assert_allclose(
         [each.score for each in found], [each.score for each in expected], rtol=1e-4

@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
-from keras_transformer.tasks.translation import translate_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_translates_as_the_model_in_memory(loaded, translator, sentences):
     expected = translator.translate_batch(sentences)
     assert any(each.truncated for each in expected)
     same(loaded.translate_batch(sentences), expected)
-    same(translate_sorted(loaded, sentences, batch_size=4), expected)
+    same(map_sorted(loaded.translate_batch, sentences, 4), expected)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from keras_transformer.export.parity import (
     require_identical,
     require_quality,
 )
-from keras_transformer.tasks.translation import Translation
+from keras_transformer.tasks.results import Translation
 
 SENTENCES = [f"sentence {number}" for number in range(10)]
 OURS = [Translation(f"in {number} weeks", -1.5 - number, False) for number in range(10)]

@@ -14,7 +14,7 @@ from keras_transformer.export.saved_model.export import export_saved_model
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import SessionModel, check_operations, verify
 from keras_transformer.export.saved_model.warmup import Request
-from keras_transformer.tasks.translation import translate_sorted
+from keras_transformer.tasks.strings import map_sorted
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
@@ -311,7 +311,7 @@ def test_every_signature_is_checked(serving, translator, sentences, name, monkey
         )
 
     monkeypatch.setattr(SessionModel, "run", exchanged)
-    expected = translate_sorted(translator, sentences[:6])
+    expected = map_sorted(translator.translate_batch, sentences[:6], 64)
     with pytest.raises(ExportError, match=f"serving, {name}: .* differ .*not kept"):
         verify(serving[0] / "1", "serving", make_endpoints(translator), sentences[:6], [], expected)
 
@@ -336,7 +336,7 @@ def test_every_output_of_an_alignment_is_checked(serving, translator, sentences,
         key: change(value.numpy()) if key == name else value
         for key, value in answer(sentences).items()
     }
-    expected = translate_sorted(translator, sentences[:5])
+    expected = map_sorted(translator.translate_batch, sentences[:5], 64)
     with pytest.raises(ExportError, match=f"x, alignment: `{name}` of '.*' differs .*not kept"):
         verify(serving[0] / "1", "x", endpoints, sentences[:5], [], expected)
 
@@ -359,7 +359,7 @@ def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_p
 def test_a_request_that_the_server_could_not_answer_at_its_start_is_found_out(
     serving, translator, sentences
 ):
-    expected = translate_sorted(translator, sentences)
+    expected = map_sorted(translator.translate_batch, sentences, 64)
     request = Request("tokens", {"source": [[5, 6]]})
     with pytest.raises(ExportError, match="could not run it: .*must end each row in the id 3"):
         verify(serving[0] / "1", "x", make_endpoints(translator), sentences, [request], expected)

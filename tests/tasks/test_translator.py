@@ -20,7 +20,8 @@ from keras_transformer import (
     sample_decode,
     score,
 )
-from keras_transformer.tasks.translation import to_n_best, translate_sorted
+from keras_transformer.tasks.results import to_n_best
+from keras_transformer.tasks.strings import map_sorted
 
 SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
 
@@ -82,7 +83,12 @@ def test_batches_go_by_length(translator):
             self.batches.append(sentences)
             return sentences
 
-    assert translate_sorted(Recorder(), ["ccc", "a", "dddd", "bb"], 2) == ["ccc", "a", "dddd", "bb"]
+    assert map_sorted(Recorder().translate_batch, ["ccc", "a", "dddd", "bb"], 2) == [
+        "ccc",
+        "a",
+        "dddd",
+        "bb",
+    ]
     assert Recorder.batches == [["a", "bb"], ["ccc", "dddd"]]
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from babel import Locale, dates, numbers
 
-from keras_transformer.training.data.sources import cldr, parallel_data
+from keras_transformer.training.data.sources import cldr, open_source
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.phrases import MAX_CHARACTERS, PhraseBook
 from keras_transformer.training.data.sources.words import Words
@@ -39,12 +39,12 @@ def settings(data_dir, **changes):
 
 
 def pairs_of(data):
-    return {split: list(data.pairs(split).as_numpy_iterator()) for split in SPLITS}
+    return {split: list(data.rows(split).as_numpy_iterator()) for split in SPLITS}
 
 
 def refused(options, match):
     with pytest.raises(ValueError, match=match) as error:
-        parallel_data(options)
+        open_source(options)
     assert "\n" not in str(error.value)
 
 
@@ -184,7 +184,7 @@ def test_more_phrases_than_there_are_are_refused(book):
 
 
 def test_the_splits_share_no_source_text(tmp_path):
-    data = parallel_data(settings(tmp_path))
+    data = open_source(settings(tmp_path))
     pairs = pairs_of(data)
     assert {split: len(pairs[split]) for split in SPLITS} == {
         "train": 240,
@@ -219,21 +219,21 @@ def test_two_thousand_pairs_are_held_out_of_a_large_corpus(monkeypatch):
 
 @pytest.mark.slow
 def test_built_once_and_read_again(tmp_path, capfd):
-    first = pairs_of(parallel_data(settings(tmp_path)))
+    first = pairs_of(open_source(settings(tmp_path)))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.tfrecord*")}
     assert len(files) == 3
-    assert pairs_of(parallel_data(settings(tmp_path))) == first
+    assert pairs_of(open_source(settings(tmp_path))) == first
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.tfrecord*")}
     assert capfd.readouterr().out == ""
-    assert pairs_of(parallel_data(settings(tmp_path / "elsewhere"))) == first
+    assert pairs_of(open_source(settings(tmp_path / "elsewhere"))) == first
 
 
 @pytest.mark.slow
 def test_other_settings_are_other_data(tmp_path):
-    base = pairs_of(parallel_data(settings(tmp_path)))
+    base = pairs_of(open_source(settings(tmp_path)))
     for changes in ({"seed": 2}, {"examples": 310}, {"target_language": "fr"}):
-        assert pairs_of(parallel_data(settings(tmp_path, **changes))) != base
-    assert pairs_of(parallel_data(settings(tmp_path))) == base
+        assert pairs_of(open_source(settings(tmp_path, **changes))) != base
+    assert pairs_of(open_source(settings(tmp_path))) == base
 
 
 def test_without_a_folder_it_is_where_tfds_keeps_its_data(tmp_path, monkeypatch):
@@ -244,7 +244,7 @@ def test_without_a_folder_it_is_where_tfds_keeps_its_data(tmp_path, monkeypatch)
         cldr, "CldrPhrases", lambda config, data_dir: made.append(data_dir) or 1 / 0
     )
     with pytest.raises(ZeroDivisionError):
-        parallel_data(options)
+        open_source(options)
     assert made == [None]
 
 
@@ -258,9 +258,9 @@ def test_a_build_that_breaks_off_leaves_nothing_and_can_be_repeated(tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(cldr.CldrPhrases, "_generate_examples", broken)
         with pytest.raises(KeyboardInterrupt):
-            parallel_data(settings(tmp_path))
+            open_source(settings(tmp_path))
     assert not list(tmp_path.rglob("*.tfrecord*"))
-    assert len(pairs_of(parallel_data(settings(tmp_path)))["train"]) == 240
+    assert len(pairs_of(open_source(settings(tmp_path)))["train"]) == 240
 
 
 def test_two_processes_may_build_at_once(tmp_path, monkeypatch):
@@ -270,11 +270,11 @@ def test_two_processes_may_build_at_once(tmp_path, monkeypatch):
     def slow(self, pairs):
         if not others:
             others.append(None)
-            others.append(pairs_of(parallel_data(settings(tmp_path))))
+            others.append(pairs_of(open_source(settings(tmp_path))))
         yield from generate(self, pairs)
 
     monkeypatch.setattr(cldr.CldrPhrases, "_generate_examples", slow)
-    assert pairs_of(parallel_data(settings(tmp_path))) == others[1]
+    assert pairs_of(open_source(settings(tmp_path))) == others[1]
     assert not [name for name in os.listdir(tmp_path / "cldr_phrases") if "incomplete" in name]
 
 
@@ -301,6 +301,6 @@ def test_the_same_locale_twice_is_refused(tmp_path):
 
 
 def test_locales_may_be_written_as_on_the_web(tmp_path):
-    data = parallel_data(settings(tmp_path, source_language="pt-br", target_language="zh-Hant"))
+    data = open_source(settings(tmp_path, source_language="pt-br", target_language="zh-Hant"))
     assert "pt_BR-zh_Hant-300-seed1-babel" in data.description
     assert data.count("train") == 240

@@ -15,7 +15,7 @@ from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import (
     TokenizedCorpus,
     make_batches,
-    parallel_data,
+    open_source,
     sentences,
 )
 from keras_transformer.training.vocabulary import learn_vocabulary
@@ -51,7 +51,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def corpus(tokenizer):
-    return TokenizedCorpus.from_pairs(dataset(text_pairs()), tokenizer, max_length=40)
+    return TokenizedCorpus.from_rows(dataset(text_pairs()), tokenizer, max_length=40)
 
 
 @pytest.fixture(scope="module")
@@ -150,9 +150,9 @@ def test_max_length_counts_the_end_of_the_sentence(tokenizer):
     pairs = dataset([("ein", "ein"), ("ein ein", "ein")])
     lengths = tokenizer.encode(["ein", "ein ein"]).row_lengths().numpy()
     for limit, size in ((lengths[1], 2), (lengths[1] - 1, 1), (lengths[0], 1)):
-        assert TokenizedCorpus.from_pairs(pairs, tokenizer, limit).size == size
+        assert TokenizedCorpus.from_rows(pairs, tokenizer, limit).size == size
     with pytest.raises(ValueError, match="Received: 0 empty and 2 longer pairs, with max_length=1"):
-        TokenizedCorpus.from_pairs(pairs, tokenizer, 1)
+        TokenizedCorpus.from_rows(pairs, tokenizer, 1)
 
 
 def test_nothing_left_is_refused(tokenizer):
@@ -173,7 +173,7 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
             ends = tf.fill([tf.size(strings)], 3)
             return tf.RaggedTensor.from_tensor(tf.stack([words, ends], axis=1))
 
-    corpus = TokenizedCorpus.from_pairs(dataset([("a", "b")]), Wide(), 5)
+    corpus = TokenizedCorpus.from_rows(dataset([("a", "b")]), Wide(), 5)
     assert list(rows(corpus.batches(10))) == [((99_999, 3), (99_999, 3))]
 
 
@@ -238,7 +238,7 @@ def test_seed_and_epoch_decide_the_order(corpus):
 
 def test_order_does_not_depend_on_who_else_reads(corpus, tokenizer):
     """Another corpus of the same pairs, read by another pipeline, as after a restart."""
-    again = TokenizedCorpus.from_pairs(dataset(text_pairs()), tokenizer, max_length=40)
+    again = TokenizedCorpus.from_rows(dataset(text_pairs()), tokenizer, max_length=40)
     options = {"shuffle": True, "seed": 3, "epoch": 2}
     assert same(arrays(corpus.batches(200, **options)), arrays(again.batches(200, **options)))
     assert corpus.fingerprint == again.fingerprint
@@ -253,7 +253,7 @@ def test_the_fingerprint_tells_corpora_apart(corpus, tokenizer):
         [("ein", "drei"), ("zwei vier", "fünf")],  # the same tokens, cut elsewhere
         [(target, source) for source, target in pairs],
     ):
-        prints.add(TokenizedCorpus.from_pairs(dataset(changed), tokenizer, 40).fingerprint)
+        prints.add(TokenizedCorpus.from_rows(dataset(changed), tokenizer, 40).fingerprint)
     assert len(prints) == 5
 
 
@@ -290,7 +290,7 @@ def test_sentences_are_both_sides_of_every_pair():
 @pytest.fixture(scope="module")
 def multi30k(data_dir):
     folder = data_dir / "multi30k"
-    data = parallel_data(
+    data = open_source(
         SimpleNamespace(
             source="text",
             train_source=folder / "train.en",
@@ -302,7 +302,7 @@ def multi30k(data_dir):
     settings = SimpleNamespace(
         size=8000, model_type="bpe", split_digits=False, character_coverage=1.0
     )
-    tokenizer = Tokenizer(learn_vocabulary(sentences(data.pairs("train")), settings))
+    tokenizer = Tokenizer(learn_vocabulary(sentences(data.rows("train")), settings))
     return data, tokenizer
 
 
@@ -310,7 +310,7 @@ def multi30k(data_dir):
 def test_padding_and_speed_on_real_sentences(multi30k):
     """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""
     data, tokenizer = multi30k
-    corpus = TokenizedCorpus.from_pairs(data.pairs("train"), tokenizer, max_length=100)
+    corpus = TokenizedCorpus.from_rows(data.rows("train"), tokenizer, max_length=100)
     assert (corpus.size, corpus.empty, corpus.too_long) == (29_000, 0, 0)
     started = time.perf_counter()
     shapes = {tuple(labels.shape) for _, labels in corpus.batches(2048, shuffle=True)}
@@ -324,7 +324,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
 
 def test_validation_loses_no_real_sentence(multi30k):
     data, tokenizer = multi30k
-    batches = make_batches(data.pairs("validation"), tokenizer, batch_tokens=2048, max_length=2048)
+    batches = make_batches(data.rows("validation"), tokenizer, batch_tokens=2048, max_length=2048)
     found = [
         line
         for inputs, labels in batches
@@ -338,5 +338,5 @@ def test_validation_loses_no_real_sentence(multi30k):
     def normalised(text):
         return " ".join(unicodedata.normalize("NFC", text.decode()).split()).encode()
 
-    pairs = data.pairs("validation").as_numpy_iterator()
+    pairs = data.rows("validation").as_numpy_iterator()
     assert sorted(found) == sorted((normalised(a), normalised(b)) for a, b in pairs)

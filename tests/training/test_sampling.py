@@ -34,7 +34,7 @@ def parts(request):
     text = [side.encode() for pair in strings for side in pair]
     vocabulary = VocabularySettings(size=60, model_type=request.param)
     tokenizer = Tokenizer(learn_vocabulary(text, vocabulary))
-    return TokenizedCorpus.from_pairs(pairs, tokenizer, MAX_LENGTH), pairs, tokenizer, strings
+    return TokenizedCorpus.from_rows(pairs, tokenizer, MAX_LENGTH), pairs, tokenizer, strings
 
 
 def sampler(parts, alpha=0.3, seed=5, max_length=MAX_LENGTH):
@@ -75,7 +75,7 @@ def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
     tokenizer = Tokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
-    corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, MAX_LENGTH)
+    corpus = TokenizedCorpus.from_rows(pairs, tokenizer, MAX_LENGTH)
     parts = corpus, pairs, tokenizer, strings
     batches = epoch(parts, 0, alpha=1e-9)
     said, rows = sentences(parts, batches)

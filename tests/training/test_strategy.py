@@ -17,7 +17,7 @@ from test_train import CONFIG, run_quietly
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
-from keras_transformer.training.data.corpus import TokenizedCorpus, parallel_data
+from keras_transformer.training.data.corpus import TokenizedCorpus, open_source
 from keras_transformer.training.data.shards import cut
 from keras_transformer.training.devices.keras_patches import check_methods, sum_gradients_first
 from keras_transformer.training.devices.strategy import make_strategy
@@ -170,7 +170,7 @@ def losses(run):
 def test_the_batches_of_this_file_are_uneven(config):
     """One replica of two gets nothing of the last batch, and one row more of others."""
     settings = load_settings(config, OVERRIDES)
-    run = parallel_data(settings.data).pairs("train")
+    run = open_source(settings.data).rows("train")
     lengths = [len(source.numpy().decode()) + 2 for source, _ in run]
     corpus = TokenizedCorpus(
         *[tf.ragged.constant([[5] * length for length in lengths], tf.int32)] * 2,

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.training.data.sources import parallel_data
+from keras_transformer.training.data.sources import open_source
 
 
 def write(folder, name, lines, end="\n"):
@@ -30,12 +30,12 @@ def settings(folder, source=("a b", "c"), target=("A B", "C"), **changes):
 
 
 def strings(data, split="train"):
-    return [(s.decode(), t.decode()) for s, t in data.pairs(split).as_numpy_iterator()]
+    return [(s.decode(), t.decode()) for s, t in data.rows(split).as_numpy_iterator()]
 
 
 def refused(options, match):
     with pytest.raises(ValueError, match=match) as error:
-        parallel_data(options)
+        open_source(options)
     assert "\n" not in str(error.value)
 
 
@@ -44,7 +44,7 @@ def test_pairs_come_in_order_from_every_split(tmp_path):
     options = settings(tmp_path, lines, [line.upper() for line in lines])
     options.test_source = write(tmp_path, "test.en", ["t", "u"])
     options.test_target = write(tmp_path, "test.de", ["T", "U"])
-    data = parallel_data(options)
+    data = open_source(options)
     assert data.splits == ("train", "validation", "test")
     assert strings(data) == [(line, line.upper()) for line in lines]
     assert strings(data, "validation") == [("v", "V")]
@@ -54,7 +54,7 @@ def test_pairs_come_in_order_from_every_split(tmp_path):
 
 
 def test_a_split_that_was_not_given_is_refused(tmp_path):
-    data = parallel_data(settings(tmp_path))
+    data = open_source(settings(tmp_path))
     assert data.splits == ("train", "validation")
     for method in (data.pairs, data.count):
         with pytest.raises(ValueError, match="`split` must be one of train, validation.*'test'"):
@@ -71,13 +71,13 @@ def test_a_split_that_was_not_given_is_refused(tmp_path):
     ],
 )
 def test_line_ends_and_byte_order_marks_are_no_text(tmp_path, content):
-    data = parallel_data(settings(tmp_path, content, ["1", "2"]))
+    data = open_source(settings(tmp_path, content, ["1", "2"]))
     assert strings(data) == [("one", "1"), ("two", "2")]
 
 
 def test_unicode_line_separators_do_not_end_a_line(tmp_path):
     lines = ["a\u2028b", "c\x85d\x0ce"]
-    assert strings(parallel_data(settings(tmp_path, lines, ["1", "2"]))) == [
+    assert strings(open_source(settings(tmp_path, lines, ["1", "2"]))) == [
         (lines[0], "1"),
         (lines[1], "2"),
     ]
@@ -86,7 +86,7 @@ def test_unicode_line_separators_do_not_end_a_line(tmp_path):
 def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path):
     source = ["a", "", "c", "  ", "e", "\u3000"]
     target = ["A", "B", "", "\t", "E", "F"]
-    data = parallel_data(settings(tmp_path, source, target))
+    data = open_source(settings(tmp_path, source, target))
     assert strings(data) == [("a", "A"), ("e", "E")]
     assert data.count("train") == 2
     assert data.empty == {"train": 4, "validation": 0}
@@ -96,7 +96,7 @@ def test_what_counts_as_empty_is_what_pairs_leaves_out(tmp_path):
     spaces = [chr(code) for code in range(0x110000) if chr(code).isspace() and chr(code) != "\n"]
     spaces.remove("\r")  # part of a line end
     source = [*spaces, "\u200b", "\x00", "x"]  # the last three are no white space
-    data = parallel_data(settings(tmp_path, source, ["y"] * len(source)))
+    data = open_source(settings(tmp_path, source, ["y"] * len(source)))
     assert data.empty["train"] == len(spaces)
     assert [source for source, _ in strings(data)] == ["\u200b", "\x00", "x"]
 
@@ -139,7 +139,7 @@ def test_a_wrong_kind_of_source_is_refused():
 
 def test_real_files_are_read_whole(data_dir):
     folder = data_dir / "multi30k"
-    data = parallel_data(
+    data = open_source(
         SimpleNamespace(
             source="text",
             train_source=folder / "val.en",
@@ -165,7 +165,7 @@ def test_several_corpora_come_one_after_the_other(tmp_path):
     options = settings(tmp_path, ["a", "", "c"], ["A", "B", "C"])
     options.train_source = [options.train_source, write(tmp_path, "more.en", ["d", "e"])]
     options.train_target = [options.train_target, zipped(tmp_path, "more.de.gz", ["D", "E"])]
-    data = parallel_data(options)
+    data = open_source(options)
     assert strings(data) == [("a", "A"), ("c", "C"), ("d", "D"), ("e", "E")]
     assert (data.count("train"), data.empty["train"]) == (4, 1)
     assert data.weights("train") is None and data.weights("validation") is None
@@ -175,7 +175,7 @@ def test_a_weight_is_that_of_every_pair_of_its_corpus(tmp_path):
     options = settings(tmp_path, ["a", "", "c"], ["A", "B", "C"], train_weights=[1.0, 0.25])
     options.train_source = [options.train_source, write(tmp_path, "more.en", ["d", "e", "f"])]
     options.train_target = [options.train_target, write(tmp_path, "more.de", ["D", "E", "F"])]
-    data = parallel_data(options)
+    data = open_source(options)
     assert data.weights("train").tolist() == [1.0, 1.0, 0.25, 0.25, 0.25]
     assert data.weights("validation") is None
 
@@ -189,7 +189,7 @@ def test_gzip_in_several_members_is_read_whole(tmp_path, mark):
     content = gzip.compress(mark) + b"".join([*members[:-1], gzip.compress(" 2999 é\n".encode())])
     options = settings(tmp_path, target=[line.upper() for line in lines])
     options.train_source = write(tmp_path, "train.en.gz", content + gzip.compress(b""))
-    assert strings(parallel_data(options)) == [(line, line.upper()) for line in lines]
+    assert strings(open_source(options)) == [(line, line.upper()) for line in lines]
 
 
 def test_an_empty_member_of_gzip_is_refused_where_lines_follow(tmp_path):
@@ -209,7 +209,7 @@ def test_one_file_with_tabs(tmp_path):
         text = ("\ufeff" if name == "marked.tsv" else "") + "".join(line + end for line in both)
         content = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
         options.train = write(tmp_path, name, content)
-        data = parallel_data(options)
+        data = open_source(options)
         assert strings(data) == [("a b", "A B"), ('"d', '"D'), ("e", "E")], name
         assert (data.count("train"), data.empty["train"]) == (3, 2)
 
@@ -218,7 +218,7 @@ def test_columns_are_chosen(tmp_path):
     path = write(tmp_path, "scored.tsv", ["0.5\tA\ta\tx", "0.1\tB\tb", "0\t\tc\t\t"])
     options = settings(tmp_path, train_source=None, train_target=None, train=path)
     options.tsv_columns = [3, 2]
-    assert strings(parallel_data(options)) == [("a", "A"), ("b", "B")]
+    assert strings(open_source(options)) == [("a", "A"), ("b", "B")]
     options.tsv_columns = [4, 2]
     refused(options, r"scored.tsv, line 2: must have at least 4 columns .* Received: 3\.")
     options.tsv_columns = None

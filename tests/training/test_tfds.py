@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow_datasets as tfds
 
-from keras_transformer.training.data.sources import parallel_data
+from keras_transformer.training.data.sources import open_source
 
 
 def settings(name, source, target, data_dir=None):
@@ -25,7 +25,7 @@ def mocked(examples=7):
 
 def refused(options, match):
     with pytest.raises(ValueError, match=match) as error:
-        parallel_data(options)
+        open_source(options)
     assert "\n" not in str(error.value)
 
 
@@ -66,11 +66,11 @@ class LocalBroken(LocalPairs):
 )
 def test_well_known_datasets_are_read_in_either_direction(name, source, target):
     with mocked():
-        data = parallel_data(settings(name, source, target))
+        data = open_source(settings(name, source, target))
         raw = list(tfds.load(name, split="train").as_numpy_iterator())
         assert data.splits == ("train", "validation", "test")
         for split in data.splits:
-            pairs = list(data.pairs(split).as_numpy_iterator())
+            pairs = list(data.rows(split).as_numpy_iterator())
             assert pairs == [(example[source], example[target]) for example in raw]
         assert len(raw) == 7
         assert data.count("train") is None  # a mock does not know
@@ -79,16 +79,16 @@ def test_well_known_datasets_are_read_in_either_direction(name, source, target):
 
 @pytest.mark.slow
 def test_a_prepared_dataset_is_read_as_tfds_reads_it(tmp_path):
-    data = parallel_data(settings("local_pairs", "de", "en", tmp_path))
+    data = open_source(settings("local_pairs", "de", "en", tmp_path))
     builder = tfds.builder("local_pairs", data_dir=tmp_path)
     for split in data.splits:
         expected = builder.as_dataset(split=split, shuffle_files=False).as_numpy_iterator()
         expected = [(example["de"], example["en"]) for example in expected]
-        assert list(data.pairs(split).as_numpy_iterator()) == expected
+        assert list(data.rows(split).as_numpy_iterator()) == expected
         assert data.count(split) == len(expected) == 2500
     assert data.splits == ("train", "validation")
     with pytest.raises(ValueError, match="`split` must be one of train, validation, .*'test'"):
-        data.pairs("test")
+        data.rows("test")
 
 
 @pytest.mark.parametrize(

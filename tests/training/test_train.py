@@ -235,8 +235,8 @@ def terminating(function):
 @pytest.mark.parametrize(
     ("phase", "left"),
     [
-        ("train.parallel_data", set()),  # nor a folder
-        ("data.corpus.TokenizedCorpus.from_pairs", {"config.toml", "tokenizer.model"}),
+        ("train.open_source", set()),  # nor a folder
+        ("data.corpus.TokenizedCorpus.from_rows", {"config.toml", "tokenizer.model"}),
         ("loop.session.sentences", {"config.toml"}),
         ("loop.session.make_learner", {"config.toml", "tokenizer.model"}),
     ],

@@ -8,7 +8,7 @@ import rich.console
 from documents import section
 
 from keras_transformer.run import Run
-from keras_transformer.training.data.corpus import parallel_data
+from keras_transformer.training.data.corpus import open_source
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
@@ -46,7 +46,7 @@ def config(tmp_path):
 def test_the_configuration_is_valid_as_it_stands(config):
     settings = load_settings(config)
     assert settings.model.preset == "small" and settings.training.best_by == "bleu"
-    data = parallel_data(settings.data)
+    data = open_source(settings.data)
     assert (data.count("train"), data.count("validation")) == (200, 20)
 
 

@@ -95,7 +95,7 @@ def tokenizer():
 
 
 def corpus(tokenizer, weights):
-    return TokenizedCorpus.from_pairs(dataset(text_pairs()), tokenizer, 40, weights)
+    return TokenizedCorpus.from_rows(dataset(text_pairs()), tokenizer, 40, weights)
 
 
 def mixed():

@@ -1,4 +1,4 @@
-"""From pairs of strings to batches of token ids: few shapes, little padding, the same every time.
+"""From texts to batches of token ids: few shapes, little padding, the same every time.
 
 A corpus is tokenised once, in the graph, and kept in memory: 2 bytes a token (4 for a vocabulary
 above 65,536), about 0.5 GB for the 4.5 million pairs of WMT14 English-German. That is what makes
@@ -12,64 +12,48 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.data.batching import plan_batches
-from keras_transformer.training.data.sources import ParallelData, parallel_data
+from keras_transformer.training.data.stream import Epochs
 from keras_transformer.training.data.weighting import WeightedEpochs
 
-__all__ = ["ParallelData", "TokenizedCorpus", "make_batches", "parallel_data", "sentences"]
+BUCKETS = 16  # most widths of the batches of a corpus
 
 
-def sentences(pairs):
-    """Yields both strings of every pair of a dataset, as bytes; to learn a vocabulary from."""
-    for source, target in pairs.batch(1024).prefetch(1).as_numpy_iterator():
-        yield from source
-        yield from target
-
-
-def make_batches(
-    pairs, tokenizer, *, batch_tokens, max_length, shuffle=False, seed=0, epoch=0, skip=0
-):
-    """Tokenises pairs and returns one epoch of batches; see `TokenizedCorpus`, which keeps tokens.
+def strings(rows, columns):
+    """Yields the strings of some columns of every row of a dataset, as bytes.
 
     Args:
-        pairs: A `tf.data.Dataset` of pairs of strings.
-        tokenizer: A `Tokenizer`.
-        max_length: As in `TokenizedCorpus.from_pairs`.
-        batch_tokens, shuffle, seed, epoch, skip: As in `TokenizedCorpus.batches`.
-
-    Returns:
-        A `tf.data.Dataset`.
+        rows: A `tf.data.Dataset` of tuples of scalar strings.
+        columns: Numbers of the columns.
     """
-    corpus = TokenizedCorpus.from_pairs(pairs, tokenizer, max_length)
-    return corpus.batches(batch_tokens, shuffle=shuffle, seed=seed, epoch=epoch, skip=skip)
+    for batch in rows.batch(1024).prefetch(1).as_numpy_iterator():
+        for column in columns:
+            yield from batch[column]
 
 
 class TokenizedCorpus:
-    """Pairs of sentences as token ids, in memory.
+    """Examples as numbers, in memory: texts as token ids, and what else belongs to each.
 
     Args:
-        source, target: Ragged int32 token ids, [pairs, (S)] and [pairs, (T)], each sentence ending
-            in the end-of-sentence id.
-        bos_id, eos_id: Ids that begin the decoder's input and end every sentence.
-        pad_id: Id that fills up.
-        too_long, empty: How many pairs were left out, and why.
-        weights: How often an epoch holds each pair in the mean, [pairs]; see `WeightedEpochs`.
-            `None`: once, exactly.
+        columns: What `Training.encode` returned, all examples together: of a text ragged token ids
+            `[examples, (T)]`, each ending in the end-of-sentence id; otherwise int32 `[examples]`.
+        training: A `Training`, which makes batches of them.
+        too_long, empty: How many examples were left out, and why.
+        weights: How often an epoch holds each example in the mean, `[examples]`; see
+            `WeightedEpochs`. `None`: once, exactly.
 
     Attributes:
-        size: Number of pairs.
-        source_tokens, target_tokens: Number of tokens, ends of sentences included.
+        size: Number of examples.
+        tokens: Number of tokens of each text, ends included, a tuple.
         too_long, empty: As above.
-        fingerprint: A checksum of every token in its place, and of the weights.
+        fingerprint: A checksum of every number in its place, and of the weights.
     """
 
-    def __init__(
-        self, source, target, *, bos_id, eos_id, pad_id, too_long=0, empty=0, weights=None
-    ):
-        self._source, self._target = source, target
-        self._bos_id, self._eos_id, self._pad_id = bos_id, eos_id, pad_id
+    def __init__(self, columns, training, *, too_long=0, empty=0, weights=None):
+        self._columns, self._training = columns, training
         self.too_long, self.empty = too_long, empty
-        lengths = np.stack([source.row_lengths().numpy(), target.row_lengths().numpy()])
-        self.source_tokens, self.target_tokens = (int(total) for total in lengths.sum(axis=1))
+        texts = [column for column in columns if isinstance(column, tf.RaggedTensor)]
+        lengths = np.stack([text.row_lengths().numpy() for text in texts])
+        self.tokens = tuple(int(total) for total in lengths.sum(axis=1))
         self.size = lengths.shape[1]
         self._weights, self._weighted = weights, None
         planned = lengths.max(axis=0)
@@ -83,143 +67,150 @@ class TokenizedCorpus:
     def fingerprint(self):
         # What a training that continues compares with the corpus that it began with.
         checksum = 0
-        for side in (self._source, self._target):
-            for part in (side.values, side.row_splits):
+        for column in self._columns:
+            ragged = isinstance(column, tf.RaggedTensor)
+            for part in (column.values, column.row_splits) if ragged else (column,):
                 checksum = zlib.crc32(part.numpy(), checksum)
         if self._weights is not None:
             checksum = zlib.crc32(self._weights, checksum)
         return f"{checksum:08x}"
 
     @classmethod
-    def from_pairs(cls, pairs, tokenizer, max_length, weights=None):
-        """Tokenises a dataset of pairs of strings.
+    def from_rows(cls, rows, training, max_length, weights=None):
+        """Tokenises a dataset of examples.
 
         Args:
-            pairs: A `tf.data.Dataset` of pairs of scalar strings, source and target.
-            tokenizer: A `Tokenizer`.
-            max_length: Longest side of a pair in tokens, the end of the sentence included. Longer
-                pairs are left out, and so are those of which a side holds no token but that end.
-            weights: How often an epoch is to hold each of `pairs`, float64 [pairs]; see
+            rows: A `tf.data.Dataset` of tuples of scalar strings, the columns of a task.
+            training: The `Training` of the task.
+            max_length: Longest text in tokens, the end of the sentence included. Examples with a
+                longer one are left out, and so are those of which a text holds no token but that
+                end.
+            weights: How often an epoch is to hold each of `rows`, float64 `[examples]`; see
                 `WeightedEpochs`. `None`: once, exactly.
 
         Returns:
             A `TokenizedCorpus`.
 
         Raises:
-            ValueError: If no pair is left, or `weights` are not as many as `pairs`.
+            ValueError: If no example is left, a column that is no text has what cannot be, or
+                `weights` are not as many as `rows`.
         """
-        sides, too_long, empty, every = ([], []), 0, 0, []
-        compact = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
-        tokens = pairs.batch(1024).map(
-            lambda source, target: (tokenizer.encode(source), tokenizer.encode(target)),
-            num_parallel_calls=tf.data.AUTOTUNE,
+        chunks, too_long, empty, every = {}, 0, 0, []
+        encoded = rows.batch(1024).map(
+            lambda *columns: training.encode(*columns), num_parallel_calls=tf.data.AUTOTUNE
         )
-        for batch in tokens.prefetch(1):
-            lengths = np.stack([side.row_lengths().numpy() for side in batch])
+        for batch in encoded.prefetch(1):
+            lengths = np.stack([batch[number].row_lengths().numpy() for number in training.texts])
             is_empty = lengths.min(axis=0) < 2
             is_long = ~is_empty & (lengths.max(axis=0) > max_length)
             empty, too_long = empty + int(is_empty.sum()), too_long + int(is_long.sum())
             kept = ~(is_empty | is_long)
+            _check_numbers(batch, training, sum(map(len, every)))
             every.append(kept)
-            for side, ids, length in zip(sides, batch, lengths, strict=True):
-                values = ids.flat_values.numpy()[np.repeat(kept, length)]
-                side.append((values.astype(compact), length[kept]))
-        if not sum(len(length) for _, length in sides[0]):
+            for number, column in enumerate(batch):
+                chunks.setdefault(number, []).append(_kept(column, kept, training.texts, number))
+        if not sum(kept.sum() for kept in every):
             raise ValueError(
-                "`pairs` must hold at least one pair with words on both sides and at most "
-                f"`max_length` tokens on each. Received: {empty} empty and {too_long} longer "
-                f"pairs, with max_length={max_length}."
+                "The data must hold at least one example with words in each text and at most "
+                f"`max_length` tokens. Received: {empty} empty and {too_long} longer examples, "
+                f"with max_length={max_length}."
             )
-        return cls(
-            *map(_ragged, sides), bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
-            pad_id=tokenizer.pad_id, too_long=too_long, empty=empty,
-            weights=_weights_of(weights, np.concatenate(every)),
-        )  # fmt: skip
+        columns = tuple(
+            _ragged(parts) if number in training.texts else tf.constant(np.concatenate(parts))
+            for number, parts in sorted(chunks.items())
+        )
+        weights = _weights_of(weights, np.concatenate(every))
+        return cls(columns, training, too_long=too_long, empty=empty, weights=weights)
 
-    def batches(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=16):
+    def batches(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=BUCKETS):
         """Returns the batches of one epoch.
 
-        Pairs are sorted by their longer side into `buckets`, at the widths that need the least
-        padding for this corpus, and both sides are padded to that width; see `plan_batches`. All
+        Examples are sorted by their longest text into `buckets`, at the widths that need the least
+        padding for this corpus, and all texts are padded to that width; see `plan_batches`. All
         batches of a width have the same shape, except for the last of the widest, which may have
-        fewer rows. No pair is lost, and the number of batches is the same in every epoch.
+        fewer rows. No example is lost, and the number of batches is the same in every epoch.
 
         Args:
-            batch_tokens: Most tokens of either side in a batch, padding included.
-            shuffle: Whether pairs change their places within a bucket, and batches theirs in the
+            batch_tokens: Most tokens of each text in a batch, padding included.
+            shuffle: Whether examples change their places within a bucket, and batches theirs in the
                 epoch. The order follows from `seed` and `epoch` alone.
             seed, epoch: Non-negative integers.
             skip: Batches at the beginning to leave out; they cost nothing.
             buckets: Most widths to use.
 
         Returns:
-            A `tf.data.Dataset` of ({"source": [B, S], "target": [B, T]}, labels [B, T]), all int32,
-            S = T. A row of `target` begins with the id that begins sentences, a row of `labels` is
-            the same sentence one to the left and ends in the one that ends them.
+            A `tf.data.Dataset` of what `Training.assemble` makes of the examples.
 
         Raises:
-            ValueError: If a pair is longer than `batch_tokens`.
+            ValueError: If a text is longer than `batch_tokens`.
         """
-        numbers = self.numbers(
-            batch_tokens, shuffle=shuffle, seed=seed, epoch=epoch, skip=skip, buckets=buckets
-        )
-        return self.gathered(numbers).prefetch(tf.data.AUTOTUNE)
+        cuts = self._cuts(batch_tokens, shuffle, seed, epoch, buckets)
+        numbers = cuts.skip(tf.cast(skip, tf.int64))
+        return self._gathered(numbers).prefetch(tf.data.AUTOTUNE)
 
-    def numbers(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=16):
-        """Returns which pairs are in each batch: (numbers of the pairs [B], width), integers.
+    def epochs(self, batch_tokens, seed=0, buckets=BUCKETS):
+        """Returns the `Epochs` of a training, each in an order of its own."""
 
-        The arguments are those of `batches`; `epoch` and `skip` may be scalar tensors.
-        """
+        def batches(epoch, select):
+            return self._gathered(select(self._cuts(batch_tokens, True, seed, epoch, buckets)))
+
+        return Epochs(self.steps(batch_tokens, buckets), batches)
+
+    def _cuts(self, batch_tokens, shuffle, seed, epoch, buckets):
+        """Which examples are in each batch: (their numbers [B], width), integers."""
         order, bucket, *cuts = self._tensors(batch_tokens, buckets)
         if self._weighted is not None:
             order = self.drawn(epoch)  # sorted by length, as the plan's order is
         if shuffle:
             order, sequence = _shuffled(order, bucket, len(cuts[0]), seed, epoch)
             cuts = [tf.gather(values, sequence) for values in cuts]
-        return (
-            tf.data.Dataset.from_tensor_slices(tuple(cuts))
-            .skip(tf.cast(skip, tf.int64))
-            .map(lambda start, rows, width: (order[start : start + rows], width))
-        )
+        dataset = tf.data.Dataset.from_tensor_slices(tuple(cuts))
+        return dataset.map(lambda start, rows, width: (order[start : start + rows], width))
 
     def drawn(self, epoch):
-        """Returns the numbers of the pairs that an epoch holds, int64 [pairs of an epoch].
+        """Returns the numbers of the examples that an epoch holds, int64 [examples of an epoch].
 
         Args:
-            epoch: Integer or scalar tensor; without weights every epoch holds every pair.
+            epoch: Integer or scalar tensor; without weights every epoch holds every example.
         """
         if self._weighted is None:
             return tf.range(self.size, dtype=tf.int64)
         return self._weighted.numbers(epoch)
 
-    def gathered(self, numbers):
-        """Returns the batches for a dataset of `numbers`."""
+    def _gathered(self, numbers):
+        """The batches for a dataset of `_cuts`."""
         return numbers.map(
-            lambda numbers, width: self.pad(self._source, self._target, numbers, width),
+            lambda numbers, width: self.pad(self._columns, numbers, width),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
 
-    def pad(self, source, target, numbers, width):
-        """Returns the batch of some pairs, as `batches` describes it.
+    def pad(self, columns, numbers, width):
+        """Returns the batch of some examples, as `batches` describes it.
 
         Args:
-            source, target: Ragged token ids, [pairs, (S)] and [pairs, (T)].
-            numbers: Which pairs, [B].
-            width: Number of tokens to fill them up to.
+            columns: As those of the corpus.
+            numbers: Which examples, [B].
+            width: Number of tokens to pad texts to.
         """
 
-        def rows(side):
-            ids = tf.cast(tf.gather(side, numbers), tf.int32)
-            return ids.to_tensor(self._pad_id, shape=tf.stack([-1, width]))  # [B, width]
+        def rows(column):
+            values = tf.cast(tf.gather(column, numbers), tf.int32)
+            if not isinstance(column, tf.RaggedTensor):
+                return values  # [B]
+            return values.to_tensor(self._training.pad_id, shape=tf.stack([-1, width]))
 
-        source, labels = rows(source), rows(target)
-        words = tf.where(tf.equal(labels, self._eos_id), self._pad_id, labels)
-        begin = tf.fill([tf.shape(labels)[0], 1], self._bos_id)
-        target = tf.concat([begin, words[:, :-1]], axis=1)
-        return {"source": source, "target": target}, labels
+        return self._training.assemble(*map(rows, columns))
+
+    def replaced(self, texts):
+        """Returns the columns with others in the place of the texts, a tuple."""
+        texts = iter(texts)
+        return tuple(
+            next(texts) if isinstance(column, tf.RaggedTensor) else column
+            for column in self._columns
+        )
 
     def _make_tensors(self, batch_tokens, buckets):
-        """The plan as tensors: the order, the bucket of each pair in it, and the three cuts.
+        """The plan as tensors: the order, the bucket of each example in it, and the three cuts.
 
         Made outside of any graph, of which they would be constants otherwise, once for each use.
         """
@@ -230,41 +221,62 @@ class TokenizedCorpus:
         with tf.init_scope(), tf.device("CPU:0"):  # or a GPU would hold what tf.data reads
             return [tf.constant(array, tf.int64) for array in arrays]
 
-    def steps(self, batch_tokens, buckets=16):
+    def steps(self, batch_tokens, buckets=BUCKETS):
         """Returns the number of batches of an epoch."""
         return len(self._plan(batch_tokens, buckets).starts)
 
-    def padding(self, batch_tokens, buckets=16):
-        """Returns the share of padding among the source and target tokens of epoch 0's batches."""
-        places = 2 * self._plan(batch_tokens, buckets).tokens
-        lengths = self._source.row_lengths() + self._target.row_lengths()
+    def padding(self, batch_tokens, buckets=BUCKETS):
+        """Returns the share of padding among the tokens of epoch 0's batches."""
+        texts = [column for column in self._columns if isinstance(column, tf.RaggedTensor)]
+        places = len(texts) * self._plan(batch_tokens, buckets).tokens
+        lengths = tf.add_n([text.row_lengths() for text in texts])
         return 1 - int(tf.reduce_sum(tf.gather(lengths, self.drawn(0)))) / places
 
 
 def _shuffled(order, bucket, batches, seed, epoch):
-    """The order of the pairs, each within its bucket, and the order of the batches."""
+    """The order of the examples, each within its bucket, and the order of the batches."""
     seeds = tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)])
-    of_pairs, of_batches = (
+    of_examples, of_batches = (
         tf.random.stateless_uniform([count], each, None, None, tf.uint32, alg="philox")
         for count, each in (
             (len(order), tf.random.fold_in(seeds, 0)),
             (batches, tf.random.fold_in(seeds, 1)),
         )
     )
-    keys = tf.bitwise.left_shift(bucket, 32) + tf.cast(of_pairs, tf.int64)
+    keys = tf.bitwise.left_shift(bucket, 32) + tf.cast(of_examples, tf.int64)
     return tf.gather(order, tf.argsort(keys)), tf.argsort(tf.cast(of_batches, tf.int64))
 
 
 def _weights_of(weights, kept):
-    """The weights of the pairs that are kept."""
+    """The weights of the examples that are kept."""
     if weights is None:
         return None
     if len(weights) != len(kept):
         raise ValueError(
-            "`weights` must hold a number for each of `pairs`. "
+            "`weights` must hold a number for each example. "
             f"Received: {len(weights)} for {len(kept)}."
         )
     return np.ascontiguousarray(weights[kept], np.float64)
+
+
+def _check_numbers(batch, training, before):
+    """Raises if a column that is no text has what cannot be, which is numbered below 0."""
+    for number, column in enumerate(batch):
+        if number not in training.texts and (wrong := np.flatnonzero(column.numpy() < 0)).size:
+            raise ValueError(
+                f"example {before + wrong[0] + 1}, column {number + 1}: must be "
+                f"{training.explain(number)}."
+            )
+
+
+def _kept(column, kept, texts, number):
+    """What is kept of a column of a batch: values, and of a text the lengths as well."""
+    if number not in texts:
+        return column.numpy()[kept]
+    lengths = column.row_lengths().numpy()
+    values = column.flat_values.numpy()[np.repeat(kept, lengths)]
+    compact = np.uint16 if texts[number].vocab_size <= 2**16 else np.int32
+    return values.astype(compact), lengths[kept]
 
 
 def _ragged(chunks):

@@ -1,11 +1,14 @@
 """Subword regularisation: sentences cut into other pieces in every epoch."""
 
+import itertools
 import threading
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.data.batching import plan_batches
+from keras_transformer.training.data.corpus import BUCKETS
+from keras_transformer.training.data.stream import Epochs
 
 
 class SubwordSampler:
@@ -23,78 +26,73 @@ class SubwordSampler:
     some 100 bytes a token, for corpora up to a few million pairs.
 
     Args:
-        corpus: The `TokenizedCorpus` of the same pairs.
-        pairs: The `tf.data.Dataset` of pairs of strings that it was made from.
-        tokenizer: Its `Tokenizer`.
-        max_length: Longest side of a pair in tokens, as for the corpus.
+        corpus: The `TokenizedCorpus` of the same examples.
+        rows: The `tf.data.Dataset` that it was made from.
+        training: The `Training` of its task.
+        max_length: Longest text in tokens, as for the corpus.
         alpha: See above; above 0 and below 1.
         seed: Together with the number of the epoch it decides what is drawn.
 
     Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
     """
 
-    def __init__(self, corpus, pairs, tokenizer, max_length, alpha, seed=0):
+    def __init__(self, corpus, rows, training, max_length, alpha, seed=0):
         self._corpus = corpus
-        self._tokenizer = tokenizer
-        self._strings = _strings(corpus, pairs, tokenizer, max_length)
+        self._tokenizers = [tokenizer for _, tokenizer in sorted(training.texts.items())]
+        self._strings = _strings(corpus, rows, training, max_length)
         self._max_length, self._alpha, self._seed = max_length, alpha, seed
         self._lock = threading.Lock()  # SentencePiece has one seed for all threads
         self._latest = None  # epoch and what was drawn for it
 
-    def batches(self, batch_tokens, epoch, skip=0, buckets=16):
-        """Returns the batches of one epoch, as `TokenizedCorpus.batches` does.
+    def epochs(self, batch_tokens, buckets=BUCKETS):
+        """Returns the `Epochs` of a training, each cut into other pieces.
 
         Args:
-            batch_tokens, buckets: As there.
-            epoch, skip: Integers or scalar tensors.
-
-        Returns:
-            A `tf.data.Dataset`.
+            batch_tokens, buckets: As in `TokenizedCorpus.batches`.
         """
-        steps = self.steps(batch_tokens, buckets)
+        with tf.init_scope():
+            examples = self._corpus.drawn(0).numpy()
+        steps = len(self._cut(self._drawn(0), examples, batch_tokens, buckets).starts)
+        texts = len(self._tokenizers)
 
-        def plan(epoch, pairs):
-            return self._plan(int(epoch), pairs, batch_tokens, buckets, steps)
+        def batches(epoch, select):
+            def plan(epoch, examples):
+                return self._plan(int(epoch), examples, batch_tokens, buckets, steps)
 
-        arrays = tf.numpy_function(plan, [epoch, self._corpus.drawn(epoch)], [tf.int64] * 8)
-        order, source_ids, source_splits, target_ids, target_splits, *cuts = arrays
-        for array in arrays:
-            array.set_shape([None])
-        sides = [
-            tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
-            for ids, splits in ((source_ids, source_splits), (target_ids, target_splits))
-        ]
-        return (
-            tf.data.Dataset.from_tensor_slices(tuple(cuts))
-            .skip(tf.cast(skip, tf.int64))
-            .map(
-                lambda start, rows, width: self._corpus.pad(
-                    *sides, order[start : start + rows], width
+            types = [tf.int64] * (4 + 2 * texts)
+            arrays = tf.numpy_function(plan, [epoch, self._corpus.drawn(epoch)], types)
+            for array in arrays:
+                array.set_shape([None])
+            order, starts, rows, widths, *parts = arrays
+            columns = self._corpus.replaced(
+                tf.RaggedTensor.from_row_splits(*pair, validate=False)
+                for pair in zip(parts[::2], parts[1::2], strict=True)
+            )
+            cuts = tf.data.Dataset.from_tensor_slices((starts, rows, widths))
+            return select(cuts).map(
+                lambda start, count, width: self._corpus.pad(
+                    columns, order[start : start + count], width
                 ),
                 num_parallel_calls=tf.data.AUTOTUNE,
             )
-        )
 
-    def steps(self, batch_tokens, buckets=16):
-        """Returns the number of batches of an epoch."""
-        with tf.init_scope():
-            pairs = self._corpus.drawn(0).numpy()
-        return len(self._cut(self._drawn(0), pairs, batch_tokens, buckets).starts)
+        return Epochs(steps, batches)
 
-    def _plan(self, epoch, pairs, batch_tokens, buckets, steps):
-        sides = self._drawn(epoch)
-        plan = self._cut(sides, pairs, batch_tokens, buckets)
+    def _plan(self, epoch, examples, batch_tokens, buckets, steps):
+        """What the batches of an epoch are made of, arrays."""
+        texts = self._drawn(epoch)
+        plan = self._cut(texts, examples, batch_tokens, buckets)
         random = np.random.default_rng([self._seed, epoch])
         order = np.concatenate([random.permutation(plan.order[a:b]) for a, b in plan.segments])
-        order = pairs[order]
+        order = examples[order]
         sequence = np.resize(random.permutation(len(plan.starts)), steps)
         cuts = (values[sequence] for values in (plan.starts, plan.rows, plan.widths))
-        arrays = (order, *sides[0], *sides[1], *cuts)
+        arrays = (order, *cuts, *itertools.chain(*texts))
         return [np.asarray(array, np.int64) for array in arrays]
 
-    def _cut(self, sides, pairs, batch_tokens, buckets):
-        lengths = np.maximum(*(np.diff(splits) for _, splits in sides))
-        return plan_batches(lengths[pairs], batch_tokens, buckets)
+    def _cut(self, texts, examples, batch_tokens, buckets):
+        lengths = np.max([np.diff(splits) for _, splits in texts], axis=0)
+        return plan_batches(lengths[examples], batch_tokens, buckets)
 
     def _drawn(self, epoch):
         """What `_draw` returns, remembered for the latest epoch."""
@@ -104,34 +102,41 @@ class SubwordSampler:
             return self._latest[1]
 
     def _draw(self, epoch):
-        """The ids and the row splits of both sides in an epoch."""
-        seeds = np.random.SeedSequence([self._seed, epoch]).generate_state(2)
+        """The ids and the row splits of every text in an epoch."""
+        seeds = np.random.SeedSequence([self._seed, epoch]).generate_state(len(self._tokenizers))
         return [
-            self._segment(strings, int(seed) % 2**31)
-            for strings, seed in zip(self._strings, seeds, strict=True)
+            self._segment(tokenizer, strings, int(seed) % 2**31)
+            for tokenizer, strings, seed in zip(self._tokenizers, self._strings, seeds, strict=True)
         ]
 
-    def _segment(self, strings, seed):
-        drawn = self._tokenizer.sample(strings, self._alpha, seed)
+    def _segment(self, tokenizer, strings, seed):
+        drawn = tokenizer.sample(strings, self._alpha, seed)
         for number, ids in enumerate(drawn):
-            ids.append(self._tokenizer.eos_id)
+            ids.append(tokenizer.eos_id)
             if len(ids) > self._max_length:
-                drawn[number] = self._tokenizer.encode([strings[number]]).to_list()[0]
+                drawn[number] = tokenizer.encode([strings[number]]).to_list()[0]
         splits = np.cumsum([0, *map(len, drawn)])
         return np.fromiter((token for ids in drawn for token in ids), np.int64, splits[-1]), splits
 
 
-def _strings(corpus, pairs, tokenizer, max_length):
-    """Both sides of the pairs that the corpus holds, as lists of strings."""
-    sides = ([], [])
-    for both in pairs.batch(1024).prefetch(1):
-        lengths = np.stack([tokenizer.encode(texts).row_lengths().numpy() for texts in both])
-        kept = (lengths.min(axis=0) > 1) & (lengths.max(axis=0) <= max_length)
-        for side, texts in zip(sides, both, strict=True):
-            side += [text.decode("utf-8", "replace") for text in texts.numpy()[kept]]
-    if len(sides[0]) != corpus.size:
-        raise ValueError(
-            "`pairs` must be those that `corpus` was made from. "
-            f"Received: {len(sides[0])} pairs, and a corpus of {corpus.size}."
+def _strings(corpus, rows, training, max_length):
+    """The texts of the examples that the corpus holds, a list of strings for each column."""
+    texts = sorted(training.texts.items())
+    kept_strings = [[] for _ in texts]
+    for batch in rows.batch(1024).prefetch(1):
+        columns = [batch[number] for number, _ in texts]
+        lengths = np.stack(
+            [
+                tokenizer.encode(column).row_lengths().numpy()
+                for (_, tokenizer), column in zip(texts, columns, strict=True)
+            ]
         )
-    return sides
+        kept = (lengths.min(axis=0) > 1) & (lengths.max(axis=0) <= max_length)
+        for strings, column in zip(kept_strings, columns, strict=True):
+            strings += [text.decode("utf-8", "replace") for text in column.numpy()[kept]]
+    if len(kept_strings[0]) != corpus.size:
+        raise ValueError(
+            "`rows` must be those that `corpus` was made from. "
+            f"Received: {len(kept_strings[0])} examples, and a corpus of {corpus.size}."
+        )
+    return kept_strings

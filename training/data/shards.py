@@ -14,7 +14,7 @@ def cut_batches(batches, strategy, pad_id):
 
     Args:
         batches: An infinite `tf.data.Dataset` of batches, the same in all processes: any structure
-            of tensors [rows, tokens]. Their order must not depend on the process.
+            of tensors [rows, ...]. Their order must not depend on the process.
         strategy: A `tf.distribute.Strategy`.
         pad_id: What the added rows consist of.
 
@@ -46,15 +46,17 @@ def cut(tensor, pieces, pad_id):
     """Cuts a batch by rows: `rows[i::pieces]`, filled up with rows of padding to the same size.
 
     Args:
-        tensor: Token ids, [rows, tokens].
+        tensor: Integers, [rows, ...].
         pieces: Number of pieces.
         pad_id: What the added rows consist of.
 
     Returns:
-        [pieces, ceil(rows / pieces), tokens].
+        [pieces, ceil(rows / pieces), ...].
     """
-    rows, tokens = tf.unstack(tf.shape(tensor))
+    rows, others = tf.shape(tensor)[0], tf.shape(tensor)[1:]
     size = -(-rows // pieces)
-    full = tf.pad(tensor, [[0, size * pieces - rows], [0, 0]], constant_values=pad_id)
-    by_piece = tf.reshape(full, [size, pieces, tokens])  # row r is in piece r mod `pieces`
-    return tf.transpose(by_piece, [1, 0, 2])  # [pieces, size, tokens]
+    added = [[0, size * pieces - rows]] + [[0, 0]] * (tensor.shape.rank - 1)
+    full = tf.pad(tensor, added, constant_values=pad_id)
+    by_piece = tf.reshape(full, tf.concat([[size, pieces], others], 0))
+    # Row r is in piece r mod `pieces`.
+    return tf.transpose(by_piece, [1, 0, *range(2, tensor.shape.rank + 1)])

@@ -1,46 +1,75 @@
 """One epoch of batches after the other, from any update on."""
 
+import dataclasses
+import typing
+
 import tensorflow as tf
 
 
-def endless_batches(corpus, batch_tokens, *, seed=0, skip=0, accumulate=1, sampler=None):
+@dataclasses.dataclass(frozen=True)
+class Epochs:
+    """The batches of a training: every epoch has as many, in an order that its number decides.
+
+    Args:
+        steps: Number of batches of an epoch.
+        make: Function of the number of an epoch, a scalar tensor, and of a function that leaves
+            some elements of a dataset out, to the `tf.data.Dataset` of the batches that are left.
+            What stands for a batch before it is made is left out, so that it costs nothing.
+    """
+
+    steps: int
+    make: typing.Callable
+
+    def batches(self, epoch, skip=0, every=1, turn=0):
+        """Returns batches of an epoch.
+
+        Args:
+            epoch: Integer or scalar tensor.
+            skip: Batches at the beginning to leave out; integer or scalar tensor.
+            every: Of the batches of all epochs, numbered from 0 on, only those are taken
+            turn: whose number is `turn` modulo `every`.
+        """
+        skip, epoch = tf.cast(skip, tf.int64), tf.cast(epoch, tf.int64)
+
+        def select(dataset):
+            dataset = dataset.skip(skip)
+            if every == 1:
+                return dataset
+            numbered = dataset.enumerate(start=epoch * self.steps + skip)
+            chosen = numbered.filter(lambda number, _: tf.equal(number % every, turn))
+            return chosen.map(lambda _, element: element)
+
+        return self.make(epoch, select)
+
+
+def endless_batches(epochs, *, skip=0, accumulate=1):
     """Returns the batches of all updates, each epoch in an order of its own.
 
     A training that stopped after any update goes on with exactly the batch that would have come
-    next: every epoch has the same number of batches and an order that follows from `seed` and the
-    epoch's number, so nothing of what was seen has to be read again.
+    next: every epoch has the same number of batches and an order that follows from its number, so
+    nothing of what was seen has to be read again.
 
     Args:
-        corpus: A `TokenizedCorpus`.
-        batch_tokens: Most tokens of either side in a batch, padding included.
-        seed: Decides the orders.
+        epochs: The `Epochs` of a corpus, or of a `SubwordSampler`.
         skip: Updates to leave out, counted from the beginning of epoch 0.
         accumulate: Batches of an update.
-        sampler: A `SubwordSampler` of the corpus, or `None` for the usual pieces.
 
     Returns:
         A `tf.data.Dataset` without end, of batches, or of tuples of `accumulate` batches.
     """
-    first, done = divmod(skip * accumulate, (sampler or corpus).steps(batch_tokens))
+    first, done = divmod(skip * accumulate, epochs.steps)
 
-    def numbers(epoch):
-        return corpus.numbers(batch_tokens, shuffle=True, seed=seed, epoch=epoch, skip=left(epoch))
-
-    def sampled(epoch):
-        return sampler.batches(batch_tokens, epoch, left(epoch))
-
-    def left(epoch):
-        return tf.where(tf.equal(epoch, first), done, 0)
-
-    def part(number):
+    def part(turn):
         """Every `accumulate`-th batch."""
-        if sampler is not None:
-            return epochs.flat_map(sampled).shard(accumulate, number)
-        return corpus.gathered(epochs.flat_map(numbers).shard(accumulate, number))
+        return numbers.flat_map(
+            lambda epoch: epochs.batches(
+                epoch, tf.where(tf.equal(epoch, first), done, 0), accumulate, turn
+            )
+        )
 
     # No Python generator: an iterator that calls Python when it is freed can hang a process that
     # ends with an error.
-    epochs = tf.data.Dataset.range(first, tf.int64.max)
+    numbers = tf.data.Dataset.range(first, tf.int64.max)
     if accumulate == 1:
         return part(0).prefetch(8)
     return tf.data.Dataset.zip(tuple(map(part, range(accumulate)))).prefetch(8)

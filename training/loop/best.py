@@ -2,8 +2,6 @@
 
 import math
 
-LOWER_IS_BETTER = {"perplexity": True, "bleu": False}
-
 
 class Best:
     """The best validation so far, and how many there were since.
@@ -11,13 +9,14 @@ class Best:
     A validation that equals the best one is no improvement; one that is no number is neither.
 
     Args:
-        by: `"perplexity"`, the lower the better; `"bleu"`, the higher the better; or `None`: no
-            validation is the best one.
+        figures: What a validation measures, a dictionary from names to `Figure`s.
+        by: Which of them decides. `None`: no validation is the best one.
         patience: Validations without improvement after which the training stops, or `None`.
     """
 
-    def __init__(self, by=None, patience=None):
+    def __init__(self, figures, by=None, patience=None):
         self.by = by
+        self.higher_is_better = by is not None and figures[by].higher_is_better
         self.patience = patience
         self.update, self.figures = None, None
         self.waited = 0
@@ -60,4 +59,4 @@ class Best:
         if self.figures is None:
             return True
         best = self.figures[self.by]
-        return value < best if LOWER_IS_BETTER[self.by] else value > best
+        return value > best if self.higher_is_better else value < best

@@ -32,7 +32,7 @@ class UpdateCallback(keras.callbacks.Callback):
 
 
 class Progress(UpdateCallback):
-    """Shows loss, tokens per second and the time left.
+    """Shows loss, tokens (or examples) per second and the time left.
 
     A bar where somebody watches; in a file or a CI log one line every `seconds`.
 
@@ -70,7 +70,7 @@ class Progress(UpdateCallback):
 
     def on_update(self, update, logs):
         now = time.monotonic()
-        self._marks.append((now, update, logs["tokens"]))
+        self._marks.append((now, update, logs[self.model.unit]))
         while now - self._marks[0][0] > 20 and len(self._marks) > 2:
             self._marks.popleft()
         if self._bar is not None:
@@ -81,9 +81,9 @@ class Progress(UpdateCallback):
 
     def _text(self, update, logs):
         speed, left = "", ""
-        (then, first, tokens), (now, last, all_tokens) = self._marks[0], self._marks[-1]
+        (then, first, before), (now, last, seen) = self._marks[0], self._marks[-1]
         if last > first:
-            speed = f"  {(all_tokens - tokens) / (now - then):,.0f} tokens/s"
+            speed = f"  {(seen - before) / (now - then):,.0f} {self.model.unit}/s"
             left = f"  {duration((self.total - last) * (now - then) / (last - first))} left"
         return f"update {update:,} of {self.total:,}  loss {logs['loss']:.3f}{speed}{left}"
 
@@ -112,12 +112,13 @@ class Logs(UpdateCallback):
         if update % self.every and update != self.total:
             return
         rate = self.model.optimizer.learning_rate  # of the next update
-        scalars = {"loss": logs["loss"], "learning_rate": float(rate), "tokens": logs["tokens"]}
+        unit = self.model.unit
+        scalars = {"loss": logs["loss"], "learning_rate": float(rate), unit: logs[unit]}
         now = time.monotonic()
         if self._mark is not None:
-            then, tokens = self._mark
-            scalars["tokens_per_second"] = (logs["tokens"] - tokens) / (now - then)
-        self._mark = (now, logs["tokens"])
+            then, before = self._mark
+            scalars[f"{unit}_per_second"] = (logs[unit] - before) / (now - then)
+        self._mark = (now, logs[unit])
         self.write(update, scalars)
         self.model.mean_loss.reset_state()
 

@@ -2,9 +2,7 @@
 
 import math
 
-from keras_transformer import Transformer
 from keras_transformer.files import replacing
-from keras_transformer.training.loop.best import LOWER_IS_BETTER
 from keras_transformer.training.loop.callbacks import say
 from keras_transformer.training.loop.checkpoint import read_state
 from keras_transformer.training.loop.moving_average import averaged_weights
@@ -19,15 +17,15 @@ def write_model(session):
         session: A `Session` that has trained.
     """
     learner, run, best = session.learner, session.run, session.best
-    tokens_seen = int(learner.tokens_seen.numpy())
+    seen = int(learner.seen.numpy())
     update, validation = _load_final(session)
     with averaged_weights(learner), replacing(run.model) as temporary:
-        _in_float32(learner.transformer).save(temporary)
+        _in_float32(learner.model).save(temporary)
     figures = {
-        "parameters": learner.transformer.count_params(),
+        "parameters": learner.model.count_params(),
         "updates": session.update,
         "stopped_early": best.exhausted,
-        "tokens_seen": tokens_seen,
+        f"{learner.unit}_seen": seen,
         "train_seconds": round(session.seconds, 1),
         "model_update": update,
         "best_update": best.update,
@@ -76,14 +74,14 @@ def _next_best(session):
         if figures and math.isfinite(figures.get(by, math.nan)):
             validated.append((state["update"], figures))
     others = [each for each in validated if each[0] != session.best.update]
-    return sorted(others, key=lambda each: each[1][by], reverse=not LOWER_IS_BETTER[by])
+    return sorted(others, key=lambda each: each[1][by], reverse=session.best.higher_is_better)
 
 
 def _in_float32(model):
-    """The model with the policy float32, so that it says the same on every machine and exported.
+    """The model with the policy float32, so that it computes the same everywhere.
 
     Its weights are float32 in any case; only the arithmetic of the training was in 16 bits.
     """
-    copy = Transformer(model.config, dtype="float32")
+    copy = type(model)(model.config, dtype="float32")
     copy.set_weights(model.get_weights())
     return copy

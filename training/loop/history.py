@@ -6,12 +6,14 @@ from pathlib import Path
 
 from keras_transformer.files import write_text
 
-# Named as in TensorBoard. Nothing that depends on the speed of the machine.
-COLUMNS = (
-    "train/loss", "train/learning_rate", "train/tokens", "validation/loss",
-    "validation/perplexity", "validation/token_accuracy", "validation/bleu",
-    "validation/exact_match",
-)  # fmt: skip
+
+def columns_of(task):
+    """Returns the columns of the table for a `Task`, named as in TensorBoard.
+
+    Nothing is among them that depends on the speed of the machine.
+    """
+    training = ("train/loss", "train/learning_rate", f"train/{task.unit}")
+    return (*training, *(f"validation/{name}" for name in task.figures))
 
 
 class History:
@@ -26,10 +28,12 @@ class History:
 
     Args:
         path: The file; `None` to write nothing.
+        columns: Names of the figures.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, columns):
         self.path = None if path is None else Path(path)
+        self.columns = tuple(columns)
         self.rows = []  # dictionaries, with those figures that were measured
         self._written = 0
 
@@ -37,8 +41,8 @@ class History:
         """Reads the file and drops every row after `update`, and from the first damaged one on."""
         if self.path is None:
             return
-        self.rows = [row for row in _read(self.path) if row["update"] <= update]
-        lines = [["update", *COLUMNS], *map(_cells, self.rows)]
+        self.rows = [row for row in self._read() if row["update"] <= update]
+        lines = [["update", *self.columns], *map(self._cells, self.rows)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_text(self.path, _csv(lines))
         self._written = len(self.rows)
@@ -49,7 +53,7 @@ class History:
         Raises:
             ValueError: If a later update, or this one, has already been written.
         """
-        figures = {name: float(value) for name, value in figures.items() if name in COLUMNS}
+        figures = {name: float(value) for name, value in figures.items() if name in self.columns}
         last = self.rows[-1]["update"] if self.rows else 0
         if update < last or (update == last and self._written == len(self.rows)):
             raise ValueError(
@@ -72,7 +76,7 @@ class History:
             return
         try:
             with open(self.path, "ab") as file:
-                file.write(_csv(map(_cells, new)).encode())
+                file.write(_csv(map(self._cells, new)).encode())
         except OSError as error:
             reason = error.strerror or error
             raise OSError(f"{self.path} cannot be written: {reason}.") from error
@@ -83,33 +87,34 @@ class History:
         points = [(row["update"], row[name]) for row in self.rows if name in row]
         return [update for update, _ in points], [value for _, value in points]
 
+    def _cells(self, row):
+        figures = (repr(row[name]) if name in row else "" for name in self.columns)
+        return [row["update"], *figures]
 
-def _cells(row):
-    return [row["update"], *(repr(row[name]) if name in row else "" for name in COLUMNS)]
+    def _read(self):
+        """Yields the rows of the file up to the first damaged one, such as a half-written one."""
+        if not self.path.exists():
+            return
+        text = self.path.read_text("utf-8", errors="replace")
+        header, *lines = text.split("\n")[:-1] or [""]
+        if header != _csv([["update", *self.columns]]).rstrip():
+            return
+        last = 0
+        for line in lines:
+            update, *cells = line.split(",")
+            try:
+                figures = zip(self.columns, cells, strict=True)
+                row = {name: float(cell) for name, cell in figures if cell}
+                row = {"update": int(update), **row}
+            except ValueError:
+                return
+            if row["update"] <= last:
+                return
+            last = row["update"]
+            yield row
 
 
 def _csv(lines):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
-
-
-def _read(path):
-    """Yields the rows of a file up to the first damaged one, such as a half-written last line."""
-    if not path.exists():
-        return
-    header, *lines = path.read_text("utf-8", errors="replace").split("\n")[:-1] or [""]
-    if header != _csv([["update", *COLUMNS]]).rstrip():
-        return
-    last = 0
-    for line in lines:
-        update, *cells = line.split(",")
-        try:
-            figures = zip(COLUMNS, cells, strict=True)
-            row = {"update": int(update), **{name: float(cell) for name, cell in figures if cell}}
-        except ValueError:
-            return
-        if row["update"] <= last:
-            return
-        last = row["update"]
-        yield row

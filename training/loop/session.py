@@ -5,15 +5,15 @@ import time
 
 import numpy as np
 
-from keras_transformer.files import write_bytes
 from keras_transformer.plots.curve import draw_curve
 from keras_transformer.plots.figure import MatplotlibMissing
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus, sentences
+from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.data.stream import endless_batches
-from keras_transformer.training.factory import make_learner
+from keras_transformer.training.factory import make_learner, model_config
 from keras_transformer.training.loop.best import Best
 from keras_transformer.training.loop.callbacks import (
     Interrupts,
@@ -27,11 +27,12 @@ from keras_transformer.training.loop.callbacks import (
 )
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.loop.final import write_model
-from keras_transformer.training.loop.history import History
+from keras_transformer.training.loop.history import History, columns_of
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
 from keras_transformer.training.settings.changes import describe_changes
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.tasks import TRAININGS
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 
@@ -41,7 +42,7 @@ class Session:
     Args:
         run: The `Run` to train.
         settings: Its `Settings`.
-        data: The `ParallelData` of its settings.
+        data: The `Source` of its settings.
         console: Where progress is shown.
         workers: The `Workers` that train together.
         start: The `Start` whose vocabulary and weights a new training begins with, or `None`.
@@ -54,19 +55,23 @@ class Session:
         self.settings = settings
         self.console = console
         self.data = data
-        self.tokenizer = workers.chief_first(lambda: self._tokenizer(start))
-        pairs = self.data.pairs("train")
-        self.corpus = TokenizedCorpus.from_pairs(
-            pairs, self.tokenizer, settings.data.max_length, self.data.weights("train")
+        self.task = settings.task.get()
+        rows = self.data.rows("train")
+        self.fields = self.task.fields(rows)
+        tokenizers = workers.chief_first(lambda: self._tokenizers(start))
+        config = model_config(settings, tokenizers, **self.fields)
+        self.training = TRAININGS[self.task.name](tokenizers, config)
+        self.corpus = TokenizedCorpus.from_rows(
+            rows, self.training, settings.data.max_length, self.data.weights("train")
         )
-        self.sampler = self._make_sampler()
+        self.epochs = self._make_epochs()
         with workers.strategy.scope():
-            self.learner = make_learner(settings, self.tokenizer)
-        self.validator = Validator(self.learner, self.tokenizer, self.data, settings, workers)
+            self.learner = make_learner(settings, self.training)
+        self.validator = Validator(self.learner, self.training, self.data, settings, workers)
         options = settings.training
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
-        self.best = Best(options.best_by, options.patience)
-        self.history = History(run.history if workers.is_chief else None)
+        self.best = Best(self.task.figures, options.best_by, options.patience)
+        self.history = History(run.history if workers.is_chief else None, columns_of(self.task))
         self.start, self.check = start, check
         self.update, self.seconds = 0, 0.0
         self.logs = None
@@ -96,8 +101,8 @@ class Session:
         if state["corpus"] != self._corpus_facts():
             raise ValueError(
                 f"the training data of {self.run.path} has changed since the training began: "
-                f"{state['corpus']} then, {self._corpus_facts()} now (pairs, source and target "
-                "tokens, checksum). Restore it or choose another folder."
+                f"{state['corpus']} then, {self._corpus_facts()} now (examples, tokens of each "
+                "text, checksum). Restore it or choose another folder."
             )
         self.update, self.seconds = state["update"], state["seconds"]
         self.validation = state["validation"]
@@ -122,7 +127,7 @@ class Session:
         if self.settings.model.start_from is None:
             return
         start = self.start or Start(self.settings, load_settings)
-        start.give_weights(self.learner.transformer)
+        start.give_weights(self.learner.model)
         self.lineage, self.start = start.facts, None
         say(self.console, f"Starting with the weights of {start.path}.")
 
@@ -140,10 +145,11 @@ class Session:
             self.best.forget()  # it gave way to a better one that is damaged by now
 
     def _measure(self):
-        """What the best validation is the best in; BLEU depends on the sentences."""
+        """What the best validation is the best in; of answers it depends on their number."""
         options = self.settings.training
-        sentences = options.validate_sentences if options.best_by == "bleu" else None
-        return [options.best_by, sentences]
+        by = options.best_by
+        of_texts = by is not None and self.task.figures[by].of_texts
+        return [by, options.validate_sentences if of_texts else None]
 
     def fit(self, callbacks=()):
         """Trains until the last update, until nothing improves any more, or until Ctrl-C."""
@@ -153,15 +159,8 @@ class Session:
             if self.validated != start:  # the training was made shorter, to end here
                 self._measure_once(start)
             return
-        batches = endless_batches(
-            self.corpus,
-            self.settings.data.batch_tokens,
-            seed=options.seed,
-            skip=start,
-            accumulate=options.accumulate,
-            sampler=self.sampler,
-        )
-        batches = cut_batches(batches, self.workers.strategy, self.tokenizer.pad_id)
+        batches = endless_batches(self.epochs, skip=start, accumulate=options.accumulate)
+        batches = cut_batches(batches, self.workers.strategy, self.training.pad_id)
         progress = Progress(start, total, self.console, options.progress_seconds)
         directory = self.run.logs if self.workers.is_chief else None
         self.logs = Logs(start, total, directory, options.log_every, self.history)
@@ -197,28 +196,41 @@ class Session:
         say(self.console, f"{text}, that of update {figures['model_update']:,}.")
         return figures
 
-    def _tokenizer(self, start):
+    def _tokenizers(self, start):
         """The run's vocabulary: learned from the training split if there is none to take."""
-        file, settings = self.run.tokenizer, self.settings.vocabulary
         if start is not None and self.workers.is_chief:
-            write_bytes(file, start.tokenizer)
-        elif not file.exists():
-            say(self.console, f"Learning a vocabulary of {settings.size:,} pieces.")
-            write_bytes(file, learn_vocabulary(sentences(self.data.pairs("train")), settings))
-        return Tokenizer.load(file)
+            self.run.write_tokenizers(start.tokenizers)
+        elif not self.run.vocabulary():
+            self.run.write_tokenizers(self._learn_vocabulary())
+        return self.run.load_tokenizers()
 
-    def _make_sampler(self):
-        options, limit = self.settings.training, self.settings.data.max_length
+    def _learn_vocabulary(self):
+        settings, task = self.settings.vocabulary, self.task
+
+        def learn(columns):
+            texts = strings(self.data.rows("train"), sorted(columns))
+            return Tokenizer(learn_vocabulary(texts, settings))
+
+        if settings.shared:
+            say(self.console, f"Learning a vocabulary of {settings.size:,} pieces.")
+            return Tokenizers.of(learn({*task.source_columns, *task.target_columns}))
+        say(self.console, f"Learning two vocabularies of {settings.size:,} pieces.")
+        return Tokenizers.of([learn(task.source_columns), learn(task.target_columns)])
+
+    def _make_epochs(self):
+        """The `Epochs` of the training: of the usual pieces, or of others in each epoch."""
+        options, size = self.settings.training, self.settings.data.batch_tokens
         if not options.subword_sampling:
-            return None
-        return SubwordSampler(
+            return self.corpus.epochs(size, options.seed)
+        sampler = SubwordSampler(
             self.corpus,
-            self.data.pairs("train"),
-            self.tokenizer,
-            limit,
+            self.data.rows("train"),
+            self.training,
+            self.settings.data.max_length,
             options.subword_sampling,
             options.seed,
         )
+        return sampler.epochs(size)
 
     def _explain_stop(self, total, signal):
         """Says why `fit` ended before the last update, if it did."""
@@ -235,10 +247,10 @@ class Session:
 
     def _corpus_facts(self):
         corpus = self.corpus
-        return [corpus.size, corpus.source_tokens, corpus.target_tokens, corpus.fingerprint]
+        return [corpus.size, *corpus.tokens, corpus.fingerprint]
 
     def variables(self):
-        """All that training changes: weights, tokens seen, state of the dropout, optimizer."""
+        """All that training changes: weights, labels seen, state of the dropout, optimizer."""
         return [*self.learner.variables, *self.learner.optimizer.variables]
 
     def _saver(self):
@@ -259,6 +271,7 @@ class Session:
                 "best": self.best.state(),
                 "measure": self._measure(),
                 "lineage": self.lineage,
+                "fields": self.fields,
             }
             if self.workers.is_chief:
                 self.check()
@@ -296,7 +309,7 @@ class Session:
         if not self.draws:
             return
         try:
-            draw_curve(self.history, self.run.curve)
+            draw_curve(self.history, self.run.curve, self.task)
         except MatplotlibMissing as error:
             self.draws = False
             say(self.console, f"There will be no {self.run.curve}: {error}")
@@ -307,13 +320,12 @@ class Session:
 
 def _introduction(session):
     corpus, settings = session.corpus, session.settings
-    batches = (session.sampler or corpus).steps(settings.data.batch_tokens)
-    steps = math.ceil(batches / settings.training.accumulate)
+    steps = math.ceil(session.epochs.steps / settings.training.accumulate)
     weighted = session.data.weights("train") is not None
     seen = "are an epoch, as their weights say" if weighted else "see all of them once"
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
     return (
-        f"{session.learner.transformer.count_params():,} parameters; {corpus.size:,} pairs"
+        f"{session.learner.model.count_params():,} parameters; {corpus.size:,} examples"
         f"{left_out}; {steps:,} updates {seen}."
     )
 

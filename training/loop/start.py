@@ -4,7 +4,7 @@
 # vocabulary, it is taken from there in any case.
 FREE = {
     "dropout", "attention_dropout", "activation_dropout",
-    "vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id",
+    "vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels",
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ class Start:
         load: Function from the path of a configuration to its `Settings`.
 
     Attributes:
-        tokenizer: The vocabulary of the other run, as bytes.
+        tokenizers: Those of the other run.
 
     Raises:
         ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
@@ -53,20 +53,30 @@ class Start:
     def __init__(self, settings, load):
         other = _require(settings.model.start_from)
         self.path = other.path
-        self.model = other.load_model()
-        self.tokenizer = other.load_tokenizer().model
+        model_class = settings.task.get().pipeline_class().model_class
+        self.model, self.tokenizers = other.load(model_class)
         self._refuse(
             settings.vocabulary.model_dump(),
             load(other.config).vocabulary.model_dump(),
             "vocabulary",
         )
-        self._refuse(_sizes(settings.model.config()), _sizes(self.model.config), "model")
+        self._refuse(_sizes(settings.config()), _sizes(self.model.config), "model")
         update = other.read_metrics().get("model_update")
         self.facts = {"run": str(self.path), "model_update": update}
 
-    def give_weights(self, transformer):
-        """Gives the weights to the model to train, which has the same sizes."""
-        transformer.set_weights(self.model.get_weights())
+    def give_weights(self, model):
+        """Gives the weights to the model to train.
+
+        Raises:
+            ValueError: If the data have decided on other labels.
+        """
+        ours, theirs = (getattr(each.config, "labels", ()) for each in (model, self.model))
+        if ours != theirs:
+            raise ValueError(
+                f"the weights of {self.path} do not fit: the training data have the labels "
+                f"{', '.join(ours)} here and {', '.join(theirs)} there."
+            )
+        model.set_weights(self.model.get_weights())
 
     def _refuse(self, ours, theirs, section):
         wrong = [
@@ -82,9 +92,10 @@ class Start:
 
 
 def _sizes(config):
-    """The fields of a `TransformerConfig` that two models with the same weights share."""
+    """The fields of a configuration that two models with the same weights share."""
     fields = config.to_dict()
-    fields["num_decoder_layers"] = fields["num_decoder_layers"] or fields["num_layers"]
+    if "num_decoder_layers" in fields:
+        fields["num_decoder_layers"] = config.decoder_layers
     free = FREE if fields["position"] == "learned" else {*FREE, "max_length"}
     return {name: value for name, value in fields.items() if name not in free}
 

@@ -112,14 +112,19 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 
-    # Not `call`: the base class would cast the labels to float and reduce each replica by itself.
+    def call(self, y_true, y_pred):
+        """Returns the loss of each position, padding included, [B, T]."""
+        return smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
+
+    # Not `call` alone: the base class would cast the labels to float and reduce each replica by
+    # itself.
     def __call__(self, y_true, y_pred, sample_weight=None):
         if sample_weight is not None:
             raise ValueError(
                 "`sample_weight` must be None: positions are weighted by `pad_id` alone. "
                 f"Received: sample_weight={sample_weight}."
             )
-        losses = smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)  # [B, T]
+        losses = self.call(y_true, y_pred)  # [B, T]
         real = tf.cast(tf.not_equal(y_true, self.pad_id), tf.float32)  # [B, T]
         tokens = global_sum(tf.reduce_sum(real))
         return tf.math.divide_no_nan(tf.reduce_sum(losses * real), tokens)

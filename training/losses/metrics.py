@@ -19,6 +19,7 @@ class Perplexity(keras.metrics.Mean):
     Call arguments:
         y_true: Integer labels, [B, T].
         y_pred: Logits, [B, T, V].
+        sample_weight: How much each position counts, [B, T], beside the padding. `None`: 1.
 
     Example:
         >>> import numpy as np
@@ -34,9 +35,8 @@ class Perplexity(keras.metrics.Mean):
         self.pad_id = pad_id
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        _refuse_weights(sample_weight)
         losses = smoothed_cross_entropy(y_true, y_pred)  # [B, T]
-        super().update_state(*_flat(losses, y_true, self.pad_id))
+        super().update_state(*_flat(losses, y_true, self.pad_id, sample_weight))
 
     def result(self):
         return ops.exp(super().result())
@@ -57,23 +57,16 @@ class TokenAccuracy(keras.metrics.Mean):
         self.pad_id = pad_id
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        _refuse_weights(sample_weight)
         right = ops.argmax(y_pred, axis=-1) == ops.cast(y_true, "int32")  # [B, T]
-        super().update_state(*_flat(right, y_true, self.pad_id))
+        super().update_state(*_flat(right, y_true, self.pad_id, sample_weight))
 
     def get_config(self):
         return {**super().get_config(), "pad_id": self.pad_id}
 
 
-def _flat(values, labels, pad_id):
+def _flat(values, labels, pad_id, sample_weight):
     """Values and weights of all positions, [B*T]: `Mean` would average each sentence by itself."""
-    real = ops.cast(ops.not_equal(labels, pad_id), "float32")
-    return ops.reshape(ops.cast(values, "float32"), (-1,)), ops.reshape(real, (-1,))
-
-
-def _refuse_weights(sample_weight):
+    weights = ops.cast(ops.not_equal(labels, pad_id), "float32")
     if sample_weight is not None:
-        raise ValueError(
-            "`sample_weight` must be None: positions are weighted by `pad_id` alone. "
-            f"Received: sample_weight={sample_weight}."
-        )
+        weights *= ops.cast(sample_weight, "float32")
+    return ops.reshape(ops.cast(values, "float32"), (-1,)), ops.reshape(weights, (-1,))

@@ -83,6 +83,6 @@ def _value(settings, key):
 
 def _rate(settings, update):
     """The learning rate of the update after `update`."""
-    width = settings.model.config().d_model
+    width = settings.config().d_model
     schedule = make_schedule(settings.schedule, width, settings.training.updates)
     return float(schedule(update))

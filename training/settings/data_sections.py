@@ -17,13 +17,23 @@ class DataSettings(Section):
     max_length: int = Field(
         100,
         ge=2,
-        description="Longest side of a training pair, in tokens with the end of the sentence; "
-        "longer pairs are left out and counted.",
+        description="Longest text of a training example, in tokens with its end; longer examples "
+        "are left out and counted.",
     )
     batch_tokens: Positive = Field(
         2048,
-        description="Size of a batch: source or target tokens, the larger, padding included.",
+        description="Size of a batch in tokens, padding included: of source or target, the larger.",
     )
+
+    columns: ClassVar = ("source", "target")  # what it has
+
+    def check_columns(self, task):
+        """Raises a `ValueError` unless the data have the columns of a `Task`."""
+        if task.columns != self.columns:
+            raise ValueError(
+                f'`data.source = "{self.source}"` has {" and ".join(self.columns)}: {task.name} '
+                f'needs {" and ".join(task.columns)}, `data.source = "text"`.'
+            )
 
     @model_validator(mode="after")
     def _one_sentence_fits(self):
@@ -50,47 +60,67 @@ class CldrData(DataSettings):
 
 
 class TextData(DataSettings):
-    """Plain text, one sentence per line: line n of one file translates line n of the other.
+    """Plain text, one example per line: a file with the task's columns, separated by tabs.
 
-    Or one file with both, separated by a tab. Files are UTF-8, and gzip where their name ends in
-    `.gz`. Paths are relative to the configuration file; `~` and `${VARIABLES}` are replaced.
+    Or two files, of which line n of one belongs to line n of the other. Files are UTF-8, and gzip
+    where their name ends in `.gz`. Paths are relative to the configuration file; `~` and
+    `${VARIABLES}` are replaced.
     """
 
     source: Literal["text"] = Field(description="The kind of data.")
-    train_source: Files | None = Field(None, description="Sentences to train on.")
+    train_source: Files | None = Field(
+        None, description="Texts to train on, the first column of two."
+    )
     train_target: Files | None = Field(
-        None, description="Their translations, in as many files as `train_source`."
+        None,
+        description="What belongs to them, such as translations, in as many files as "
+        "`train_source`.",
     )
     train: Files | None = Field(
         None,
-        description="Instead of both: files with a sentence, a tab and its translation on every "
-        "line. Quotes are text like any other.",
+        description="Instead of both: files with all columns of an example on every line, with "
+        "tabs between them. Quotes are text like any other.",
     )
     train_weights: list[Weight] | None = Field(
         None,
         description="For each of several files (or pairs of files), how often an epoch holds each "
-        "of its pairs in the mean: 0.25 is every fourth pair, other ones in the next epoch; 2 is "
-        "every pair twice. The vocabulary is learned from all of them once. Default: 1 for each.",
+        "of its examples in the mean: 0.25 is every fourth, other ones in the next epoch; 2 is "
+        "each of them twice. The vocabulary is learned from all of them once. Default: 1 for each.",
     )
-    validation_source: PathText | None = Field(None, description="Sentences to validate with.")
-    validation_target: PathText | None = Field(None, description="Their translations.")
-    validation: PathText | None = Field(None, description="Instead of both: one file with tabs.")
-    test_source: PathText | None = Field(
-        None, description="Sentences for `evaluate`; may be left out."
-    )
-    test_target: PathText | None = Field(None, description="Their translations.")
-    test: PathText | None = Field(None, description="Instead of both: one file with tabs.")
+    validation_source: PathText | None = Field(None, description="Texts to validate with.")
+    validation_target: PathText | None = Field(None, description="What belongs to them.")
+    validation: PathText | None = Field(None, description="Instead of both: one file, as `train`.")
+    test_source: PathText | None = Field(None, description="Texts for `evaluate`; may be left out.")
+    test_target: PathText | None = Field(None, description="What belongs to them.")
+    test: PathText | None = Field(None, description="Instead of both: one file, as `train`.")
     tsv_columns: list[Positive] | None = Field(
         None,
-        min_length=2,
-        max_length=2,
-        description="Columns of source and target in files with tabs, counted from 1. Needed "
-        "where there are more than two.",
+        min_length=1,
+        description="Places of the task's columns in files with tabs, counted from 1. Needed "
+        "where there are others.",
     )
     source_language: str | None = Field(
         None, description="Language of the source, such as `en`: a fact about the model."
     )
     target_language: str | None = Field(None, description="Language of the target.")
+
+    def check_columns(self, task):  # noqa: D102
+        names, count = " and ".join(task.columns), len(task.columns)
+        if self.tsv_columns is not None and len(self.tsv_columns) != count:
+            raise ValueError(
+                f"`data.tsv_columns` must have {count} number{'s' * (count > 1)}, for {names}. "
+                f"Received: {self.tsv_columns}."
+            )
+        for split in ("train", "validation", "test"):
+            if count != 2 and getattr(self, f"{split}_source") is not None:
+                raise ValueError(
+                    f"`data.{split}_source` and `data.{split}_target` need a task of two columns: "
+                    f"for {task.name}, with {names}, name a file with `data.{split}`."
+                )
+        if self.source_language is not None and not task.has_two_sides:
+            raise ValueError(
+                f"`data.source_language` and `data.target_language` have no effect on {task.name}."
+            )
 
     @model_validator(mode="after")
     def _every_split_has_its_files(self):
@@ -107,8 +137,8 @@ class TextData(DataSettings):
                 )
             if not (both or source or split == "test"):
                 raise ValueError(
-                    f"`{split}_source` and `{split}_target` are missing, the files of sentences "
-                    f"and of their translations; or `{split}`, one file with a tab between both."
+                    f"`{split}` is missing, a file with all columns and tabs between them; or "
+                    f"`{split}_source` and `{split}_target`, a file for each of two columns."
                 )
         return self
 

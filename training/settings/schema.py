@@ -13,7 +13,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, create_model, field_validator, model_validator
 
-from keras_transformer.config import PRESETS, TransformerConfig
+from keras_transformer.config import PRESETS
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.data_sections import (
     DATA_KINDS,
     CldrData,
@@ -24,8 +25,26 @@ from keras_transformer.training.settings.fields import PathText, Positive, Rate,
 
 __all__ = ["DATA_KINDS", "CldrData", "Settings", "TextData", "TfdsData"]
 
-# What the tokenizer decides.
-_OF_THE_TOKENIZER = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"}
+# What the tokenizers and the data decide.
+_OF_THE_DATA = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels"}
+
+
+class TaskSettings(Section):
+    """What the model is for. It decides what the columns of the data are."""
+
+    kind: Literal[tuple(TASKS)] = Field(
+        "translation",
+        description="The task: "
+        + "; ".join(
+            f"`{task.name}`, whose data have the columns {' and '.join(task.columns)}"
+            for task in TASKS.values()
+        )
+        + ".",
+    )
+
+    def get(self):
+        """Returns the `Task`."""
+        return TASKS[self.kind]
 
 
 class _Preset(Section):
@@ -49,22 +68,26 @@ class _Preset(Section):
 
 
 def _model_fields():
-    """The fields of `TransformerConfig` as optional settings, with the meanings of its docstring.
+    """The fields of all models' configurations as optional settings, with their docstrings.
 
-    Yields names with a type and a pydantic field each; their checks are the dataclass's. What a
-    file leaves out is the preset's; what that is in `base`, the dataclass's own default, is kept
-    for the page of settings.
+    Returns a dictionary from names to a type and a pydantic field each; their checks are the
+    dataclasses'. What a file leaves out is the preset's; what that is in `base`, the dataclass's
+    own default, is kept for the page of settings.
     """
-    hints = typing.get_type_hints(TransformerConfig)
-    meanings = {}
-    for described in reversed(TransformerConfig.__mro__[:-1]):
-        meanings |= _arguments(described)
-    for field in dataclasses.fields(TransformerConfig):
-        if field.name not in _OF_THE_TOKENIZER:
-            kind = hints[field.name] | None
-            meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
-            extra = {"base": field.default}
-            yield field.name, (kind, Field(None, description=meaning, json_schema_extra=extra))
+    fields = {}
+    for task in TASKS.values():
+        hints, meanings = typing.get_type_hints(task.config_class), {}
+        for described in reversed(task.config_class.__mro__[:-1]):
+            meanings |= _arguments(described)
+        for field in dataclasses.fields(task.config_class):
+            if field.name not in fields and field.name not in _OF_THE_DATA:
+                meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
+                extra = {"base": field.default}
+                fields[field.name] = (
+                    hints[field.name] | None,
+                    Field(None, description=meaning, json_schema_extra=extra),
+                )
+    return fields
 
 
 def _arguments(documented):
@@ -75,25 +98,39 @@ def _arguments(documented):
     return {name: " ".join(text.split()) for name, text in entries}
 
 
-class ModelSettings(create_model("_ModelFields", __base__=_Preset, **dict(_model_fields()))):
-    """A preset of `TransformerConfig` and the fields that differ from it.
+class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fields())):
+    """A preset of the model's configuration and the fields that differ from it.
 
-    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer.
+    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
+    the labels of a classifier come from the data.
     """
 
-    @model_validator(mode="after")
-    def _consistent(self):
-        self.config()  # the ranges and the rules between fields are TransformerConfig's
-        return self
+    def config(self, task, **data):
+        """Returns the configuration of a task's model.
 
-    def config(self, **vocabulary):
-        """Returns the `TransformerConfig`; `vocabulary` gives its size and special ids."""
+        Args:
+            task: The `Task`.
+            **data: What the tokenizers and the data decide.
+
+        Raises:
+            ValueError: If a value is out of range, two contradict each other, or one has no effect.
+        """
         changes = self.model_dump(exclude={"preset", "start_from"}, exclude_none=True)
-        return TransformerConfig.preset(self.preset, **changes, **vocabulary)
+        known = {field.name for field in dataclasses.fields(task.config_class)}
+        for name in changes:
+            if name not in known:
+                raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
+        return task.config_class.preset(self.preset, **changes, **data)
 
 
 class VocabularySettings(Section):
-    """One SentencePiece vocabulary for both languages (section 5.1)."""
+    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side."""
+
+    shared: bool = Field(
+        True,
+        description="Whether source and target have one vocabulary. If not, each has one of `size` "
+        'pieces, which needs `model.tie = "target"` or `"none"`.',
+    )
 
     size: int = Field(4000, ge=8, description="Number of pieces, the special ones included.")
     model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
@@ -181,6 +218,11 @@ class ScheduleSettings(Section):
             )
 
 
+def _figures():
+    """The names of what the tasks' validations measure, each once."""
+    return dict.fromkeys(name for task in TASKS.values() for name in task.figures)
+
+
 class TrainingSettings(Section):
     """Length, loss, arithmetic, and how often to look and to save."""
 
@@ -221,12 +263,17 @@ class TrainingSettings(Section):
     )
     validate_every: Positive = Field(1000, description="Updates between two validations.")
     validate_sentences: int = Field(
-        200, ge=0, description="Sentences that a validation translates for BLEU; 0 for none."
+        200,
+        ge=0,
+        description="Inputs that a validation answers for what is measured of answers, such as "
+        "BLEU; 0 for none.",
     )
     checkpoint_every: Positive = Field(1000, description="Updates between two checkpoints.")
     keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
-    best_by: Literal["perplexity", "bleu"] | None = Field(
-        None, description="What judges the best validation, whose checkpoint is kept as well."
+    best_by: Literal[tuple(_figures())] | None = Field(
+        None,
+        description="What judges the best validation, whose checkpoint is kept as well: one of the "
+        "task's figures.",
     )
     patience: Positive | None = Field(
         None, description="Stops after so many validations in a row that were no better."
@@ -243,9 +290,7 @@ class TrainingSettings(Section):
     def _best_is_defined(self):
         if self.best_by is None and (self.patience is not None or self.final_model == "best"):
             key = "patience" if self.patience is not None else 'final_model = "best"'
-            raise ValueError(f'`{key}` needs `best_by`, which is "perplexity" or "bleu".')
-        if self.best_by == "bleu" and not self.validate_sentences:
-            raise ValueError('`best_by = "bleu"` needs `validate_sentences` to translate.')
+            raise ValueError(f'`{key}` needs `best_by`, such as "perplexity".')
         return self
 
 
@@ -257,6 +302,7 @@ def _data_kind(value):
 class Settings(Section):
     """A whole configuration."""
 
+    task: TaskSettings = TaskSettings()
     model: ModelSettings = ModelSettings()
     data: Annotated[
         Annotated[CldrData, Tag("cldr")]
@@ -271,11 +317,51 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _rules_between_sections(self):
-        limit = self.model.config().max_length
-        if self.data.max_length > limit:
+        task = self.task.get()
+        try:
+            config = self.config()  # the ranges and the rules between fields are the dataclass's
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"[model] {error}") from None
+        if self.data.max_length > config.max_length:
             raise ValueError(
-                "`data.max_length` must not exceed `model.max_length`. "
-                f"Received: data.max_length={self.data.max_length}, model.max_length={limit}."
+                "`data.max_length` must not exceed `model.max_length`. Received: "
+                f"data.max_length={self.data.max_length}, model.max_length={config.max_length}."
             )
         self.schedule.check_length(self.training.updates)
+        self.data.check_columns(task)
+        self._check_vocabulary(task)
+        self._check_best(task)
+        task.check(self)
         return self
+
+    def _check_vocabulary(self, task):
+        if self.vocabulary.shared:
+            return
+        if not task.has_two_sides:
+            raise ValueError(
+                f"`vocabulary.shared = false` needs a source and a target: {task.name} has "
+                f"{' and '.join(task.columns)}."
+            )
+        if self.config().tie == "all":
+            raise ValueError(
+                '`vocabulary.shared = false` needs `model.tie = "target"` or `"none"`: source and '
+                "target cannot share one matrix."
+            )
+
+    def _check_best(self, task):
+        best_by = self.training.best_by
+        if best_by is None:
+            return
+        if best_by not in task.figures:
+            raise ValueError(
+                f"`training.best_by` must be one of {', '.join(task.figures)} for {task.name}. "
+                f"Received: {best_by!r}."
+            )
+        if task.figures[best_by].of_texts and not self.training.validate_sentences:
+            raise ValueError(
+                f'`training.best_by = "{best_by}"` needs `training.validate_sentences`.'
+            )
+
+    def config(self, **data):
+        """Returns the configuration of the model; `data` is what the data decide of it."""
+        return self.model.config(self.task.get(), **data)

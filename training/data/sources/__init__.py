@@ -1,32 +1,37 @@
-"""Parallel text from three kinds of sources behind one interface."""
+"""Data from three kinds of sources behind one interface."""
 
-from keras_transformer.training.data.sources.base import SPLITS, ParallelData
+from keras_transformer.training.data.sources.base import SPLITS, Source
 
-__all__ = ["SPLITS", "ParallelData", "parallel_data"]
+__all__ = ["SPLITS", "Source", "open_source"]
 
 
-def parallel_data(settings):
-    """Opens the parallel text that a `[data]` section describes, and checks what can be checked.
+def open_source(settings, columns=("source", "target")):
+    """Opens the data that a `[data]` section describes, and checks what can be checked.
 
     Args:
         settings: The section: a `CldrData`, `TextData` or `TfdsData` of the schema, or anything
             with their attributes.
+        columns: Names of the texts of an example: see `Task`.
 
     Returns:
-        A `ParallelData`.
+        A `Source`.
 
     Raises:
         ValueError: If the data cannot be used. One line that says which setting, file or line.
     """
     # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
     if settings.source == "cldr":
-        from keras_transformer.training.data.sources.cldr import open_cldr as open_source
-    elif settings.source == "text":
-        from keras_transformer.training.data.sources.text import open_text as open_source
-    elif settings.source == "tfds":
-        from keras_transformer.training.data.sources.tfds import open_tfds as open_source
-    else:
-        raise ValueError(
-            f"`source` must be one of cldr, text, tfds. Received: source={settings.source!r}."
-        )
-    return open_source(settings)
+        from keras_transformer.training.data.sources.cldr import open_cldr
+
+        return open_cldr(settings)
+    if settings.source == "text":
+        from keras_transformer.training.data.sources.text import open_text
+
+        return open_text(settings, columns)
+    if settings.source == "tfds":
+        from keras_transformer.training.data.sources.tfds import open_tfds
+
+        return open_tfds(settings)
+    raise ValueError(
+        f"`source` must be one of cldr, text, tfds. Received: source={settings.source!r}."
+    )

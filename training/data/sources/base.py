@@ -1,12 +1,12 @@
-"""What every source of parallel text offers."""
+"""What every source of data offers."""
 
 import abc
 
 SPLITS = ("train", "validation", "test")
 
 
-class ParallelData(abc.ABC):
-    """Sentences in two languages, in up to three splits.
+class Source(abc.ABC):
+    """Examples of a task, in up to three splits: tuples of texts.
 
     Attributes:
         splits: The splits it has, among "train", "validation" and "test".
@@ -17,15 +17,15 @@ class ParallelData(abc.ABC):
     description = ""
 
     @abc.abstractmethod
-    def pairs(self, split):
-        """Returns the sentences of one split.
+    def rows(self, split):
+        """Returns the examples of one split.
 
         Args:
             split: "train", "validation" or "test".
 
         Returns:
-            A `tf.data.Dataset` of pairs (source, target) of scalar strings in UTF-8, in an order
-            that is always the same.
+            A `tf.data.Dataset` of tuples of scalar strings in UTF-8, one for each of the task's
+            `columns`, in an order that is always the same.
 
         Raises:
             ValueError: If there is no such split.
@@ -33,13 +33,13 @@ class ParallelData(abc.ABC):
 
     @abc.abstractmethod
     def count(self, split):
-        """Returns the number of pairs in a split, or None if it is not known without reading it."""
+        """Returns the number of examples in a split, or None if only reading it would tell."""
 
     def weights(self, split):
-        """Returns how often an epoch holds each pair of a split in the mean.
+        """Returns how often an epoch holds each example of a split in the mean.
 
         Returns:
-            A float64 array in the order of `pairs`, or None if every pair is held once.
+            A float64 array in the order of `rows`, or None if every example is held once.
         """
         self.check_split(split)
         return None

@@ -1,4 +1,4 @@
-"""Plain parallel text: pairs of files, or files of two columns; as many as one likes, also gzip."""
+"""Plain text: files of columns, or a file for each column; as many as one likes, also gzip."""
 
 import dataclasses
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.text.lines import BOM, binary_lines, is_gzip, open_binary
-from keras_transformer.training.data.sources.base import SPLITS, ParallelData
+from keras_transformer.training.data.sources.base import SPLITS, Source
 
 
 class _WrongColumns(Exception):
@@ -41,7 +41,7 @@ class _File:
 
 
 class _TwoFiles:
-    """A corpus in two files, of which line n of one translates line n of the other."""
+    """A corpus in two files, of which line n of one belongs to line n of the other."""
 
     def __init__(self, source, target):
         self._source, self._target = _read(source), _read(target)
@@ -49,32 +49,41 @@ class _TwoFiles:
         self.lines = self._source.lines
         if self.lines != self._target.lines:
             raise ValueError(
-                f"{self.name} must have the same number of lines, since line n of one translates "
+                f"{self.name} must have the same number of lines, since line n of one belongs to "
                 f"line n of the other. Received: {self.lines:,} and {self._target.lines:,} lines."
             )
         self.empty = len(self._source.empty | self._target.empty)
 
-    def pairs(self):
+    def rows(self):
         return tf.data.Dataset.zip((self._source.dataset(), self._target.dataset()))
 
 
-class _TwoColumns:
-    """A corpus in one file, whose lines are a sentence, a tab and its translation."""
+class _Columns:
+    """A corpus in one file, whose lines are the columns with a tab between them.
 
-    def __init__(self, path, columns):
-        self._columns = [column - 1 for column in columns or (1, 2)]
-        self._file = _read(path, self._sides if columns else self._both)
+    Args:
+        path: The file.
+        names: Names of the columns.
+        places: Their places in a line, from 1. `None`: there are no others.
+    """
+
+    def __init__(self, path, names, places):
+        self._names, self._whole = names, places is None and len(names) == 1
+        self._columns = [place - 1 for place in places or range(1, len(names) + 1)]
+        self._file = _read(path, self._sides if places else self._all)
         self.name, self.lines = str(self._file.path), self._file.lines
         self.empty = len(self._file.empty)
 
-    def _both(self, text):
-        sides = text.split("\t")
-        if len(sides) == 1:
-            raise _WrongColumns("must have a tab between a sentence and its translation.")
-        if len(sides) > 2:
+    def _all(self, text):
+        if self._whole:
+            return [text]
+        sides, wanted = text.split("\t"), len(self._names)
+        if len(sides) < wanted:
+            raise _WrongColumns(f"must have a tab between {' and '.join(self._names)}.")
+        if len(sides) > wanted:
             raise _WrongColumns(
-                "must have one tab, or `tsv_columns` must say which columns are source and target. "
-                f"Received: {len(sides)} columns."
+                f"must have {wanted - 1} tab{'s' * (wanted > 2)}, or `tsv_columns` must say which "
+                f"columns are {' and '.join(self._names)}. Received: {len(sides)} columns."
             )
         return sides
 
@@ -87,7 +96,9 @@ class _TwoColumns:
             )
         return [cells[column] for column in self._columns]
 
-    def pairs(self):
+    def rows(self):
+        if self._whole:
+            return self._file.dataset().map(lambda line: (line,))
         width = max(self._columns) + 1
 
         def sides(lines):
@@ -97,32 +108,34 @@ class _TwoColumns:
         return self._file.dataset().batch(1024).map(sides).unbatch()
 
 
-class TextData(ParallelData):
-    """Parallel text files. Every file is read and checked once, when the object is made.
+class TextData(Source):
+    """Text files. Every file is read and checked once, when the object is made.
 
-    Pairs with an empty side are left out of `pairs` and counted in `empty`. Lines end at a line
+    Examples with an empty column are left out of `rows` and counted in `empty`. Lines end at a line
     feed; carriage returns are not part of a line, nor is a byte order mark at the start of a file.
 
     Args:
-        files: Dictionary from a split to its corpora, one after the other in `pairs`: each is a
-            tuple of two paths, source and target, or the path of a file with both, separated by a
-            tab. A file whose name ends in `.gz` is decompressed.
-        columns: Columns of source and target in the latter, from 1. `None`: there are but two.
-        train_weights: How often an epoch holds each pair of each training corpus. `None`: once.
+        files: Dictionary from a split to its corpora, one after the other in `rows`: each is a
+            tuple of two paths, a file for each column, or the path of a file with all columns,
+            separated by tabs. A file whose name ends in `.gz` is decompressed.
+        columns: Names of the columns.
+        places: Their places in a file with tabs, from 1. `None`: it has no others.
+        train_weights: How often an epoch holds each example of each training corpus. `None`: once.
 
     Attributes:
-        empty: Dictionary from a split to the number of pairs left out.
+        empty: Dictionary from a split to the number of examples left out.
 
     Raises:
         ValueError: If a file is missing, cannot be read, has a line that is not UTF-8 or lacks a
-            column, if two files differ in their number of lines, or if no pair is left. One line,
-            which names the file and, where there is one, the line.
+            column, if two files differ in their number of lines, or if no example is left. One
+            line, which names the file and, where there is one, the line.
     """
 
-    def __init__(self, files, columns=None, train_weights=None):
+    def __init__(self, files, columns=("source", "target"), places=None, train_weights=None):
         self.splits = tuple(split for split in SPLITS if split in files)
         self._corpora = {
-            split: [_open(corpus, columns) for corpus in files[split]] for split in self.splits
+            split: [_open(corpus, columns, places) for corpus in files[split]]
+            for split in self.splits
         }
         self.description = f"the text files beside {self._corpora[self.splits[0]][0].name}"
         self._train_weights = train_weights
@@ -131,7 +144,7 @@ class TextData(ParallelData):
             for split, corpora in self._corpora.items()
         }
 
-    def pairs(self, split):
+    def rows(self, split):
         self.check_split(split)
         first, *others = (_without_empty(corpus) for corpus in self._corpora[split])
         for other in others:
@@ -150,8 +163,13 @@ class TextData(ParallelData):
         return np.repeat(np.asarray(self._train_weights, np.float64), sizes)
 
 
-def open_text(settings):
-    """Opens the files that a `[data]` section names; see `TextData`."""
+def open_text(settings, columns=("source", "target")):
+    """Opens the files that a `[data]` section names; see `TextData`.
+
+    Args:
+        settings: The section.
+        columns: Names of the columns.
+    """
     files = {}
     for split in SPLITS:
         both, *sides = (
@@ -161,6 +179,7 @@ def open_text(settings):
             files[split] = both or list(zip(*sides, strict=True))
     return TextData(
         files,
+        columns,
         getattr(settings, "tsv_columns", None),
         getattr(settings, "train_weights", None),
     )
@@ -172,11 +191,12 @@ def _as_list(paths):
     return paths if isinstance(paths, list) else [paths]
 
 
-def _open(corpus, columns):
-    corpus = _TwoFiles(*corpus) if isinstance(corpus, tuple) else _TwoColumns(corpus, columns)
+def _open(corpus, columns, places):
+    pair = isinstance(corpus, tuple)
+    corpus = _TwoFiles(*corpus) if pair else _Columns(corpus, columns, places)
     if corpus.lines == corpus.empty:
         raise ValueError(
-            f"{corpus.name} must hold at least one pair of lines that are not empty. "
+            f"{corpus.name} must hold at least one line of which no column is empty. "
             f"Received: {corpus.lines:,} lines."
         )
     return corpus
@@ -184,8 +204,10 @@ def _open(corpus, columns):
 
 def _without_empty(corpus):
     if not corpus.empty:
-        return corpus.pairs()
-    return corpus.pairs().filter(lambda source, target: _has_text(source) & _has_text(target))
+        return corpus.rows()
+    return corpus.rows().filter(
+        lambda *columns: tf.reduce_all([_has_text(column) for column in columns])
+    )
 
 
 def _read(path, sides=lambda text: [text]):

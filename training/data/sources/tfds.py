@@ -6,10 +6,10 @@ import os
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from keras_transformer.training.data.sources.base import SPLITS, ParallelData
+from keras_transformer.training.data.sources.base import SPLITS, Source
 
 
-class TfdsData(ParallelData):
+class TfdsData(Source):
     """A prepared dataset whose features are strings, one for each language.
 
     Args:
@@ -35,7 +35,7 @@ class TfdsData(ParallelData):
                 f"name={_name(builder)!r}, which has {', '.join(sorted(known))}."
             )
 
-    def pairs(self, split):
+    def rows(self, split):
         self.check_split(split)
         source, target = self._languages
         info = self._builder.info

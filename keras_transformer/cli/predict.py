@@ -1,4 +1,4 @@
-"""`keras-transformer translate`: its options, and what each kind of model can be asked."""
+"""`keras-transformer predict`, also called `translate`: lines in, answers out."""
 
 import contextlib
 
@@ -21,12 +21,12 @@ from keras_transformer.files import replacing
 
 @click.command(cls=Command)
 @click.argument("model", type=FOLDER)
-@click.option("--input", "source", type=EXISTING_FILE, help="Lines to translate. Default: stdin.")
+@click.option("--input", "source", type=EXISTING_FILE, help="Lines to answer. Default: stdin.")
 @click.option(
     "--output",
     "target",
     type=FILE,
-    help="File to write when all lines are translated. Default: stdout.",
+    help="File to write when all lines are answered. Default: stdout.",
 )
 @click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
 @search_options
@@ -34,12 +34,12 @@ from keras_transformer.files import replacing
     "--max-length",
     type=click.IntRange(1),
     metavar="TOKENS",
-    help="Longest source and longest output, their ends included.  [default: the model's]",
+    help="Longest input and longest output, their ends included.  [default: the model's]",
 )
 @click.option(
     "--scores",
     is_flag=True,
-    help="Write the score of each translation before it, and a tab: the natural logarithm of its "
+    help="Write the score of each answer before it, and a tab: the natural logarithm of its "
     "probability, divided by the penalty if there is a beam; 0 for an empty line.",
 )
 @click.option(
@@ -48,14 +48,15 @@ from keras_transformer.files import replacing
     help="Write after each translation a tab and pairs i-j: word j of the translation attended "
     "most to word i of the source. Words are counted from 0 and separated by spaces.",
 )
-def translate(model, source, target, batch_size, max_length, n_best, scores, alignments, **options):
-    """Translate lines: one line out per line in, in order.
+def predict(model, source, target, batch_size, max_length, n_best, scores, alignments, **options):
+    """Answer lines: one line out per line in, in order.
 
-    MODEL is a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run can be asked
-    everything; the others what their export put into them.
+    A line becomes its translation, its label, or a text that goes on from it, as the task of MODEL
+    is: a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run takes all options of
+    its task; the others take what their export put into them.
     """
     from keras_transformer.cli.line_searches import Format
-    from keras_transformer.cli.streaming import translate_stream
+    from keras_transformer.cli.streaming import answer_stream
 
     if alignments:
         refuse(
@@ -75,9 +76,7 @@ def translate(model, source, target, batch_size, max_length, n_best, scores, ali
     with _lines(source) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(model, wanted, n_best, max_length, alignments, batch_size)
-        translate_stream(
-            search, lines, output, warn, batch_size=batch_size, window=window, form=form
-        )
+        answer_stream(search, lines, output, warn, batch_size=batch_size, window=window, form=form)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,90 @@
+"""The predictor of a `LanguageModel`: its blocks, one position at a time, with a cache."""
+
+import typing
+
+import tensorflow as tf
+
+from keras_transformer.decoding.ancestors import Ancestors
+from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary, predictor_of
+from keras_transformer.models.language_model import LanguageModel
+
+
+class State(typing.NamedTuple):
+    """What the steps of a `DecoderOnly` go on from."""
+
+    cache: tuple  # key and value heads of every block, see `Stack.empty_cache`
+    ancestors: Ancestors
+    prompt: tf.Tensor  # [B, S], as `begin` got it
+
+
+class DecoderOnly(Predictor):
+    """A `LanguageModel` as a search sees it: an output begins with its prompt.
+
+    The inputs are prompts, token ids `[B, S]`, integer, each ending in `eos_id` and then padding.
+    As long as an output is shorter than its prompt, the prompt's next token is the only one that
+    is possible, with the probability 1: a score is that of what follows the prompt. Prompts of a
+    batch may differ in length. An empty prompt, `eos_id` alone, leaves the search free from the
+    beginning.
+
+    Args:
+        model: A `LanguageModel`.
+        alignment: `None`: the model has no attention to a source.
+
+    Raises:
+        TypeError: If `model` is no `LanguageModel`.
+        ValueError: If there is an alignment.
+    """
+
+    def __init__(self, model, alignment=None):
+        if not isinstance(model, LanguageModel):
+            raise TypeError(
+                f"`model` must be a LanguageModel. Received: model of type {type(model).__name__}."
+            )
+        if alignment is not None:
+            raise ValueError(
+                "`alignment` must be None with a language model, which attends to no source. "
+                f"Received: alignment={alignment!r}."
+            )
+        super().__init__(Vocabulary.of(model.config), model.config.max_length)
+        self.model = model
+
+    def begin(self, inputs, length, width=1):  # noqa: D102
+        prompt = tf.convert_to_tensor(inputs, tf.int32)
+        batch = tf.shape(prompt)[0]
+        cache = self.model.decoder.empty_cache(batch, length, width)
+        return State(cache, Ancestors.none_yet(batch, length, width), prompt)
+
+    def step(self, tokens, state, index):  # noqa: D102
+        ancestors = state.ancestors.with_position(index)
+        logits, cache = self.model.step(tokens, state.cache, index, ancestors.allowed())
+        # Beyond the end of all prompts there is padding, which forces nothing.
+        prompt = tf.pad(state.prompt, [[0, 0], [0, 1]], constant_values=self.vocabulary.pad_id)
+        place = tf.minimum(index, tf.shape(prompt)[1] - 1)
+        forced = tf.expand_dims(tf.gather(prompt, place, axis=1), 1)  # [B, 1]
+        return Step(self._follow(logits, forced), state._replace(cache=cache, ancestors=ancestors))
+
+    def extend(self, state, length):  # noqa: D102
+        cache = self.model.decoder.extended_cache(state.cache, length)
+        return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
+
+    def follow(self, state, parents):  # noqa: D102
+        return state._replace(ancestors=super().follow(state.ancestors, parents))
+
+    def logits(self, inputs, tokens):  # noqa: D102
+        prompt = tf.convert_to_tensor(inputs, tf.int32)
+        length = tf.shape(tokens)[1]
+        missing = tf.maximum(length - tf.shape(prompt)[1], 0)
+        pad_id = self.vocabulary.pad_id
+        forced = tf.pad(prompt, [[0, 0], [0, missing]], constant_values=pad_id)[:, :length]
+        return self._follow(self.model(tokens, training=False), forced)
+
+    def _follow(self, logits, forced):
+        """The logits `[B, N, V]`, `NEVER` but for the token that a prompt has there `[B, N]`."""
+        vocabulary = self.vocabulary
+        free = tf.equal(forced, vocabulary.pad_id) | tf.equal(forced, vocabulary.eos_id)
+        only = tf.equal(tf.range(vocabulary.size), tf.expand_dims(forced, 2))  # [B, N, V]
+        return tf.where(tf.expand_dims(free, 2) | only, logits, NEVER)
+
+
+predictor_of.register(LanguageModel, DecoderOnly)

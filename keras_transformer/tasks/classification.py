@@ -1,0 +1,85 @@
+"""The task of text classification: a text to one of a few labels."""
+
+import time
+
+from keras_transformer.config import ClassifierConfig
+from keras_transformer.tasks.task import LOSS, Figure, Task
+
+
+class ClassificationTask(Task):
+    """Texts and their labels, by a `TextClassifier`; the labels are those of the training data."""
+
+    name = "classification"
+    columns = ("text", "label")
+    config_class = ClassifierConfig
+    figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
+    unit = "examples"
+
+    def pipeline_class(self):  # noqa: D102
+        from keras_transformer.tasks.classifier import Classifier
+
+        return Classifier
+
+    def fields(self, rows):
+        """Returns the labels, in the order of their numbers if they are numbers."""
+        labels = {
+            label.decode("utf-8", "replace").strip()
+            for _, batch in rows.batch(1024).as_numpy_iterator()
+            for label in batch
+        }
+        if len(labels) < 2:
+            raise ValueError(
+                "the training data must have at least two different labels. "
+                f"Received: {', '.join(sorted(labels)) or 'none'}."
+            )
+        return {"labels": tuple(sorted(labels, key=_order))}
+
+    def evaluate(self, pipeline, columns):
+        """Classifies texts and counts the right labels.
+
+        Args:
+            pipeline: A `Classifier`.
+            columns: List of texts, and list of their labels.
+
+        Returns:
+            Dictionary of `accuracy`, from 0 to 100; `macro_f1`, from 0 to 100, the mean of the F1
+            of each label; `texts`, their number; `truncated`, how many were longer than the model's
+            limit and were cut; and `seconds`.
+        """
+        texts, labels = columns[0], [label.strip() for label in columns[1]]
+        known = pipeline.labels
+        for number, label in enumerate(labels, start=1):
+            if label not in known:
+                raise ValueError(
+                    f"example {number}: the label must be one of {', '.join(known)}, which the "
+                    f"training data have. Received: {label!r}."
+                )
+        if not labels:
+            raise ValueError("There must be at least one text to classify. Received: none.")
+        begin = time.perf_counter()
+        results = pipeline.classify(texts)
+        seconds = time.perf_counter() - begin
+        pairs = [(result.label, label) for result, label in zip(results, labels, strict=True)]
+        right = sum(ours == theirs for ours, theirs in pairs)
+        return {
+            "accuracy": 100 * right / len(pairs),
+            "macro_f1": 100 * sum(_f1(pairs, label) for label in known) / len(known),
+            "texts": len(pairs),
+            "truncated": sum(result.truncated for result in results),
+            "seconds": round(seconds, 3),
+        }
+
+
+def _order(label):
+    """Numbers in their order, and other labels in that of their letters."""
+    try:
+        return (0, float(label), label)
+    except ValueError:
+        return (1, 0.0, label)
+
+
+def _f1(pairs, label):
+    """The harmonic mean of precision and recall of a label; 0 if it is never right."""
+    right = sum(ours == theirs == label for ours, theirs in pairs)
+    both = sum((ours == label) + (theirs == label) for ours, theirs in pairs)
+    return 2 * right / both if both else 0.0

@@ -1,0 +1,216 @@
+"""Strings in, strings out: tokenizers, a model and its searches in one traceable object."""
+
+import functools
+
+import tensorflow as tf
+
+from keras_transformer.checks import is_integer
+from keras_transformer.decoding import Beam, Greedy, Sample
+from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.decoding.search import check_search
+from keras_transformer.run import Run
+from keras_transformer.tasks.graphs import trace_search
+from keras_transformer.tasks.memory import beam_memory, check_memory
+from keras_transformer.tasks.results import Generated, to_n_best
+from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
+from keras_transformer.text.tokenizers import Tokenizers
+
+SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
+
+
+class Generator(tf.Module):
+    """A trained model that generates text, with its tokenizers.
+
+    Args:
+        model: A model of the class `model_class`.
+        tokenizer: The `Tokenizer` it was trained with, or a pair of them: of its inputs and of its
+            outputs.
+        max_length: Longest input and longest output in tokens, the end of the text included.
+            `None`: the model's `max_length`.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
+            together.
+
+    Attributes:
+        task: The name of its task.
+        model_class: The class of its model.
+        result: The class of its results.
+        output: What a signature calls the text.
+        blank: Whether an empty input has an empty output.
+        source_tokenizer, target_tokenizer: Often the same.
+    """
+
+    task = ""
+    model_class = None
+    result = Generated
+    output = "text"
+    blank = False
+
+    def __init__(self, model, tokenizer, max_length=None):
+        super().__init__(name="generator")
+        check_model(model, self)
+        tokenizers = Tokenizers.of(tokenizer)
+        config = model.config
+        self.max_length = check_max_length(max_length, config)
+        tokenizers.check_sizes(config)
+        self.source_tokenizer, self.target_tokenizer = tokenizers
+        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
+        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
+        self.weights = [variable.value for variable in model.variables]
+        self._model = lambda: model
+        # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
+        self._searcher = functools.cache(functools.partial(trace_search, self))
+
+    @classmethod
+    def from_run(cls, path, max_length=None):
+        """Returns what training left in the folder `path`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
+        return cls(*Run(path).load(cls.model_class), max_length)
+
+    @property
+    def model(self):
+        """The model."""
+        return self._model()
+
+    @property
+    def tokenizers(self):
+        """The `Tokenizers` of inputs and outputs."""
+        return Tokenizers(self.source_tokenizer, self.target_tokenizer)
+
+    def encode(self, sentences):
+        """Returns token ids `[B, S]`, filled up with padding; see the function `encode`."""
+        ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
+        return ids.to_tensor(self.model.config.pad_id), truncated, empty
+
+    def check(self, search, n_best=1):
+        """Raises unless the settings of a search fit the model.
+
+        Raises:
+            ValueError: If they do not.
+        """
+        search.check(Vocabulary.of(self.model.config), self.max_length, n_best)
+
+    def graph(self, search=Greedy(), n_best=1):
+        """Returns the `tf.function` that translates a batch of sentences with a search.
+
+        There is one for all values of the search's `inputs`. That of `Greedy`, which has none, can
+        be the signature of a SavedModel as it is.
+
+        Args:
+            search: A `Greedy`, `Beam` or `Sample`.
+            n_best: Translations M of each sentence.
+
+        Returns:
+            A function of `sentences`, string `[B]`, UTF-8, of which one longer than `max_length`
+            tokens is cut, and of the `inputs` of the search; to a dictionary of `text`, string
+            `[B, M]`; `score`, float32 `[B, M]`; and `truncated`, boolean `[B]`. An empty
+            sentence stays empty.
+        """
+        return self._searcher(search.kind, n_best)
+
+    def translate_batch(self, sentences, search=Greedy()):
+        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        return [best for best, *_ in self.n_best_batch(sentences, 1, search)]
+
+    def n_best_batch(self, sentences, n, search, numbers=None):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings, one batch."""
+        self.check(search, n)
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        self._check_memory(search, batch)
+        values = search.values(range(len(sentences)) if numbers is None else numbers)
+        return to_n_best(self.graph(search, n)(batch, *values), n, self.result)
+
+    def _check_memory(self, search, batch):
+        """Refuses a beam that cannot fit."""
+        if not isinstance(search, Beam):
+            return
+        config, count = self.model.config, batch.shape[0]
+        if beam_memory(config, count, search.size, self.max_length) >= SMALL:
+            check_memory(config, count, search.size, self.encode(batch)[0].shape[1])
+
+    def __call__(self, sentences, search=Greedy(), batch_size=64):
+        """Returns the translations of a list of strings, in order.
+
+        Args:
+            sentences: List of strings, of any length.
+            search: A `Greedy`, `Beam` or `Sample`.
+            batch_size: Sentences decoded at a time; sentences of similar length go together.
+
+        Raises:
+            TypeError: If `sentences` is not a list of strings, or `search` is something else.
+            ValueError: If the settings of the search do not fit the model, or a beam does not fit
+                into memory.
+        """
+        return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
+
+    def n_best(self, sentences, n, search=None, batch_size=64, numbers=None):
+        """Returns for each of a list of strings its `n` best translations, the best first.
+
+        Args:
+            sentences: List of strings, of any length.
+            n: Translations of each. There are fewer where the same text was found twice, written
+                with other tokens, and one of an empty sentence, which stays empty.
+            search: A `Beam` of at least `n` hypotheses; with an `n` of 1 any search. `None`: a beam
+                of 4, or of `n` if that is more.
+            batch_size: Sentences decoded at a time; it changes nothing else.
+            numbers: For a `Sample`, integers of 32 bits, one for each sentence, in place of its
+                place in the list.
+
+        Returns:
+            List of lists of `Translation`.
+
+        Raises:
+            TypeError: As when it is called.
+            ValueError: As when it is called, or if `numbers` are not as many.
+        """
+        search = Beam(max(4, n)) if search is None else search
+        check_search(search, Greedy, Beam, Sample)
+        sentences = check_sentences(sentences)
+        numbers = range(len(sentences)) if numbers is None else list(numbers)
+        if len(numbers) != len(sentences):
+            raise ValueError(
+                "`numbers` must be as many as `sentences`. "
+                f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
+            )
+
+        def translate(batch):
+            numbers, texts = zip(*batch, strict=True)
+            return self.n_best_batch(texts, n, search, numbers)
+
+        numbered = list(zip(numbers, sentences, strict=True))
+        return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
+
+
+def check_model(model, pipeline):
+    """Raises a `TypeError` unless a model is of the class that a pipeline is made for."""
+    if not isinstance(model, pipeline.model_class):
+        raise TypeError(
+            f"`model` must be a {pipeline.model_class.__name__}; "
+            f"`{type(pipeline).__name__}.from_run(FOLDER)` opens a trained run. "
+            f"Received: model of type {type(model).__name__}."
+        )
+
+
+def check_max_length(max_length, config):
+    """Returns the longest input in tokens: `max_length`, or that of a model's configuration.
+
+    Raises:
+        TypeError: If it is no integer.
+        ValueError: If it is out of range.
+    """
+    longest = config.max_length if max_length is None else max_length
+    if not is_integer(longest):
+        raise TypeError(
+            f"`max_length` must be an integer, or None. Received: max_length={max_length!r}."
+        )
+    if not 1 <= longest <= config.max_length:
+        raise ValueError(
+            f"`max_length` must be between 1 and the model's {config.max_length}. "
+            f"Received: max_length={max_length}."
+        )
+    return longest

@@ -1,0 +1,57 @@
+"""The task of causal language modelling: how a text goes on."""
+
+import math
+import time
+
+from keras_transformer.config import LanguageModelConfig
+from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
+
+
+class LanguageModellingTask(Task):
+    """Texts, by a `LanguageModel`."""
+
+    name = "language_modelling"
+    columns = ("text",)
+    config_class = LanguageModelConfig
+    figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
+
+    def pipeline_class(self):  # noqa: D102
+        from keras_transformer.tasks.text_generator import TextGenerator
+
+        return TextGenerator
+
+    def evaluate(self, pipeline, columns):
+        """Measures how probable texts are.
+
+        Args:
+            pipeline: A `TextGenerator`.
+            columns: A list of the texts.
+
+        Returns:
+            Dictionary of `perplexity`, `exp` of the mean cross-entropy of a token in nats;
+            `perplexity_per_character`, the same of a character, which vocabularies share; `tokens`
+            and `characters`, their numbers, the end of each text included as one; `texts`;
+            `truncated`, how many were longer than the model's limit and were cut, their characters
+            not counted; and `seconds`.
+        """
+        texts = [text for text in columns[0] if text.strip()]
+        if not texts:
+            raise ValueError("There must be at least one text that is not empty. Received: none.")
+        begin = time.perf_counter()
+        scores = pipeline.score(texts)
+        seconds = time.perf_counter() - begin
+        whole = [each for each in zip(texts, scores, strict=True) if not each[1].truncated]
+        if not whole:
+            raise ValueError("Every text is longer than the model's limit: none can be measured.")
+        total = sum(score.score for _, score in whole)
+        tokens = sum(score.tokens for _, score in whole)
+        characters = sum(len(text) + 1 for text, _ in whole)
+        return {
+            "perplexity": math.exp(-total / tokens),
+            "perplexity_per_character": math.exp(-total / characters),
+            "tokens": tokens,
+            "characters": characters,
+            "texts": len(texts),
+            "truncated": len(texts) - len(whole),
+            "seconds": round(seconds, 3),
+        }

@@ -1,0 +1,92 @@
+"""Strings on their way into a model and out of it."""
+
+import tensorflow as tf
+
+from keras_transformer.checks import check_count
+
+BYTES_PER_TOKEN = 64  # SentencePiece's pieces have 16 characters at most, UTF-8's 4 bytes
+
+
+def check_sentences(sentences, name="sentences"):
+    """Returns a list of strings as such.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    if isinstance(sentences, str | bytes) or not hasattr(sentences, "__iter__"):
+        raise TypeError(f"`{name}` must be a list of strings. Received: {sentences!r}.")
+    sentences = list(sentences)
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str | bytes):
+            raise TypeError(
+                f"`{name}` must be a list of strings. Received: {sentence!r} at place {number}."
+            )
+    return sentences
+
+
+def encode(tokenizer, sentences, max_length):
+    """Tokenises sentences for a model.
+
+    Args:
+        tokenizer: A `Tokenizer`.
+        sentences: `[B]`, string.
+        max_length: Most tokens, the end of the sentence included.
+
+    Returns:
+        Ragged token ids `[B, (S)]`, cut at `max_length`; whether each was cut, `[B]`; and whether
+        each holds nothing to translate, `[B]`, such as spaces of any script.
+    """
+    # A megabyte in an unknown script takes SentencePiece minutes: what no token can reach is cut.
+    limit = BYTES_PER_TOKEN * max_length
+    ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
+    truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
+    empty = tf.equal(ids.row_lengths(), 1) & ~truncated
+    words = ids[:, :-1][:, : max_length - 1]
+    ends = tf.fill([tf.shape(sentences)[0], 1], tokenizer.eos_id)
+    return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
+
+
+def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
+    """Encodes strings, searches, and writes what was found as strings.
+
+    Args:
+        tokenizers: The `Tokenizers` of inputs and outputs.
+        max_length: Most tokens of an input.
+        decode: Function of ragged token ids `[B, (S)]` to a `Found`, or to token ids `[B, M, L]`
+            and scores `[B, M]`.
+        sentences: `[B]`, string.
+        blank: Whether an empty input has an empty output, with a score of 0.
+
+    Returns:
+        Dictionary of `text`, string `[B, M]`, and `score`, float32 `[B, M]`; `truncated` and
+        `empty`, boolean `[B]`, and `source`, ragged, as `encode` gives them; and `found`, which is
+        what `decode` returned.
+    """
+    source, truncated, empty = encode(tokenizers.source, sentences, max_length)
+    if not blank:
+        empty = tf.zeros_like(empty)
+    found = decode(source)
+    tokens, scores = found[:2]
+    texts = tokenizers.target.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
+    nothing = tf.expand_dims(empty, 1)  # [B, 1]
+    return {
+        "text": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))),
+        "score": tf.where(nothing, 0.0, scores),
+        "truncated": truncated,
+        "empty": empty,
+        "source": source,
+        "found": found,
+    }
+
+
+def map_sorted(function, sentences, batch_size, key=len):
+    """Calls a function with short sentences together; returns its results in their order."""
+    check_count("batch_size", batch_size)
+    order = sorted(range(len(sentences)), key=lambda number: key(sentences[number]))
+    results = [None] * len(sentences)
+    for begin in range(0, len(order), batch_size):
+        numbers = order[begin : begin + batch_size]
+        batch = [sentences[number] for number in numbers]
+        for number, result in zip(numbers, function(batch), strict=True):
+            results[number] = result
+    return results

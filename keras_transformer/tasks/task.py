@@ -1,0 +1,104 @@
+"""The interface of a task: the one place that knows what its models are for."""
+
+import abc
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """What a validation measures.
+
+    Args:
+        title: What an axis of a picture calls it.
+        higher_is_better: Its direction.
+        of_texts: Whether it is measured by answering `training.validate_sentences` inputs, and not
+            by the metrics that are compiled into the model.
+        scale: How an axis is scaled, `"linear"` or `"log"`.
+        drawn: Whether the picture of the learning curves has a panel for it.
+    """
+
+    title: str
+    higher_is_better: bool
+    of_texts: bool = False
+    scale: str = "linear"
+    drawn: bool = True
+
+
+LOSS = Figure("loss", higher_is_better=False)
+PERPLEXITY = Figure("perplexity", higher_is_better=False, scale="log")
+TOKEN_ACCURACY = Figure("token accuracy", higher_is_better=True, drawn=False)
+
+
+class Task(abc.ABC):
+    """What a model is trained, evaluated, used and exported for.
+
+    Settings, the session of a training, `evaluate`, `predict` and the exports ask it, and know no
+    task by name. How its data become batches and what its training lowers is said by the class of
+    the same name in `training/tasks/`, which is handed this one; the rest is here. Reading a
+    configuration imports this module, so that TensorFlow is imported by methods only.
+
+    Attributes:
+        name: The `kind` in a configuration's `[task]`.
+        columns: Names of the texts of an example, in the order of the data's columns.
+        source_columns, target_columns: Which of them the tokenizer of the inputs encodes, and which
+            that of the outputs, as numbers. From these a vocabulary is learned.
+        config_class: The class of its models' configuration, a `StackConfig`.
+        figures: What a validation measures, a dictionary from names to `Figure`s, in order.
+        unit: What a loss is averaged over: `"tokens"` or `"examples"`.
+        evaluation_options: Names of the options of `evaluate` that it takes.
+        has_two_sides: Whether inputs and outputs can have vocabularies of their own.
+    """
+
+    name = ""
+    columns = ()
+    source_columns = target_columns = (0,)
+    config_class = None
+    figures = {}
+    unit = "tokens"
+    evaluation_options = ()
+    has_two_sides = False
+
+    @abc.abstractmethod
+    def pipeline_class(self):
+        """Returns the class of what a trained model is used by: text in, answers out.
+
+        It has `model_class` and `from_run(path, max_length)`.
+        """
+
+    def fields(self, rows):
+        """Returns those fields of the model's configuration that the training data decide.
+
+        Args:
+            rows: The `tf.data.Dataset` of the training split: tuples of strings, the columns.
+        """
+        return {}
+
+    def measure(self, pipeline, inputs, references):
+        """Returns the figures that are `of_texts`.
+
+        Args:
+            pipeline: A `pipeline_class`.
+            inputs: List of strings, the first column.
+            references: List of strings, the last column.
+        """
+        return {}
+
+    @abc.abstractmethod
+    def evaluate(self, pipeline, columns, **options):
+        """Returns what an evaluation prints, a dictionary of plain values.
+
+        Args:
+            pipeline: A `pipeline_class`.
+            columns: For each of `columns` a list of strings.
+            **options: Those of `evaluation_options` that are given.
+
+        Raises:
+            ValueError: If there is nothing to evaluate, or a text is not one the task knows.
+        """
+
+    def check(self, settings):  # noqa: B027  (most tasks refuse nothing)
+        """Refuses settings of a training that would have no effect, by `ValueError`s of one line.
+
+        Args:
+            settings: The `Settings`.
+        """

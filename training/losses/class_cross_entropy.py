@@ -1,0 +1,47 @@
+"""Cross-entropy of classes with label smoothing."""
+
+import keras
+
+from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class ClassCrossEntropy(keras.losses.Loss):
+    """Cross-entropy of one label for each example, smoothed.
+
+    What `keras.losses.SparseCategoricalCrossentropy(from_logits=True)` is, with the label smoothing
+    that it lacks; see `smoothed_cross_entropy`.
+
+    Args:
+        label_smoothing: Share of the probability that is spread over all classes, from 0 to below
+            1.
+        name: Name of the loss.
+
+    Call arguments:
+        y_true: Integer labels, [B].
+        y_pred: Logits, [B, C].
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
+        >>> loss = ClassCrossEntropy()(np.array([0, 1]), np.zeros((2, 2), "float32"))
+        >>> round(float(loss), 4)  # log 2
+        0.6931
+
+    Reference: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4.
+    """
+
+    def __init__(self, label_smoothing=0.0, name="loss", **kwargs):
+        super().__init__(name=name, **kwargs)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                "`label_smoothing` must be at least 0 and below 1. "
+                f"Received: label_smoothing={label_smoothing}."
+            )
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        return smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)  # [B]
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}

@@ -1,0 +1,12 @@
+"""How each task is trained."""
+
+from keras_transformer.training.tasks.classification import ClassificationTraining
+from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
+from keras_transformer.training.tasks.translation import TranslationTraining
+
+# By the names of `keras_transformer.tasks.TASKS`; the table to add another task to.
+TRAININGS = {
+    "translation": TranslationTraining,
+    "classification": ClassificationTraining,
+    "language_modelling": LanguageModellingTraining,
+}

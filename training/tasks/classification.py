@@ -1,0 +1,41 @@
+"""How text classification is trained."""
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
+from keras_transformer.training.tasks.task import Training
+
+
+class ClassificationTraining(Training):
+    """Texts and their labels; the loss is the smoothed cross-entropy of the label.
+
+    A batch is (tokens [B, S], labels [B]), int32; a label is its place among the `labels` of the
+    configuration.
+    """
+
+    @property
+    def texts(self):  # noqa: D102
+        return {0: self.tokenizers.source}
+
+    def number(self, column):  # noqa: D102
+        known = tf.constant(self.config.labels)  # [C]
+        same = tf.equal(tf.expand_dims(tf.strings.strip(column), 1), known)  # [B, C]
+        place = tf.argmax(same, axis=1, output_type=tf.int32)  # [B]
+        return tf.where(tf.reduce_any(same, axis=1), place, -1)
+
+    def explain(self, column):  # noqa: D102
+        return f"one of the training data's labels, {', '.join(self.config.labels)}"
+
+    def assemble(self, text, label):  # noqa: D102
+        return text, label
+
+    def loss(self, settings):  # noqa: D102
+        return ClassCrossEntropy(settings.label_smoothing)
+
+    def metrics(self):  # noqa: D102
+        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def weigh(self, inputs, labels):
+        """Returns 1 for each text, and 0 for the rows of padding that fill up a replica's batch."""
+        return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)
