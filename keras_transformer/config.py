@@ -188,6 +188,11 @@ class StackConfig(BlockConfig):
         """Entries of the vocabulary of the outputs."""
         return self.vocab_size
 
+    @property
+    def decoder_layers(self):
+        """Blocks that generate, with a cache each."""
+        return self.num_layers
+
     @classmethod
     def preset(cls, name, **changes):
         """Returns the named row of Table 3 (or `"tiny"` or `"small"`), with some fields changed.

@@ -130,7 +130,7 @@ def export_litert(
     if lengths is None:
         lengths = default_lengths(translator.max_length)
     lengths, batch_sizes = list(lengths), list(batch_sizes)
-    _check(quantize, lengths, batch_sizes, translator.max_length)
+    check_shapes(quantize, QUANTIZATIONS, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
     beam = beam_of(searches, STRINGS if tokenizer else SIGNATURES)
     if beam is not None:
@@ -171,7 +171,7 @@ def export_litert(
         pack(draft, content, translator.tokenizers, facts)
         progress(f"translating {len(sentences)} sentences with every signature")
         report = gate.check(draft, path, bool(strings))
-        pack(draft, content, translator.tokenizers, {**facts, "agreement": _figures(report)})
+        pack(draft, content, translator.tokenizers, {**facts, "agreement": figures_of(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
         return {**report, **calibrated}
 
@@ -245,19 +245,20 @@ def _facts(translator, signatures, quantize):
     }
 
 
-def _figures(report):
-    """What of a report travels with the file: nobody's sentences."""
+def figures_of(report):
+    """Returns what of a report travels with the file: nobody's sentences."""
     return {
-        name: _figures(value) if isinstance(value, dict) else value
+        name: figures_of(value) if isinstance(value, dict) else value
         for name, value in report.items()
         if name != "differences"
     }
 
 
-def _check(quantize, lengths, batch_sizes, max_length):
-    if quantize not in QUANTIZATIONS:
+def check_shapes(quantize, quantizations, lengths, batch_sizes, max_length):
+    """Raises a `ValueError` unless a quantisation is known and the shapes are as documented."""
+    if quantize not in quantizations:
         raise ValueError(
-            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
+            f"`quantize` must be one of {', '.join(quantizations)}. Received: {quantize!r}."
         )
     if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_transformer.export.litert.int8_rows import codes_of_rows, scales_of_rows
+from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 from keras_transformer.layers.kernels import similarity
 
 

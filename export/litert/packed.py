@@ -28,7 +28,7 @@ class Signature:
         name: Its name in the file.
         batch_size: Sentences at a time.
         source_length: Longest source, in tokens, `eos_id` included.
-        target_length: Longest output, in tokens, `eos_id` included.
+        target_length: Longest output, in tokens, `eos_id` included; 1 where that is a label.
         beam_size: Hypotheses of its beam. `None`: it searches greedily.
         n_best: How many of them it returns.
         alignment: A decoder layer and a head, or `None` for the mean of its heads: of these it says
@@ -38,7 +38,7 @@ class Signature:
     name: str
     batch_size: int
     source_length: int
-    target_length: int
+    target_length: int = 1
     beam_size: int | None = None
     n_best: int = 1
     alignment: tuple | None = None
@@ -96,7 +96,7 @@ def unpack(path):
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
         )
     with _reading(path, FACTS):
-        for name, kind in (("max_length", int), ("quantize", str)):
+        for name, kind in (("max_length", int), ("quantize", str), ("task", str)):
             if not isinstance(facts[name], kind):
                 raise TypeError(name)
         signatures = {

@@ -17,8 +17,10 @@ from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import check_n_best, check_strings, reason
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.classifier import Classifier, to_classifications
+from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import to_best, to_n_best
-from keras_transformer.tasks.strings import generate_strings
+from keras_transformer.tasks.strings import encode, generate_strings
 
 
 class LiteRTFile:
@@ -36,6 +38,7 @@ class LiteRTFile:
     """
 
     kind = SIGNATURES
+    answers = Generator  # the class of what it was exported from
 
     def __init__(self, path, search=Greedy(), num_threads=None):
         interpreter = self._interpreter_class()
@@ -63,7 +66,10 @@ class LiteRTFile:
         self.max_length = self.facts["max_length"]
         self.search = search
         pipeline = TASKS[self.facts["task"]].pipeline_class()
-        self.result, self.blank = pipeline.result, pipeline.blank
+        if not issubclass(pipeline, self.answers):
+            raise ValueError(f"{path} holds a model for {self.facts['task']}.")
+        self.result = getattr(pipeline, "result", None)
+        self.blank = getattr(pipeline, "blank", True)
 
     def _interpreter_class(self):
         return load_interpreter()
@@ -160,6 +166,68 @@ class LiteRTTranslator(LiteRTFile):
             controls["max_length"] = np.asarray(limits, np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
+
+
+class LiteRTClassifier(LiteRTFile):
+    """A .tflite file of a classifier; nothing else is needed.
+
+    Args:
+        path, num_threads: See `LiteRTFile`.
+
+    Raises:
+        ValueError: As `LiteRTFile`.
+    """
+
+    answers = Classifier
+
+    def __init__(self, path, num_threads=None):
+        super().__init__(path, num_threads=num_threads)
+        self.labels = tuple(self.facts["labels"])
+
+    def classify_batch(self, texts, signature=None):
+        """Returns a `Classification` for each of a list of strings.
+
+        Args:
+            texts: List of strings.
+            signature: The `Signature` to run. `None`: for each text the shortest that holds it.
+        """
+        check_strings(texts)
+        batch = tf.constant(texts, tf.string, [len(texts)])
+        ids, truncated, _ = encode(self.tokenizers.source, batch, self.max_length)
+        probabilities = self.run(ids.to_list(), signature)
+        return to_classifications(self.labels, probabilities, truncated.numpy())
+
+    def run(self, sources, signature=None):
+        """Runs the model on token ids.
+
+        Args:
+            sources: List of lists of token ids, each ending in `eos_id`.
+            signature: The `Signature` to run. `None`: for each source the shortest that holds it.
+
+        Returns:
+            Probabilities `[B, C]`, float32.
+
+        Raises:
+            ValueError: If a source is longer than every signature, or its ids are not those of a
+                text.
+        """
+        signatures = self._choices(signature)
+        check_source_ids(sources, self.tokenizers.source)
+        _check_lengths(sources, signatures)
+        probabilities = np.zeros((len(sources), len(self.labels)), np.float32)
+        pad_id = self.tokenizers.source.pad_id
+        for each, chosen in plan([len(source) for source in sources], signatures):
+            batch = np.full((each.batch_size, each.source_length), pad_id, np.int32)
+            for row, number in zip(batch, chosen + chosen[:1] * len(batch), strict=False):
+                row[: len(sources[number])] = sources[number]
+            outputs = self._interpreter.get_signature_runner(each.name)(source=batch)
+            probabilities[chosen] = outputs["probabilities"][: len(chosen)]
+        return probabilities
+
+
+def task_of(path):
+    """Returns the name of the task of a .tflite file that this package wrote."""
+    return unpack(pathlib.Path(path))[0]["task"]
 
 
 def _check_threads(num_threads):

@@ -14,7 +14,7 @@ RULE = (
 )
 
 
-def refuse_wrong_rows(search, config):
+def refuse_wrong_rows(search, config, nothing=None):
     """Wraps a search so that a row of wrong ids gives nothing, with the score `NONE`.
 
     LiteRT reads a table where a wrong id points, or stops with an error that names no id, and a row
@@ -23,12 +23,14 @@ def refuse_wrong_rows(search, config):
     Args:
         search: Function from `source`, int32 `[B, S]` of known shape, and other tensors to a
             dictionary of `tokens`, `score`, `length` and perhaps `alignment`, each `[B, ...]`.
-        config: The `TransformerConfig`.
+        config: The model's configuration.
+        nothing: What each output is in a wrong row, by its name. `None`: see `RULE`.
 
     Returns:
         A function like `search`.
     """
-    nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+    if nothing is None:
+        nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
 
     def checked(source, **controls):
         right = _is_right(source, config)  # [B]

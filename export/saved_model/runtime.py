@@ -13,6 +13,8 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.classifier import Classification, Classifier
+from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import to_best, to_n_best
 
 
@@ -34,22 +36,9 @@ class SavedModelTranslator:
     def __init__(self, path, search=None):
         if search is not None:
             check_search(search, Beam)
-        path = pathlib.Path(path)
-        if not (path / SAVED_MODEL).exists():
-            found = versions(path)
-            if not found:
-                raise ValueError(f"{path} is not a SavedModel: it holds no {SAVED_MODEL}.")
-            path = path / str(found[-1])
-        self._model = _load(path)
-        signature = self._model.signatures.get("serving_default")
-        if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
-            raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
-        kinds = (task.pipeline_class() for task in TASKS.values())
-        outputs = signature.structured_outputs
-        self._kind = next((kind for kind in kinds if kind.output in outputs), None)
-        if self._kind is None:
-            raise ValueError(f"{path} has no answer that is known: {', '.join(outputs)}.")
-        self._translate = signature
+        path = newest_version(path)
+        self._model, self._translate, self._kind = _open(path, Generator)
+        self.blank = self._kind.blank
         self.path, self.search = path, search
         if search is not None and "search" not in self._model.signatures:
             raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
@@ -102,6 +91,81 @@ class SavedModelTranslator:
             return to_n_best(self._search(batch), n, self._kind.result)
         outputs = self._read(self._model.signatures["n_best"](sentences=batch))
         return to_n_best(outputs, n, self._kind.result)
+
+
+class SavedModelClassifier:
+    """A SavedModel of a classifier.
+
+    Args:
+        path: The folder of a version, or the folder of all versions: then the newest is taken.
+
+    Raises:
+        ValueError: If it is no SavedModel, or one of something else.
+    """
+
+    def __init__(self, path):
+        self.path = newest_version(path)
+        self._model, self._classify, _ = _open(self.path, Classifier)
+
+    def classify_batch(self, texts):
+        """Returns a `Classification` for each of a list of strings, as one batch."""
+        outputs = self._classify(sentences=tf.constant(texts, tf.string, [len(texts)]))
+        outputs = {name: value.numpy() for name, value in outputs.items()}
+        columns = (outputs[name] for name in ("label", "probability", "truncated", "probabilities"))
+        return [
+            Classification(label.decode(), float(probability), bool(cut), row)
+            for label, probability, cut, row in zip(*columns, strict=True)
+        ]
+
+
+def newest_version(path):
+    """Returns the folder of a SavedModel: the path, or the newest version in it.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    path = pathlib.Path(path)
+    if (path / SAVED_MODEL).exists():
+        return path
+    known = versions(path)
+    if not known:
+        raise ValueError(f"{path} is not a SavedModel: it holds no {SAVED_MODEL}.")
+    return path / str(known[-1])
+
+
+def pipeline_class_of(path):
+    """Returns the class of what a SavedModel was exported from, by the name of its answers.
+
+    Args:
+        path: The folder of a version, or of all versions.
+
+    Returns:
+        The class; `None` if its answers are not known, or it is damaged.
+    """
+    try:
+        content = (newest_version(path) / SAVED_MODEL).read_bytes()
+        graph = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
+    except (OSError, DecodeError, IndexError):
+        return None
+    return _kind_of(graph.signature_def["serving_default"].outputs)
+
+
+def _kind_of(outputs):
+    kinds = (task.pipeline_class() for task in TASKS.values())
+    return next((kind for kind in kinds if kind.output in outputs), None)
+
+
+def _open(path, wanted):
+    """A loaded SavedModel, its first signature, and the class of what it was exported from."""
+    model = _load(path)
+    signature = model.signatures.get("serving_default")
+    if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
+        raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
+    kind = _kind_of(signature.structured_outputs)
+    if kind is None or not issubclass(kind, wanted):
+        what = "an unknown task" if kind is None else kind.task
+        raise ValueError(f"{path} holds a model for {what}.")
+    return model, signature, kind
 
 
 def _load(path):

@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Found, Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
+from keras_transformer.export.saved_model.ids import assertions, checked_ids
 from keras_transformer.export.searches import SOURCE, ModelSearch, RequestedSearch, traced
 from keras_transformer.tasks.strings import generate_strings
 
@@ -177,7 +178,7 @@ class SentencesAndSettings(Sentences):
             f"`max_length` must be from {shortest} to {longest}.": (max_length >= shortest)
             & (max_length <= longest),
         }
-        return _assertions(checks)
+        return assertions(checks)
 
     def _lengths(self):
         return self.beam.min_length, self.translator.max_length
@@ -264,37 +265,11 @@ class Ids(Endpoint):
     last_axes = {"tokens": ("L",)}
 
     def answer(self, source):  # noqa: D102
-        found = self._find(self._checked(source))
+        translator = self.translator
+        source = checked_ids(source, translator.source_tokenizer, translator.max_length)
+        found = self._find(source)
         return {"tokens": self._answers(found.tokens), "score": self._answers(found.scores)}
 
     def example(self, sentences):  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])
         return {"source": self.translator.encode(sentences)[0]}
-
-    def _checked(self, source):
-        """`source` with padding behind each `eos_id`, as wide as its longest row, at least 1."""
-        tokenizer, longest = self.translator.source_tokenizer, self.translator.max_length
-        source = tf.pad(source, [[0, 0], [0, 1]], constant_values=tokenizer.pad_id)
-        is_end = tf.cast(tf.equal(source, tokenizer.eos_id), tf.int32)
-        before = tf.cumsum(is_end, axis=1, exclusive=True)  # [B, S + 1], ends before each position
-        source = tf.where(tf.equal(before, 0), source, tokenizer.pad_id)
-        lengths = tf.argmax(is_end, axis=1, output_type=tf.int32) + 1  # [B]
-        checks = {
-            f"`source` must end each row in the id {tokenizer.eos_id}.": tf.equal(
-                tf.reduce_max(is_end, axis=1), 1
-            ),
-            f"`source` must have at most {longest} ids in a row.": lengths <= longest,
-            f"`source` must hold ids from 0 to {tokenizer.vocab_size - 1}.": tf.logical_and(
-                source >= 0, source < tokenizer.vocab_size
-            ),
-        }
-        with tf.control_dependencies(_assertions(checks)):
-            return source[:, : tf.maximum(tf.reduce_max(lengths), 1)]
-
-
-def _assertions(checks):
-    """An operation for each message that fails with it unless all of a condition is true."""
-    return [
-        tf.debugging.Assert(tf.reduce_all(condition), [message])
-        for message, condition in checks.items()
-    ]

@@ -57,7 +57,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     ]
     agreement = Agreement(endpoints[0].translator, sentences)
     try:
-        for load, program in ((SessionModel, "TensorFlow Serving"), (_PythonModel, "Python")):
+        for load, program in LOADERS:
             progress(f"asking every signature as {program} loads it")
             with load(path) as model:
                 reports = _judge(model, name, endpoints, agreement, answers)
@@ -231,7 +231,7 @@ class SessionModel:
         self._session.close()
 
 
-class _PythonModel:
+class PythonModel:
     """Loads a SavedModel as a Python program does."""
 
     def __init__(self, path):
@@ -245,6 +245,10 @@ class _PythonModel:
 
     def __exit__(self, *error):
         pass
+
+
+# Both ways to load a SavedModel, and who does so.
+LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
 
 
 def check_operations(graph):

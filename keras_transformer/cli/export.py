@@ -1,10 +1,11 @@
 """`keras-transformer export`: a command for each form in which a run leaves this package."""
 
+import inspect
 import json
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command
+from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, refuse
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
@@ -17,6 +18,9 @@ from keras_transformer.cli.export_sentences import FALLBACK, read_sentences
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
+
+# Parameters that are the command's own, and no option of an export.
+OF_THE_COMMAND = {"run", "file", "directory", "sentences", "max_length", "references"}
 
 
 class Exports(click.Group):
@@ -82,30 +86,24 @@ def saved_model(
     ask it. A Python program that loads the version must import tensorflow_text first.
     """
     from keras_transformer.export.place import check_place_of_versions
-    from keras_transformer.export.saved_model.export import export_saved_model
-    from keras_transformer.tasks.translator import Translator
 
-    search = make_search(beam, length_penalty=length_penalty)
     shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
     shapes = {name: value for name, value in shapes.items() if value is not None}
     if shapes and not jit:
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
+    options = {
+        "search": make_search(beam, length_penalty=length_penalty),
+        "n_best": n_best,
+        "jit": jit,
+        "alignment": (-1, None) if alignment else None,
+        **shapes,
+    }
     check_place_of_versions(directory)
     with shown_progress() as progress:
         progress("loading the run")
-        sentences, _, source = read_sentences(run, sentences)
-        translator = Translator.from_run(run, max_length)
-        report = export_saved_model(
-            translator,
-            directory,
-            sentences,
-            search,
-            n_best,
-            jit=jit,
-            alignment=(-1, None) if alignment else None,
-            progress=progress,
-            **shapes,
-        )
+        sentences, options["references"], source = read_sentences(run, sentences)
+        export = _Export("saved-model", run, max_length)
+        report = export(directory, sentences, progress=progress, **options)
     _record(run, saved_model_agreement=100 * report["agreement"])
     _print_report(report, source)
 
@@ -161,7 +159,6 @@ def litert(
     **options,
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
-    from keras_transformer.export.litert.export import export_litert
     from keras_transformer.export.place import check_place_of_file
 
     if options["n_best"] is not None and beam is None:
@@ -178,7 +175,7 @@ def litert(
     options["alignment"] = (-1, None) if alignment else None
     if options["quantize"] == "int8_static":
         options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    _export_quantized("litert", export_litert, run, file, checked_with, max_length, **options)
+    _export_quantized("litert", run, file, checked_with, max_length, **options)
 
 
 @export.command()
@@ -187,21 +184,48 @@ def litert(
 @quantize("none", "float16", "int8")
 def ctranslate2(run, directory, sentences, references, **options):
     """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
-    from keras_transformer.export.ctranslate2.export import FILES, export_ctranslate2
+    from keras_transformer.export.ctranslate2.export import FILES
     from keras_transformer.export.place import check_place_of_folder
 
     check_limits(options["quantize"], sentences, references)
     check_place_of_folder(directory, FILES)
     checked_with = read_sentences(run, sentences, references)
-    _export_quantized("ctranslate2", export_ctranslate2, run, directory, checked_with, **options)
+    _export_quantized("ctranslate2", run, directory, checked_with, **options)
+
+
+class _Export:
+    """The function that exports a run in some form, with the options that it takes.
+
+    Args:
+        form: See `exporter_of`.
+        run: Folder of the run.
+        max_length: Longest input and longest output in tokens. `None`: the model's.
+    """
+
+    def __init__(self, form, run, max_length):
+        from keras_transformer.export.exporters import exporter_of
+        from keras_transformer.tasks import open_run
+
+        self._pipeline = open_run(run, max_length)
+        self._run, self._function = run, exporter_of(form, self._pipeline)
+        self._taken = inspect.signature(self._function).parameters
+        names = {"beam": "search", "length_penalty": "search"}
+        if "searches" in self._taken:
+            names["beam"] = "searches"
+        for name in click.get_current_context().params:
+            if name not in OF_THE_COMMAND and names.get(name, name) not in self._taken:
+                refuse([name], f"has no effect on {run}, a run for {self._pipeline.task}.")
+
+    def __call__(self, path, sentences, **options):
+        """Exports to `path`; returns the report. Options that it does not take are left out."""
+        taken = {name: value for name, value in options.items() if name in self._taken}
+        return self._function(self._pipeline, path, sentences, **taken)
 
 
 def _export_quantized(
-    name, export, run, path, checked_with, max_length=None, *, quantize, min_agreement, **options
+    form, run, path, checked_with, max_length=None, *, quantize, min_agreement, **options
 ):
     """Exports in a form that can be quantised, and keeps its figures in the run."""
-    from keras_transformer.tasks.translator import Translator
-
     sentences, references, source = checked_with
     if min_agreement is not None:
         options["min_agreement"] = min_agreement / 100
@@ -209,10 +233,9 @@ def _export_quantized(
         options["references"] = references
     with shown_progress() as progress:
         progress("loading the run")
-        translator = Translator.from_run(run, max_length)
-        report = export(translator, path, sentences, quantize, progress=progress, **options)
-    if quantize != "none":
-        name = f"{name}_{quantize}"
+        export = _Export(form, run, max_length)
+        report = export(path, sentences, quantize=quantize, progress=progress, **options)
+    name = form if quantize == "none" else f"{form}_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     _record(run, **figures)
     _print_report(report, source)

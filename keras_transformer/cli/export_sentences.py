@@ -16,7 +16,8 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
         count: Most sentences of a split.
 
     Returns:
-        The sentences; their translations or `None`; and where they are from.
+        The sentences, which are inputs of the run's task; what belongs to each, such as
+        translations, or `None`; and where they are from.
     """
     if references is not None:
         return *read_parallel(file, references), str(file)
@@ -29,7 +30,8 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
 
     Run(run).require_finished()
     settings = load_settings(Run(run).config)
-    data = open_source(settings.data, settings.task.get().columns)
+    task = settings.task.get()
+    data = open_source(settings.data, task.columns)
     split = next((split for split in splits if split in data.splits), splits[0])
     inputs, *others = read_columns(data, split, count)
     count = len(inputs)
@@ -37,4 +39,4 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
     source += f" of the {split} split of the run's data"
     if split != splits[0]:
         source += FALLBACK
-    return inputs, others[-1] if others else None, source
+    return task.samples(inputs), others[-1] if others else None, source

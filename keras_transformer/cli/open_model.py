@@ -80,8 +80,17 @@ def _check_folder(path):
 
 
 def _saved_model(path, search, n_best):
-    from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+    from keras_transformer.cli.line_searches import Classified
+    from keras_transformer.export.saved_model.runtime import (
+        SavedModelClassifier,
+        SavedModelTranslator,
+        pipeline_class_of,
+    )
+    from keras_transformer.tasks.classifier import Classifier
 
+    if pipeline_class_of(path) is Classifier:
+        _refuse_all_but(set(), path)
+        return Classified(SavedModelClassifier(path))
     _refuse_all_but({"beam", "length_penalty", "n_best"}, path)
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
@@ -90,9 +99,14 @@ def _saved_model(path, search, n_best):
 
 
 def _litert(path, search, n_best):
-    from keras_transformer.export.litert.runtime import LiteRTTranslator
+    from keras_transformer.cli.line_searches import Classified
+    from keras_transformer.export.litert.runtime import LiteRTClassifier, LiteRTTranslator, task_of
+    from keras_transformer.tasks import TASKS
 
     _check_file(path)
+    if TASKS[task_of(path)].pipeline_class() is LiteRTClassifier.answers:
+        _refuse_all_but(set(), path)
+        return Classified(LiteRTClassifier(path))
     _refuse_all_but({"beam", "length_penalty", "extra_length", "n_best"}, path)
     if not given("beam"):
         refuse(["n_best", "length_penalty", "extra_length"], f"needs --beam with {path}.")

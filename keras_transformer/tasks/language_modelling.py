@@ -20,6 +20,13 @@ class LanguageModellingTask(Task):
 
         return TextGenerator
 
+    def samples(self, inputs):
+        """Returns prompts: of the texts by turns nothing, a third or two thirds of their words."""
+        words = [text.split() for text in inputs]
+        return [
+            " ".join(each[: len(each) * (number % 3) // 3]) for number, each in enumerate(words)
+        ]
+
     def evaluate(self, pipeline, columns):
         """Measures how probable texts are.
 

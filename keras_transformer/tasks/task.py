@@ -73,6 +73,14 @@ class Task(abc.ABC):
         """
         return {}
 
+    def samples(self, inputs):
+        """Returns what an export is checked with: a list of inputs as they are in use.
+
+        Args:
+            inputs: List of strings, the first column of the data.
+        """
+        return inputs
+
     def measure(self, pipeline, inputs, references):
         """Returns the figures that are `of_texts`.
 

@@ -49,7 +49,7 @@ def attention(model, source, tokens, alignment):
 def test_rows_are_the_models_attention_and_name_their_pieces(run, exported, translator, sentences):
     _, alignment, search = exported
     sentences = sentences[-12:]
-    answer, tokenizer = run(sentences), translator.tokenizer
+    answer, tokenizer = run(sentences), translator.source_tokenizer
     assert answer["alignment"].shape == (
         len(sentences),
         max(lengths(answer["target_pieces"])),

@@ -102,7 +102,7 @@ def test_the_attention_is_drawn_when_the_model_tells_it(page, site):
     """Position t of the output is row t, and the weights of the padding are left out."""
     page.evaluate(FAKE_ALIGNMENT)
     assert page.translate("in 17 weeks")["attention"]
-    tokenizer = LiteRTTranslator(site / "model.tflite").tokenizer
+    tokenizer = LiteRTTranslator(site / "model.tflite").tokenizers.source
     shown = page.evaluate("document.getElementById('target').textContent")
     source, target = (
         tokenizer.pieces(ids) for ids in tokenizer.encode(["in 17 weeks", shown]).to_list()

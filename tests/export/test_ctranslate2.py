@@ -245,7 +245,7 @@ def test_a_program_without_tensorflow_gives_the_same(exported, translator, sente
 
     Nobody cuts a source for that program: those above the limit are left out.
     """
-    lengths = translator.tokenizer.encode(sentences).row_lengths().numpy()
+    lengths = translator.source_tokenizer.encode(sentences).row_lengths().numpy()
     short = [text for text, n in zip(sentences, lengths, strict=True) if 1 < n <= 20]
     assert len(short) > 25
     answers = json.loads(python(SERVER, exported("none")[0], json.dumps(short)))
@@ -262,7 +262,7 @@ def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sente
     for batch_size in (64, 4):
         found = map_sorted(loaded.translate_batch, sentences, batch_size)
         found = [[Output(each.text, each.score, each.truncated)] for each in found]
-        found = with_tokens(translator.tokenizer, found, expected)
+        found = with_tokens(translator.source_tokenizer, found, expected)
         agreement.judge(reference.search, expected, found, "loaded")
     assert loaded.translate_batch([]) == []
 
@@ -488,7 +488,7 @@ def test_from_the_command_line(translator, sentences, tmp_path):
     run = Run(tmp_path / "run")
     run.path.mkdir()
     translator.model.save(run.model)
-    run.tokenizer.write_bytes(translator.tokenizer.model)
+    run.tokenizer.write_bytes(translator.source_tokenizer.model)
     file = tmp_path / "sentences.txt"
     file.write_text("\n".join(sentences[:12]))
     arguments = ["export", "ctranslate2", run.path, tmp_path / "x", "--sentences", file]
@@ -503,7 +503,7 @@ def test_from_the_command_line(translator, sentences, tmp_path):
     again = Translator.from_run(run.path)
     loaded = CTranslate2Translator(tmp_path / "x")
     assert loaded.max_length == again.max_length
-    assert loaded.tokenizer.model == again.tokenizer.model
+    assert loaded.tokenizers.target.model == again.tokenizers.target.model
 
 
 def translate_with(path, sentences, *options):

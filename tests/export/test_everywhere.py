@@ -23,11 +23,14 @@ SEARCHES = {
 @pytest.fixture(scope="module")
 def source(translator):
     """288 rows: held-out phrases, an empty one, single tokens, nonsense, and the longest length."""
-    words = np.random.default_rng(0).integers(4, translator.tokenizer.vocab_size, [40, LIMIT])
+    tokenizer = translator.source_tokenizer
+    words = np.random.default_rng(0).integers(4, tokenizer.vocab_size, [40, LIMIT])
     nonsense = [[*row[: 1 + index % (LIMIT - 1)], 3] for index, row in enumerate(words)]
     edges = [[3], *([token, 3] for token in range(4, 15)), [*words[0, 1:], 3], [*words[1, 1:], 3]]
     held_out = [text for text, _ in phrases()[4480:]]
-    rows = [row for row in translator.tokenizer.encode(held_out).to_list() if len(row) <= LIMIT]
+    rows = [
+        row for row in translator.source_tokenizer.encode(held_out).to_list() if len(row) <= LIMIT
+    ]
     rows = [*edges, *nonsense, *rows][: 3 * BATCH]
     padded = np.zeros([len(rows), LIMIT], np.int32)
     for line, row in zip(padded, rows, strict=True):

@@ -37,7 +37,7 @@ def ours():
 
 @pytest.fixture(params=["with our rules", "with nmt_nfkc"], scope="module")
 def unigram(request, ours, unigram_translator):
-    return ours if request.param == "with our rules" else unigram_translator.tokenizer
+    return ours if request.param == "with our rules" else unigram_translator.source_tokenizer
 
 
 def test_the_pieces_of_any_text_are_those_of_the_tokenizer(unigram):

@@ -51,7 +51,7 @@ def ready_made(export, monkeypatch):
 @pytest.fixture(scope="module")
 def sources(translator, sentences):
     """Ids of the sentences, cut as the translator cuts them, and what the model makes of them."""
-    ids = [ids[:19] + [3] for ids in translator.tokenizer.encode(sentences[:34]).to_list()]
+    ids = [ids[:19] + [3] for ids in translator.source_tokenizer.encode(sentences[:34]).to_list()]
     ids = [row[: row.index(3) + 1] for row in ids]
     padded = np.zeros((len(ids), 20), "int32")
     for row, each in zip(padded, ids, strict=True):
@@ -252,7 +252,7 @@ def test_a_model_translates_in_another_thread_while_it_is_exported(translator, s
     def translate():
         while not over.is_set():
             # A graph of its own each time: a change of a layer would be traced into it.
-            fresh = Translator(translator.model, translator.tokenizer)
+            fresh = Translator(translator.model, translator.source_tokenizer)
             answers.append(fresh.translate_batch(sentences[:4]))
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -303,7 +303,7 @@ def test_other_weights_are_stored_once_too(export, translator):
 
 def test_sizes_follow_the_quantisation(export, translator):
     parameters = translator.model.count_params()
-    vocabulary = len(translator.tokenizer.model)
+    vocabulary = len(translator.source_tokenizer.model)
     for quantize, bytes_per_weight in {"none": 4, "float16": 2, "int8": 1}.items():
         size = export(quantize)[0].stat().st_size
         graphs = size - bytes_per_weight * parameters - vocabulary
@@ -316,10 +316,10 @@ def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
         assert archive.testzip() is None
         assert archive.namelist() == ["tokenizer.model", "facts.json"]
         assert {item.compress_type for item in archive.infolist()} == {zipfile.ZIP_STORED}
-        assert archive.read("tokenizer.model") == translator.tokenizer.model
+        assert archive.read("tokenizer.model") == translator.source_tokenizer.model
         facts = json.loads(archive.read("facts.json"))
     assert facts["tokens"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
-    assert facts["vocab_size"] == translator.tokenizer.vocab_size
+    assert facts["vocab_size"] == translator.source_tokenizer.vocab_size
     assert facts["max_length"] == 20
     assert facts["quantize"] == "float16"
     assert facts["signatures"] == [
@@ -421,7 +421,7 @@ def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeyp
 def test_a_model_that_needs_more_is_refused_by_name(
     unigram_translator, tmp_path, monkeypatch, inside
 ):
-    tokenizer = unigram_translator.tokenizer
+    tokenizer = unigram_translator.source_tokenizer
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, num_layers=1, d_model=8, d_ff=8, num_heads=1, max_length=6
     )

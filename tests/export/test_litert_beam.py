@@ -49,7 +49,7 @@ def made(translator, sentences, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ids(translator, sentences):
-    rows = translator.tokenizer.encode(sentences[:32]).to_list()
+    rows = translator.source_tokenizer.encode(sentences[:32]).to_list()
     return [row for row in rows if len(row) <= LIMIT]
 
 

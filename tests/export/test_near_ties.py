@@ -43,7 +43,7 @@ class Program:
     def __init__(self, translator, dtype="float32"):
         self.model = Transformer(translator.model.config, dtype=dtype)
         self.model.set_weights(translator.model.get_weights())
-        copy = Translator(self.model, translator.tokenizer, translator.max_length)
+        copy = Translator(self.model, translator.source_tokenizer, translator.max_length)
         self.searches = {
             False: Reference(copy),
             True: Reference(copy, Beam(3, length_penalty=1.0), 3),
@@ -84,7 +84,7 @@ def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
 
 
 def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
-    sources = random_translator.tokenizer.encode(texts[:2]).to_list()
+    sources = random_translator.source_tokenizer.encode(texts[:2]).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     given = [row[0].tokens for row in judge.expected[False][:2]]
     targets = [given[0], (*given[1][:-1], 5 if given[1][-1] != 5 else 6)]
@@ -119,7 +119,7 @@ def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts
     """Programs that round differently take one token or the other; all that follows differs."""
     tied = copy_model(random_translator.model)
     swap_near_ties(tied, 0)
-    tied = Translator(tied, random_translator.tokenizer, LIMIT)
+    tied = Translator(tied, random_translator.source_tokenizer, LIMIT)
     agreement, search = Agreement(tied, texts), program.searches[False].search
 
     def outputs(by):
@@ -219,7 +219,7 @@ def test_another_epsilon_is_found_out(tokenizer, texts):
 
 def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts):
     """With the score that belongs to what is there."""
-    sources = random_translator.tokenizer.encode(texts).to_list()
+    sources = random_translator.source_tokenizer.encode(texts).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     expected = judge.expected[False]
     cut = [best.tokens[:-1] if len(best.tokens) > 2 else best.tokens for (best,) in expected]

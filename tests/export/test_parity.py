@@ -112,7 +112,7 @@ def test_exports_compute_in_float32(translator):
     assert in_float32(translator) is translator
     mixed = Transformer(translator.model.config, dtype="mixed_bfloat16")
     mixed.set_weights(translator.model.get_weights())
-    float32 = in_float32(Translator(mixed, translator.tokenizer, max_length=9))
+    float32 = in_float32(Translator(mixed, translator.source_tokenizer, max_length=9))
     assert float32.max_length == 9
     source = tf.constant([[5, 6, 3]])
     memory, _ = float32.model.encode(source)

@@ -188,7 +188,7 @@ def test_versions_are_counted_up_and_mixed_precision_becomes_float32(light, sent
         (directory / version / "saved_model.pb").write_bytes(b"an older one")
     mixed = Transformer(light.model.config, dtype="mixed_bfloat16")
     mixed.set_weights(light.model.get_weights())
-    report = export_saved_model(Translator(mixed, light.tokenizer), directory, sentences)
+    report = export_saved_model(Translator(mixed, light.source_tokenizer), directory, sentences)
     assert report["path"] == str(directory / "11")
     assert (report["agreement"], report["signatures"]) == (1.0, SIGNATURES)
     assert sorted(os.listdir(directory)) == ["10", "11", "2"]

@@ -54,7 +54,7 @@ def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, dou
         tokens, scores = beam_decode(
             doubting.model, source[row : row + 1], size, count, penalty, max_length=length
         )
-        texts = doubting.tokenizer.decode(tokens[0]).numpy()
+        texts = doubting.source_tokenizer.decode(tokens[0]).numpy()
         if not SENTENCES[row]:
             assert not any(answer["translation"][row]) and not any(answer["score"][row])
             continue
@@ -89,7 +89,7 @@ def test_one_hypothesis_is_greedy_search(ask, doubting):
     tokens, scores = greedy_decode(doubting.model, source, LONGEST)
     answer = ask(sizes=[1] * 6, penalties=[0.0] * 6, lengths=[LONGEST] * 6)
     spoken = np.array([bool(sentence) for sentence in SENTENCES])
-    texts = doubting.tokenizer.decode(tokens).numpy()
+    texts = doubting.source_tokenizer.decode(tokens).numpy()
     assert answer["translation"][spoken, 0].tolist() == texts[spoken].tolist()
     np.testing.assert_allclose(answer["score"][spoken, 0], scores[spoken], atol=1e-4)
 

@@ -93,7 +93,9 @@ def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
     spoken = [bool(sentence.strip()) for sentence in sentences]
     for ids, name in ((best["tokens"], "serving_default"), (several["tokens"], "n_best")):
         answer = predict(name, sentences=sentences)["translation"]
-        texts = translator.tokenizer.decode(ids.reshape(-1, 20)).numpy().reshape(answer.shape)
+        texts = (
+            translator.source_tokenizer.decode(ids.reshape(-1, 20)).numpy().reshape(answer.shape)
+        )
         assert texts[spoken].tolist() == answer[spoken].tolist()
 
 
@@ -121,7 +123,7 @@ def test_warmup_requests_are_what_the_real_messages_say(version, translator):
 
 
 def test_a_sentence_of_any_length(translator, sentences):
-    tokenizer = translator.tokenizer
+    tokenizer = translator.source_tokenizer
     for length in (2, 3, 5, 16, 64, 300):
         text = sentence_of_length(tokenizer, sentences, length)
         count = len(tokenizer.encode([text])[0])
@@ -264,14 +266,14 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     bodies = [json.loads(body) for body in re.findall(r"-d \\\n  '(.*?)'\n", readme, re.DOTALL)]
     assert [body.get("signature_name", "serving_default") for body in bodies] == NAMES
     assert readme.count("http://localhost:8501/v1/models/serving:predict") == 6
-    ids = translator.tokenizer.encode(sentences[:1]).to_list()
+    ids = translator.source_tokenizer.encode(sentences[:1]).to_list()
     assert [body["inputs"].get("source", ids) for body in bodies] == [ids] * 6
     answers = [server.rest(body)["outputs"] for body in bodies]
     expected = translator(sentences[:1])[0]
     assert answers[0]["translation"][0].decode() == expected
-    assert translator.tokenizer.decode(answers[2]["tokens"])[0].numpy().decode() == expected
+    assert translator.source_tokenizer.decode(answers[2]["tokens"])[0].numpy().decode() == expected
     tokens = np.array(answers[3]["tokens"][0])
-    texts = translator.tokenizer.decode(tokens).numpy().tolist()
+    texts = translator.source_tokenizer.decode(tokens).numpy().tolist()
     assert texts == answers[1]["translation"][0]
     asked = translator.n_best(sentences[:1], 4, Beam(4, 1.0, extra_length=None))[0]
     assert answers[4]["translation"][0][0].decode() == asked[0].text

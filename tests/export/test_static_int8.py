@@ -104,7 +104,7 @@ def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translat
         return observed(layer, x, *(watch(values) for values in seen[names[layer.path]]))
 
     model = copy_model(translator.model, Kernels(dense=dense))
-    for ids in translator.tokenizer.encode(chosen).to_list():
+    for ids in translator.source_tokenizer.encode(chosen).to_list():
         tokens, _ = greedy_decode(translator.model, [ids])
         length = int(np.count_nonzero(tokens[0]))
         greedy_decode(model, [ids], max_length=length, cache_stages=())
@@ -226,7 +226,9 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
     loaded = LiteRTTranslator(path)
     model = compiled_model.CompiledModel.from_file(str(path))
     names = model.get_signature_by_index(0)["outputs"]
-    fitting = [ids for ids in translator.tokenizer.encode(calibration).to_list() if len(ids) <= 16]
+    fitting = [
+        ids for ids in translator.source_tokenizer.encode(calibration).to_list() if len(ids) <= 16
+    ]
     for ids in fitting[:5]:
         inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
         source = np.zeros((1, 16), np.int32)

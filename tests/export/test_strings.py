@@ -135,7 +135,7 @@ def test_without_the_operators_the_other_signatures_run(made, unigram_translator
     path, _ = made()
     ids = unigram_translator.encode(tf.constant(["in 17 weeks"]))[0].numpy()
     answers = python(PHONE, path, "greedy_1x16", json.dumps(ids.tolist()))
-    text = unigram_translator.tokenizer.decode(tf.constant(json.loads(answers))).numpy()
+    text = unigram_translator.source_tokenizer.decode(tf.constant(json.loads(answers))).numpy()
     assert text[0].decode() == unigram_translator(["in 17 weeks"])[0]
     interpreter = Interpreter(str(path))
     interpreter.allocate_tensors()  # the main graph is one of token ids
@@ -155,7 +155,7 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unig
     model.run_by_index(index, inputs, outputs)
     names = model.get_signature_by_index(index)["outputs"]
     tokens = outputs[names.index("tokens")].read(20, np.int32).reshape(1, 20)
-    text = unigram_translator.tokenizer.decode(tf.constant(tokens)).numpy()[0]
+    text = unigram_translator.source_tokenizer.decode(tf.constant(tokens)).numpy()[0]
     assert text.decode() == unigram_translator(["in 17 weeks"])[0]
 
 
@@ -252,4 +252,4 @@ def test_strings_that_are_translated_differently_are_found_out(
 
 def test_the_vocabulary_of_the_file_is_that_of_the_run(made, unigram_translator):
     with zipfile.ZipFile(made()[0]) as archive:
-        assert archive.read("tokenizer.model") == unigram_translator.tokenizer.model
+        assert archive.read("tokenizer.model") == unigram_translator.source_tokenizer.model

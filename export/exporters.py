@@ -1,0 +1,39 @@
+"""Which function writes what in which form: the table to add another one to."""
+
+import importlib
+
+from keras_transformer.export.parity import ExportError
+from keras_transformer.tasks.classifier import Classifier
+from keras_transformer.tasks.generator import Generator
+from keras_transformer.tasks.translator import Translator
+
+# For each form, in order of preference: the class of what is exported, and its exporter. Imported
+# when they are needed: each form has requirements of its own.
+EXPORTERS = {
+    "saved-model": (
+        (Generator, "saved_model.export:export_saved_model"),
+        (Classifier, "saved_model.classification:export_classifier"),
+    ),
+    "litert": (
+        (Generator, "litert.export:export_litert"),
+        (Classifier, "litert.classification:export_classifier"),
+    ),
+    "ctranslate2": ((Translator, "ctranslate2.export:export_ctranslate2"),),
+}
+
+
+def exporter_of(form, pipeline):
+    """Returns the function that exports a pipeline.
+
+    Args:
+        form: A key of `EXPORTERS`.
+        pipeline: What a run's model is used by, such as a `Translator`.
+
+    Raises:
+        ExportError: If there is none.
+    """
+    for kind, place in EXPORTERS[form]:
+        if isinstance(pipeline, kind):
+            module, name = place.split(":")
+            return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)
+    raise ExportError(f"There is no export to {form} of a model for {pipeline.task}.")
