@@ -208,7 +208,7 @@ class _Export:
 
         self._pipeline = open_run(run, max_length)
         self._run, self._function = run, exporter_of(form, self._pipeline)
-        self._taken = inspect.signature(self._function).parameters
+        self._taken = set(inspect.signature(self._function).parameters)
         names = {"beam": "search", "length_penalty": "search"}
         if "searches" in self._taken:
             names["beam"] = "searches"

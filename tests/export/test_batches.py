@@ -1,6 +1,7 @@
 """Signatures of a .tflite file that take several sentences."""
 
 import collections
+import functools
 import json
 import types
 
@@ -18,6 +19,7 @@ from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import ExportError
+from keras_transformer.text.tokenizers import Tokenizers
 
 SENTENCES = [f"{word} {number}" + " days" * (number % 3) for word in ("in", "for", "after")
              for number in range(11)][:32]  # fmt: skip
@@ -138,7 +140,10 @@ def test_scores_of_a_batch_are_those_of_its_sentences(tokenizer, change, refused
         return tokens, scores
 
     loaded = types.SimpleNamespace(
-        tokenizer=tokenizer, max_length=12, signatures=signatures((1, 4), (12,)), decode=decode
+        tokenizers=Tokenizers.of(tokenizer),
+        max_length=12,
+        signatures=signatures((1, 4), (12,)),
+        decode=decode,
     )
     if not refused:
         return require_rows_as_alone(loaded, SENTENCES, "x.tflite")
@@ -146,15 +151,24 @@ def test_scores_of_a_batch_are_those_of_its_sentences(tokenizer, change, refused
         require_rows_as_alone(loaded, SENTENCES, "x.tflite")
 
 
+class Opened(Translator):
+    def __init__(self, max_length):
+        self.opened_with = max_length
+
+
 def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
     ran = []
 
+    @functools.wraps(export_litert)
     def record(translator, path, sentences, quantize, **options):
         ran.append((translator, options))
         return {"agreement": 1.0, "bytes": 1}
 
     monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
-    monkeypatch.setattr(Translator, "from_run", lambda run, max_length=None: max_length)
+    monkeypatch.setattr(
+        "keras_transformer.tasks.open_run",
+        lambda run, max_length=None: Opened(max_length),
+    )
     (tmp_path / "in.txt").write_text("in 3 days\n")
     (tmp_path / "config.toml").write_text(
         '[data]\nsource = "cldr"\nsource_language = "en"\ntarget_language = "fr"\n'
@@ -167,13 +181,11 @@ def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
         assert json.loads(done.stdout)["agreement"] == 1, done.output
         return ran.pop()
 
-    max_length, options = export()
-    assert (max_length, options["lengths"], options["batch_sizes"]) == (None, None, (1,))
+    opened, options = export()
+    assert (opened.opened_with, options["lengths"], options["batch_sizes"]) == (None, None, (1,))
     assert (options["source_language"], options["target_language"]) == ("en", "fr")
-    max_length, options = export(
-        "--batch-sizes", "1,32", "--lengths", "16,32,40", "--max-length", 40
-    )
-    assert max_length == 40
+    opened, options = export("--batch-sizes", "1,32", "--lengths", "16,32,40", "--max-length", 40)
+    assert opened.opened_with == 40
     assert (options["lengths"], options["batch_sizes"]) == ((16, 32, 40), (1, 32))
     (tmp_path / "config.toml").unlink()
     _, options = export()

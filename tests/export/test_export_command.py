@@ -1,5 +1,6 @@
 """`keras-transformer export`: its options reach the exports."""
 
+import functools
 import json
 import types
 
@@ -8,6 +9,8 @@ from click.testing import CliRunner
 
 from keras_transformer import Beam, Greedy, Run, TransformerConfig, Translator
 from keras_transformer.cli import main as command_line
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.tasks import TASKS
 
 
 class Recorder(Translator):
@@ -23,18 +26,32 @@ def exported(monkeypatch, tmp_path):
     """A function that runs the command and returns what it called the export with."""
     calls = []
 
-    def record(translator, directory, sentences, *options, jit=False, alignment=None, **rest):
-        rest.pop("progress")("writing")
-        calls.append((translator, directory, sentences, *options, jit, alignment, rest))
+    def record(
+        translator,
+        directory,
+        sentences,
+        search,
+        n_best,
+        *,
+        jit=False,
+        alignment=None,
+        batch_sizes=None,
+        lengths=None,
+        progress,
+    ):
+        progress("writing")
+        shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
+        shapes = {name: value for name, value in shapes.items() if value is not None}
+        calls.append((translator, directory, sentences, search, n_best, jit, alignment, shapes))
         return {"agreement": 1.0}
 
-    def from_run(path, max_length=None):
+    def open_run(path, max_length=None):
         translator = Recorder()
         translator.max_length = max_length or 20
         return translator
 
     monkeypatch.setattr("keras_transformer.export.saved_model.export.export_saved_model", record)
-    monkeypatch.setattr(Translator, "from_run", from_run)
+    monkeypatch.setattr("keras_transformer.tasks.open_run", open_run)
     sentences = tmp_path / "sentences.txt"
     sentences.write_text("in 17 weeks\nin 3 days\n")
 
@@ -83,7 +100,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run_is_loaded(
     def load(*arguments, **options):
         raise AssertionError("work was done before the refusal")
 
-    monkeypatch.setattr(Translator, "from_run", load)
+    monkeypatch.setattr("keras_transformer.tasks.open_run", load)
     monkeypatch.setattr("keras_transformer.training.settings.toml.load_settings", load)
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "x.tflite"
@@ -152,24 +169,30 @@ def litert(monkeypatch, tmp_path):
     """A function that runs the command and returns what it called the export with."""
     calls = []
 
+    @functools.wraps(export_litert)
     def record(translator, path, sentences, quantize, calibration=None, **options):
         calls.append((sentences, quantize, calibration))
         return {"agreement": 1.0, "bytes": 1}
 
     data = types.SimpleNamespace(splits=["train", "validation", "test"])
 
-    def read_pairs(data, split, limit):
+    def read_columns(data, split, limit):
         return [f"{limit} of {split}"], ["a translation"]
 
     monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
-    monkeypatch.setattr("keras_transformer.training.data.corpus.open_source", lambda _: data)
-    monkeypatch.setattr("keras_transformer.training.evaluate.read_pairs", read_pairs)
+    monkeypatch.setattr(
+        "keras_transformer.training.data.sources.open_source", lambda settings, columns: data
+    )
+    monkeypatch.setattr("keras_transformer.training.evaluate.read_columns", read_columns)
     monkeypatch.setattr(Run, "require_finished", lambda run: None)
-    settings = types.SimpleNamespace(data=None)
+    task = types.SimpleNamespace(get=lambda: TASKS["translation"])
+    settings = types.SimpleNamespace(data=None, task=task)
     monkeypatch.setattr(
         "keras_transformer.training.settings.toml.load_settings", lambda _: settings
     )
-    monkeypatch.setattr(Translator, "from_run", lambda path, max_length=None: Recorder())
+    monkeypatch.setattr(
+        "keras_transformer.tasks.open_run", lambda path, max_length=None: Recorder()
+    )
 
     def run(*options):
         arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", *options]
@@ -227,12 +250,15 @@ def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
 ):
     calls = []
 
+    @functools.wraps(export_litert)
     def record(translator, path, sentences, quantize, **options):
         calls.append(options)
         return {"agreement": 1.0, "bytes": 3}
 
     monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
-    monkeypatch.setattr(Translator, "from_run", lambda path, max_length=None: Recorder())
+    monkeypatch.setattr(
+        "keras_transformer.tasks.open_run", lambda path, max_length=None: Recorder()
+    )
     (tmp_path / "sentences.txt").write_text("in 17 weeks\n")
     arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]
     arguments += [tmp_path / "sentences.txt", *options]

@@ -124,7 +124,9 @@ def small_saved_model(tmp_path_factory):
     module, path = tf.Module(), tmp_path_factory.mktemp("small") / "1"
     module.table = tf.Variable(tf.random.normal([100, 7]))
     signature = [tf.TensorSpec([None], tf.string, name="sentences")]
-    module.f = tf.function(lambda sentences: module.table[0, 0], input_signature=signature)
+    module.f = tf.function(
+        lambda sentences: {"translation": module.table[0, 0]}, input_signature=signature
+    )
     tf.saved_model.save(module, path, signatures={"serving_default": module.f})
     SavedModelTranslator(path)  # is fine before it is damaged
     return path
@@ -220,7 +222,7 @@ def test_facts_that_are_garbage_are_named(parts, tmp_path, damage):
 def test_a_vocabulary_that_is_garbage_is_named(parts, tmp_path):
     model, _, facts = parts
     path = write(tmp_path / "x.tflite", model, tokenizer=b"my thesis", facts=json.dumps(facts))
-    with pytest.raises(ValueError, match="x.tflite is damaged: its tokenizer.model cannot be read"):
+    with pytest.raises(ValueError, match="x.tflite is damaged: its vocabulary cannot be read"):
         LiteRTTranslator(path)
 
 
