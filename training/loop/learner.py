@@ -9,6 +9,7 @@ from keras_transformer.training.loop.objectives import (
     ProjectedObjective,
     RealLabels,
 )
+from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
 from keras_transformer.training.losses.r_drop import twice
 
@@ -93,14 +94,14 @@ class Learner(DistributedModel):
         smoothed = isinstance(loss, LabelSmoothedCrossEntropy)
         if smoothed and metrics is None and hasattr(self.model, "hidden_states"):
             objective = ProjectedObjective(self.model, loss, self.weigh, self.r_drop)
-        elif self.r_drop:
+        elif self.r_drop and not isinstance(loss, ClassCrossEntropy):
             raise ValueError(
-                "`r_drop` must be 0 but for the smoothed cross-entropy of tokens. "
-                f"Received: r_drop={self.r_drop}."
+                "`r_drop` must be 0 but for the package's own cross-entropies, whose predictions "
+                f"are known to be logits. Received: r_drop={self.r_drop}."
             )
         else:
             metrics = [keras.metrics.get(metric) for metric in metrics or ()]
-            objective = KerasObjective(self.model, loss, self.weigh, metrics)
+            objective = KerasObjective(self.model, loss, self.weigh, metrics, self.r_drop)
         super().compile(optimizer, loss, **options)
         self.objective = objective
 

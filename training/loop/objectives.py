@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_transformer.training.losses.cross_entropy import global_sum
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy, projected_figures
+from keras_transformer.training.losses.r_drop import disagreement
 
 
 class RealLabels:
@@ -107,10 +108,13 @@ class KerasObjective:
         loss: A Keras loss, or a function of labels and predictions to losses of the labels.
         weigh: Function of inputs and labels to weights of the labels.
         metrics: List of Keras metrics, which get these weights.
+        r_drop: Weight of the `disagreement` of two passes, for a loss of logits; see
+            `projected_cross_entropy`.
     """
 
-    def __init__(self, model, loss, weigh, metrics=()):
+    def __init__(self, model, loss, weigh, metrics=(), r_drop=0.0):
         self.model, self.weigh, self.metrics = model, weigh, list(metrics)
+        self.r_drop = r_drop
         self._losses = loss.call if isinstance(loss, keras.losses.Loss) else loss
         self._name = getattr(loss, "name", None) or getattr(loss, "__name__", str(loss))
 
@@ -118,6 +122,9 @@ class KerasObjective:
         """Returns the losses of a batch, summed and divided by `total`."""
         predictions = self.model(inputs, training=True)
         losses, weights = self._weighted(inputs, labels, predictions)
+        if self.r_drop:
+            log_p = tf.nn.log_softmax(tf.cast(predictions, tf.float32))  # [2 * B, C]
+            losses += self.r_drop / 2 * disagreement(tf.exp(log_p), log_p)[0]
         return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), total)
 
     def measure(self, inputs, labels, static):

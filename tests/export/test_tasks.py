@@ -1,0 +1,396 @@
+"""Exports of what does not translate: a language model and a classifier, and two vocabularies."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from phrases import bpe_tokenizer
+from support import randomise
+
+from keras_transformer import (
+    Beam,
+    Classifier,
+    ClassifierConfig,
+    Greedy,
+    LanguageModel,
+    LanguageModelConfig,
+    TextClassifier,
+    TextGenerator,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.cli.main import cli
+from keras_transformer.export import label_agreement
+from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export.litert.runtime import LiteRTClassifier, LiteRTTranslator
+from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.saved_model.runtime import SavedModelClassifier, SavedModelTranslator
+from keras_transformer.export.saved_model.verify import SessionModel
+from keras_transformer.text.tokenizer import Tokenizer
+
+PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 days"] * 3
+TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
+LABELS = ("bad", "so so", "good")
+SIZES = {
+    "num_layers": 2,
+    "d_model": 24,
+    "d_ff": 40,
+    "num_heads": 3,
+    "max_length": 20,
+    "dropout": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return bpe_tokenizer()
+
+
+def sizes(tokenizer):
+    ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id")}
+    return {"vocab_size": tokenizer.vocab_size, **ids, **SIZES}
+
+
+@pytest.fixture(scope="module", params=["all", "none"])
+def generator(request, tokenizer):
+    config = LanguageModelConfig(**sizes(tokenizer), tie=request.param)
+    return TextGenerator(randomise(LanguageModel(config)), tokenizer)
+
+
+@pytest.fixture(scope="module", params=["mean", "attention"])
+def classifier(request, tokenizer):
+    config = ClassifierConfig(**sizes(tokenizer), labels=LABELS, pooling=request.param)
+    return Classifier(randomise(TextClassifier(config)), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Exports by what they are of: pytest would make them anew for each pair of parameters."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def generator_files(generator, made, tmp_path_factory):
+    key = generator.model.config
+    if key not in made:
+        made[key] = export_generator(generator, tmp_path_factory.mktemp("generator"))
+    return made[key]
+
+
+def export_generator(generator, folder):
+    version = exporter_of("saved-model", generator)(generator, folder / "m", PROMPTS, Beam(3))
+    file = exporter_of("litert", generator)(
+        generator, folder / "m.tflite", PROMPTS, searches=[Greedy(), Beam(3)], n_best=2
+    )
+    return version, file
+
+
+def prompt_ids(generator):
+    return generator.encode(tf.constant(PROMPTS))[0]
+
+
+def test_files_of_a_language_model_generate_its_tokens(generator, generator_files):
+    version, file = generator_files
+    assert version["agreement"] == file["agreement"] == file["beam"]["agreement"] == 1.0
+    source = prompt_ids(generator)
+    greedy, scores = greedy_decode(generator.model, source)
+    beams, beam_scores = beam_decode(generator.model, source, 3, 3)
+    with SessionModel(version["path"]) as model:
+        answer = model.run("tokens", source=source)
+        np.testing.assert_array_equal(answer["tokens"], greedy)
+        np.testing.assert_allclose(answer["score"], scores, rtol=1e-4, atol=1e-4)
+        several = model.run("beam_tokens", source=source)
+        np.testing.assert_array_equal(several["tokens"], beams)
+        np.testing.assert_allclose(several["score"], beam_scores, rtol=1e-4, atol=1e-4)
+    rows = [[token for token in row if token] for row in source.numpy().tolist()]
+    tokens, _ = LiteRTTranslator(file["path"]).decode(rows)
+    np.testing.assert_array_equal(tokens[:, 0], greedy)
+    tokens, _ = LiteRTTranslator(file["path"], Beam(3)).decode(rows)
+    np.testing.assert_array_equal(tokens, beams[:, :2])
+
+
+def test_texts_from_strings_begin_with_their_prompts(generator, generator_files):
+    version, file = generator_files
+    expected = [[each.text for each in row] for row in generator.n_best(PROMPTS, 2, Beam(3))]
+    for loaded in (
+        SavedModelTranslator(version["path"], Beam(3)),
+        LiteRTTranslator(file["path"], Beam(3)),
+    ):
+        found = [[each.text for each in row] for row in loaded.n_best_batch(PROMPTS, 2)]
+        assert found == expected and not loaded.blank
+    for prompt, texts in zip(PROMPTS, expected, strict=True):
+        assert all(text.startswith(prompt) for text in texts)
+    assert expected[2][0], "an empty prompt begins a text"
+
+
+def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, monkeypatch):
+    config = LanguageModelConfig(**sizes(tokenizer))
+    generator = TextGenerator(randomise(LanguageModel(config)), tokenizer)
+    module = "keras_transformer.export.litert.convert"
+
+    def disturbed(model, kernels):
+        copy = copy_model(model, kernels)
+        table = copy.embedding.table
+        table.assign(table.numpy() + np.eye(*table.shape) * 0.5)
+        return copy
+
+    monkeypatch.setattr(f"{module}.copy_model", disturbed)
+    with pytest.raises(ExportError, match="differ from those of the model in memory"):
+        exporter_of("litert", generator)(generator, tmp_path / "x.tflite", PROMPTS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_forced_tokens_do_not_hide_a_wrong_score(generator):
+    """Logits that were put out of reach say nothing about the size of rounding."""
+    from keras_transformer.export.near_ties import Teacher
+
+    source = [row[row > 0].tolist() for row in prompt_ids(generator).numpy()]
+    rows = greedy_decode(generator.model, prompt_ids(generator))[0].numpy()
+    tokens = [tuple(row[row > 0]) for row in rows]
+    for reading in Teacher(generator).read(source, tokens):
+        assert reading.rounding < 1e-3
+
+
+@pytest.fixture(scope="module")
+def classifier_files(classifier, made, tmp_path_factory):
+    key = classifier.model.config
+    if key not in made:
+        made[key] = export_classifier(classifier, tmp_path_factory.mktemp("classifier"))
+    return made[key]
+
+
+def export_classifier(classifier, folder):
+    texts = [*TEXTS, "in 5 weeks"]
+    version = exporter_of("saved-model", classifier)(classifier, folder / "m", texts)
+    export = exporter_of("litert", classifier)
+    files = {
+        quantize: export(
+            classifier, folder / f"{quantize}.tflite", texts, quantize, batch_sizes=(1, 3)
+        )
+        for quantize in ("none", "float16", "int8")
+    }
+    return version, files
+
+
+def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_files):
+    version, files = classifier_files
+    expected = classifier.classify(TEXTS)
+    probabilities = np.stack([each.probabilities for each in expected])
+    assert expected[-1].truncated and not expected[0].truncated
+    ids = classifier.encode(tf.constant(TEXTS))[0]
+    with SessionModel(version["path"]) as model:
+        for answer in (
+            model.run("serving_default", sentences=TEXTS),
+            model.run("tokens", source=ids),
+        ):
+            np.testing.assert_allclose(answer["probabilities"], probabilities, atol=1e-5)
+            assert [label.decode() for label in answer["label"]] == [e.label for e in expected]
+            np.testing.assert_allclose(answer["probability"], probabilities.max(axis=1), atol=1e-5)
+    loaded = (SavedModelClassifier(version["path"]), LiteRTClassifier(files["none"]["path"]))
+    for each in loaded:
+        found = each.classify_batch(TEXTS)
+        assert [(f.label, f.truncated) for f in found] == [(e.label, e.truncated) for e in expected]
+        np.testing.assert_allclose([f.probabilities for f in found], probabilities, atol=1e-5)
+    assert files["int8"]["bytes"] < files["float16"]["bytes"] < files["none"]["bytes"]
+    assert set(files["none"]["signatures"]) == {
+        f"classify_{batch}x{length}" for batch in (1, 3) for length in (16, 20)
+    }
+
+
+def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classifier_files):
+    _, files = classifier_files
+    loaded = LiteRTClassifier(files["none"]["path"])
+    right = loaded.tokenizers.source.encode(["in 3 days"]).to_list()[0]
+    good = [*right, *[0] * (16 - len(right))]
+    for wrong in ([*right[:-1], *[0] * (17 - len(right))], [9999, 3, *[0] * 14], [0] * 16):
+        run = loaded._interpreter.get_signature_runner("classify_3x16")
+        answer = run(source=np.array([good, wrong, good], np.int32))
+        np.testing.assert_array_equal(answer["probabilities"][1], 0)
+        assert answer["label"][1] == -1
+        np.testing.assert_allclose(answer["probabilities"][::2], loaded.run([right] * 2), atol=1e-6)
+
+
+def test_a_request_of_wrong_ids_is_an_error(classifier_files):
+    version, _ = classifier_files
+    with SessionModel(version["path"]) as model:
+        for wrong in ([[7, 8]], [[7] * 30 + [3]], [[10**6, 3]]):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must"):
+                model.run("tokens", source=np.array(wrong, np.int32))
+
+
+def test_a_classifier_that_answers_otherwise_is_not_kept(classifier, tmp_path, monkeypatch):
+    before = classifier.model.get_weights()
+
+    def disturbed(self, texts, batch_size=64):
+        results = genuine(self, texts, batch_size)
+        classifier.model.set_weights([weight * 0.9 for weight in before])
+        return results
+
+    genuine = Classifier.classify
+    monkeypatch.setattr(Classifier, "classify", disturbed)
+    try:
+        for form, place in (("saved-model", "m"), ("litert", "x.tflite")):
+            classifier.model.set_weights(before)
+            with pytest.raises(ExportError, match="a probability differs .* not kept"):
+                exporter_of(form, classifier)(classifier, tmp_path / place, TEXTS)
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        classifier.model.set_weights(before)
+
+
+def result(probabilities, truncated=False):
+    from keras_transformer.tasks.classifier import to_classifications
+
+    return to_classifications(LABELS, np.array([probabilities], np.float32), [truncated])[0]
+
+
+def test_the_judgement_of_a_classifier():
+    ours = [result([0.2, 0.5, 0.3]), result([0.40003, 0.4, 0.19997])]
+    judge = label_agreement.LabelAgreement(["a", "b"], ours).judge
+    report = judge([ours[0], result([0.4, 0.40003, 0.19997])], "x")  # a tie
+    assert report["identical"] == 1 and report["differences"][0]["found"] == "so so"
+    with pytest.raises(ExportError, match="x: a probability differs .* by 0.1"):
+        judge([result([0.1, 0.6, 0.3]), ours[1]], "x")
+    with pytest.raises(ExportError, match="by nan"):
+        judge([result([np.nan, 0.6, 0.3]), ours[1]], "x")
+    with pytest.raises(ExportError, match="only one of both read all of 'b'"):
+        judge([ours[0], result([0.40003, 0.4, 0.19997], True)], "x")
+    worse = [result([0.2, 0.45, 0.35]), result([0.3, 0.5, 0.2])]
+    loose = label_agreement.LabelAgreement(
+        ["a", "b"], ours, "int8", references=["so so", "bad"], max_score_loss=1, max_loss=60
+    )
+    report = loose.judge(worse, "x")
+    assert report["accuracy"] == {"in_memory": 100.0, "exported": 50.0, "difference": -50.0}
+    expected = (abs(np.log(0.45 / 0.5)) + abs(np.log(0.3 / 0.40003))) / 2
+    assert report["score_error"] == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(ExportError, match="the accuracy falls from 100.0 to 50.0"):
+        label_agreement.LabelAgreement(
+            ["a", "b"], ours, "int8", references=["so so", "bad"], max_score_loss=1
+        ).judge(worse, "x")
+    with pytest.raises(ExportError, match="off by 0.2 nats"):
+        label_agreement.LabelAgreement(["a", "b"], ours, "int8").judge(worse, "x")
+    with pytest.raises(ExportError, match="50.0 % of the labels .* 90 % are asked for"):
+        label_agreement.LabelAgreement(
+            ["a", "b"], ours, "int8", min_agreement=0.9, max_score_loss=1
+        ).judge(worse, "x")
+
+
+def test_a_file_of_another_task_is_named(classifier_files, generator_files):
+    version, files = classifier_files
+    with pytest.raises(ValueError, match="none.tflite holds a model for classification"):
+        LiteRTTranslator(files["none"]["path"])
+    with pytest.raises(ValueError, match="holds a model for classification"):
+        SavedModelTranslator(version["path"])
+    version, file = generator_files
+    with pytest.raises(ValueError, match="holds a model for language_modelling"):
+        LiteRTClassifier(file["path"])
+    with pytest.raises(ValueError, match="holds a model for language_modelling"):
+        SavedModelClassifier(version["path"])
+
+
+def test_predict_opens_the_files(
+    classifier, classifier_files, generator, generator_files, tmp_path
+):
+    lines = tmp_path / "in.txt"
+    lines.write_text("\n".join(TEXTS) + "\n")
+
+    def predict(model, *options):
+        arguments = ["predict", str(model), "--input", str(lines), *options]
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout.splitlines()
+
+    version, files = classifier_files
+    labels = [
+        "" if not text else label for text, label in zip(TEXTS, classifier(TEXTS), strict=True)
+    ]
+    assert predict(version["path"]) == predict(files["none"]["path"]) == labels
+    version, file = generator_files
+    texts = generator(TEXTS, Beam(3))
+    assert predict(version["path"]) == predict(file["path"], "--beam", "3") == texts
+    done = CliRunner().invoke(cli, ["predict", files["none"]["path"], "--beam", "3"])
+    assert done.exit_code == 2 and "--beam has no effect on" in done.stderr
+
+
+def test_what_has_no_export_is_named(classifier, generator):
+    for pipeline in (classifier, generator):
+        with pytest.raises(ExportError, match=f"no export to ctranslate2 .* {pipeline.task}"):
+            exporter_of("ctranslate2", pipeline)
+
+
+@pytest.fixture(scope="module")
+def two_vocabularies():
+    """A model whose source and target tokenizers differ in size and in pieces."""
+    from types import SimpleNamespace
+
+    from phrases import phrases
+
+    from keras_transformer.training.vocabulary import learn_vocabulary
+
+    options = {"model_type": "unigram", "split_digits": True, "character_coverage": 1.0}
+    source, target = (
+        Tokenizer(
+            learn_vocabulary(
+                [pair[side] for pair in phrases()], SimpleNamespace(size=size, **options)
+            )
+        )
+        for side, size in ((0, 45), (1, 52))
+    )
+    config = TransformerConfig(**{**sizes(source), "tie": "target", "target_vocab_size": 52})
+    return Translator(randomise(Transformer(config)), (source, target))
+
+
+def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_path):
+    translator = two_vocabularies
+    texts = sentences[:12]
+    expected = translator(texts)
+    assert len(set(expected)) > 6
+    source, target = translator.tokenizers
+    assert source.model != target.model
+    report = exporter_of("saved-model", translator)(
+        translator, tmp_path / "m", texts, alignment=(-1, None)
+    )
+    assert report["agreement"] == 1.0
+    found = SavedModelTranslator(report["path"]).translate_batch(texts)
+    assert [each.text for each in found] == expected
+    pieces = SessionModel(report["path"]).run("alignment", sentences=texts[:1])
+    ids = source.encode(texts[:1]).to_list()[0]
+    assert [piece.decode() for piece in pieces["source_pieces"][0]] == source.pieces(ids)
+    report = exporter_of("litert", translator)(
+        translator, tmp_path / "x.tflite", texts, tokenizer=True
+    )
+    assert report["agreement"] == report["strings"]["agreement"] == 1.0
+    loaded = LiteRTTranslator(report["path"])
+    assert [each.text for each in loaded.translate_batch(texts)] == expected
+    assert loaded.tokenizers.source.model == source.model
+    assert loaded.tokenizers.target.model == target.model
+
+
+def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_path):
+    pytest.importorskip("ctranslate2")
+    from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+
+    texts = [text for text in sentences[:12] if text.strip()]
+    report = exporter_of("ctranslate2", two_vocabularies)(two_vocabularies, tmp_path / "c", texts)
+    assert report["agreement"] == 1.0
+    found = CTranslate2Translator(tmp_path / "c").translate_batch(texts)
+    assert [each.text for each in found] == two_vocabularies(texts)
+    files = {path.name for path in (tmp_path / "c").iterdir()}
+    assert {"source.model", "target.model"} <= files and "tokenizer.model" not in files
+
+
+def test_the_facts_name_the_task(classifier_files, generator_files):
+    version, files = classifier_files
+    assert LiteRTClassifier(files["none"]["path"]).facts["labels"] == list(LABELS)
+    folder = pathlib.Path(version["path"])
+    readme = (folder / "README.md").read_text()
+    assert "`so so`" in readme and json.dumps(TEXTS[0]) in readme
+    assert (folder / "assets.extra").is_dir()
+    _, file = generator_files
+    assert LiteRTTranslator(file["path"]).facts["task"] == "language_modelling"
