@@ -17,7 +17,8 @@ Count = Annotated[int, check_count]
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 Rate = Annotated[float, check_rate]
-Position = Literal["sinusoidal", "learned", "rotary", "none"]
+Position = Literal["sinusoidal", "learned", "rotary", "alibi", "none"]
+Score = Literal["scaled_dot_product", "dot_product", "additive"]
 
 
 def head_sizes(d_model, num_heads, d_k=None, d_v=None):
@@ -53,11 +54,14 @@ class BlockConfig:
         layer_norm_epsilon: Added to the variance in every layer normalisation.
         attention_bias: Whether the four projections of an attention have a bias. The paper's are
             plain matrices.
+        score: How well a key fits a query in every attention: `"scaled_dot_product"` (Eq. 1),
+            `"dot_product"`, which is not divided by `sqrt(d_k)`, or `"additive"`, a network with
+            one hidden layer (Bahdanau et al., 2015), which is slower.
         feed_forward_bias: Whether the two maps of the feed-forward network have a bias, as the
             paper's have.
-        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"` or
-            `"none"`. Rotary positions are the work of every self-attention, the others of the
-            embedding alone.
+        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"`, `"alibi"`
+            or `"none"`. Rotary positions and ALiBi are the work of every self-attention, the
+            others of the embedding alone.
         max_length: Longest source and longest output, in tokens.
 
     Raises:
@@ -76,6 +80,7 @@ class BlockConfig:
     norm: Literal["post", "pre"] = "post"
     layer_norm_epsilon: Annotated[float, check_positive] = 1e-6
     attention_bias: bool = False
+    score: Score = "scaled_dot_product"
     feed_forward_bias: bool = True
     position: Position = "sinusoidal"
     max_length: Count = 512

@@ -1,4 +1,4 @@
-"""One row for each public layer: how to make it and what to call it with.
+"""One row for each public layer, and for some in other settings, `LAYER_SETTING`: how to make it and what to call it with.
 
 The tests and the fresh process that loads what they saved both read this table.
 """
@@ -56,6 +56,10 @@ ROWS = {
     "MultiHeadCrossAttention": Row(
         lambda: kt.MultiHeadCrossAttention(H, d_k=K, d_v=KV), ("x", "memory", "memory_allowed")
     ),
+    "MultiHeadSelfAttention_additive": Row(
+        lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, score="additive", position="alibi"),
+        ("x", "allowed"),
+    ),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -65,6 +69,13 @@ ROWS = {
     ),
     "DecoderBlock": Row(
         lambda: kt.DecoderBlock(**BLOCK, norm="pre", layer_norm_epsilon=1e-3),
+        ("x", "memory", "memory_allowed"),
+    ),
+    "EncoderBlock_alibi": Row(
+        lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"), ("x", "allowed")
+    ),
+    "DecoderBlock_additive": Row(
+        lambda: kt.DecoderBlock(**BLOCK, position="alibi", score="additive"),
         ("x", "memory", "memory_allowed"),
     ),
     "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "allowed")),

@@ -1,7 +1,4 @@
-"""Positions: how a model knows where a token stands (section 3.5; Table 3, row E).
-
-A new way is a new class, in a file of its own if it is more than a table, and a name in `KINDS`.
-"""
+"""Positions that are added to the embeddings, as rows of a table (section 3.5; Table 3, row E)."""
 
 import functools
 
@@ -10,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.checks import check_choice, check_flag, is_integer
+from keras_transformer.layers.positions.position import Position
 
 LAYOUTS = ("interleaved", "halves")
 
@@ -54,49 +52,6 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     return table
 
 
-class Position:
-    """Knows nothing of where a token stands; the base of all ways to know it.
-
-    Each method may do nothing. One that needs weights adds them to the layer that it is given.
-    """
-
-    def check(self, embedding):
-        """Refuses a `PositionalEmbedding` that it does not fit."""
-
-    def build(self, embedding):
-        """Adds weights to a `PositionalEmbedding`."""
-
-    def embed(self, embedding, start, tokens):
-        """Returns what is added to the embeddings of `tokens` `[B, T]`.
-
-        Args:
-            embedding: The `PositionalEmbedding`.
-            start: Position of the first token, an integer or a scalar tensor.
-            tokens: Token ids `[B, T]`.
-
-        Returns:
-            `[T, D]`, in the compute dtype of the layer; `None` for nothing.
-        """
-
-    def rotate(self, heads, positions):
-        """Returns query or key heads of a self-attention, turned by where they stand.
-
-        Args:
-            heads: `[B, H, T, K]`.
-            positions: Integers `[T]`, or one for all of them.
-        """
-        return heads
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        return {}
-
-    @classmethod
-    def from_config(cls, config):
-        """Returns the position that `get_config` described."""
-        return cls(**config)
-
-
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Sinusoidal(Position):
     """Adds waves of the position: `sinusoids`.
@@ -113,6 +68,10 @@ class Sinusoidal(Position):
         if not is_integer(offset) or offset < 0:
             raise ValueError(f"`offset` must be an integer of at least 0. Received: {offset!r}.")
         self.layout, self.endpoint, self.offset = layout, endpoint, offset
+
+    @classmethod
+    def of_embedding(cls, config):  # noqa: D102
+        return cls(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
 
     def check(self, embedding):  # noqa: D102
         if embedding.d_model % 2:
@@ -154,90 +113,6 @@ class Learned(Position):
                 f"Received: max_length={embedding.max_length}, {known} positions."
             )
         return _rows(embedding, embedding.positions, start, tokens)
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class Rotary(Position):
-    """Turns query and key heads, so that their products depend on distances alone.
-
-    The features i and i + K / 2 of a head are a point in the plane, which is turned by the angle
-    `pos / 10000^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
-
-    Args:
-        max_length: Most positions. The heads of later ones are not a number, or an error where the
-            device checks it.
-
-    Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
-        Eq. 34, with the pairs of GPT-NeoX.
-    """
-
-    def __init__(self, max_length=512):
-        self.max_length = max_length
-
-    def check(self, embedding):  # noqa: D102
-        raise ValueError(
-            "`position` of an embedding must be added to it: rotary positions are the work of a "
-            'self-attention. Give the blocks `position="rotary"`, and the embedding "none".'
-        )
-
-    def rotate(self, heads, positions):  # noqa: D102
-        size = heads.shape[-1]
-        if size % 2:
-            raise ValueError(
-                "`d_k` must be even for rotary positions, which turn pairs of features. "
-                f"Received: d_k={size}."
-            )
-        table = ops.cast(sinusoids(self.max_length, size, "halves"), "float32")  # [L, K]
-        waves = ops.take(table, positions, axis=0)  # [T, K] or [K]
-        # XLA and GPUs take the last row for any position after it: it must not go unseen.
-        inside = ops.expand_dims(ops.less(positions, self.max_length), axis=-1)
-        waves = ops.cast(ops.where(inside, waves, float("nan")), heads.dtype)
-        sine, cosine = waves[..., : size // 2], waves[..., size // 2 :]
-        one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
-        return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)
-
-    def get_config(self):  # noqa: D102
-        return {"max_length": self.max_length}
-
-
-keras.saving.register_keras_serializable(package="keras_transformer")(Position)
-
-KINDS = {"sinusoidal": Sinusoidal, "learned": Learned, "rotary": Rotary, "none": Position}
-
-
-def get(identifier, **options):
-    """Returns a `Position`.
-
-    Args:
-        identifier: One, or its name in `KINDS`, or what `serialize` returned.
-        **options: Its arguments, with a name.
-
-    Raises:
-        ValueError: If there is none of that name.
-    """
-    if isinstance(identifier, Position):
-        return identifier
-    if isinstance(identifier, dict):
-        return keras.saving.deserialize_keras_object(identifier)
-    check_choice("position", identifier, KINDS)
-    return KINDS[identifier](**options)
-
-
-def of_embedding(config):
-    """Returns the `Position` of the embeddings that a `TransformerConfig` describes."""
-    if config.position == "sinusoidal":
-        return Sinusoidal(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
-    return get("none" if config.position == "rotary" else config.position)
-
-
-def of_attention(config):
-    """Returns the `Position` of the self-attentions that a `BlockConfig` describes, or `None`."""
-    return Rotary(config.max_length) if config.position == "rotary" else None
-
-
-def serialize(position):
-    """Returns a `Position` as plain values."""
-    return keras.saving.serialize_keras_object(position)
 
 
 def _known_length(start, tokens):
