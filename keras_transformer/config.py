@@ -136,6 +136,7 @@ class TransformerConfig(BlockConfig):
         position_offset: Position of the first token; the paper's is 0.
         tie: Which of source embedding, target embedding and output weights are one matrix:
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
+        output_bias: Whether a bias is added to the logits. The paper's output weights have none.
         pad_id: Token id that pads short sentences and is never attended to.
         bos_id: Token id that starts the decoder.
         eos_id: Token id that ends a sentence.
@@ -165,6 +166,7 @@ class TransformerConfig(BlockConfig):
     sinusoid_endpoint: bool = False
     position_offset: Annotated[int, functools.partial(check_count, least=0)] = 0
     tie: Literal["all", "target", "none"] = "all"
+    output_bias: bool = False
     pad_id: int = 0
     bos_id: int = 2
     eos_id: int = 3

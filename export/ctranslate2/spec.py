@@ -101,6 +101,8 @@ def _fill_decoder(spec, model):
     spec.embeddings.weight = model.target_embedding.table.numpy()
     spec.position_encodings.encodings = _positions(model.target_embedding)
     spec.projection.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
+    if model.output_bias is not None:
+        spec.projection.bias = model.output_bias.numpy()
     for layer, block in zip(spec.layer, model.decoder.blocks, strict=True):
         _fill_self_attention(layer.self_attention, block)
         _fill_cross_attention(layer.attention, block)

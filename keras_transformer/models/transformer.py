@@ -1,5 +1,6 @@
 """The Transformer as one functional Keras model (Fig. 1)."""
 
+import functools
 import typing
 
 import keras
@@ -9,7 +10,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
 from keras_transformer.layers.decoder import Decoder
-from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.masks import PaddingMask, fitting_masks
@@ -114,6 +115,11 @@ class Transformer(keras.Model):
         if isinstance(self.output_layer, PositionalEmbedding):
             return ops.convert_to_tensor(self.output_layer.table)
         return ops.transpose(self.output_layer.kernel)
+
+    @property
+    def output_bias(self):
+        """What is added to the logits, a variable `[V]`; `None` for nothing."""
+        return self.logits.bias if self.config.output_bias else None
 
     @fitting_masks()
     def encode(self, source):
@@ -228,6 +234,10 @@ def _make_layers(config, policy, kernels):
     output = target_embedding
     if config.tie == "none":
         output = keras.layers.Dense(config.output_size, use_bias=False, dtype=policy, name="output")
+    # Losses over a large vocabulary need float32.
+    last = (
+        OutputBias if config.output_bias else functools.partial(keras.layers.Activation, "linear")
+    )
     return {
         "source_mask": PaddingMask(config.pad_id, name="source_mask"),
         "source_embedding": source_embedding,
@@ -235,8 +245,7 @@ def _make_layers(config, policy, kernels):
         "encoder": Encoder(config.num_layers, **block, name="encoder"),
         "decoder": Decoder(config.decoder_layers, **block, name="decoder"),
         "output": output,
-        # Losses over a large vocabulary need float32.
-        "logits": keras.layers.Activation("linear", dtype=_logits_dtype(policy), name="logits"),
+        "logits": last(dtype=_logits_dtype(policy), name="logits"),
     }
 
 

@@ -1,6 +1,7 @@
-"""One row for each public layer, and for some in other settings, `LAYER_SETTING`: how to make it and what to call it with.
+"""One row for each public layer: how to make it and what to call it with.
 
-The tests and the fresh process that loads what they saved both read this table.
+A layer in other settings has a row of its own, under the name `LAYER_SETTING`. The tests and the
+fresh process that loads what they saved both read this table.
 """
 
 import dataclasses
@@ -86,6 +87,10 @@ ROWS = {
         ),
         ("source", "target"),
     ),
+    "Transformer_output_bias": Row(
+        lambda: kt.Transformer(small_config(output_bias=True, position="alibi")),
+        ("source", "target"),
+    ),
 }
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
@@ -99,7 +104,7 @@ def inputs_of(name):
 
 def call(name, layer, tensors):
     """Calls the layer as its user would: first argument by place, the others by name."""
-    if name == "Transformer":
+    if name.startswith("Transformer"):
         return layer(tensors)
     first, *others = ROWS[name].arguments
     named = {RENAMED.get((name, other), other): tensors[other] for other in others}
@@ -109,7 +114,7 @@ def call(name, layer, tensors):
 def functional_model(name, layer=None):
     """Somebody's functional model of one layer of ours, all lengths free."""
     layer = layer or ROWS[name].make()
-    if name == "Transformer":
+    if name.startswith("Transformer"):
         return layer
     inputs = {
         argument: keras.Input(free(value.shape), dtype=value.dtype.name, name=argument)

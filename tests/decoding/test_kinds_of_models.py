@@ -14,6 +14,8 @@ KINDS = {
     "alibi": {"position": "alibi"},
     "dot_product": {"score": "dot_product", "norm": "pre"},
     "additive": {"score": "additive", "position": "alibi", "attention_bias": True},
+    "output bias": {"output_bias": True},
+    "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 

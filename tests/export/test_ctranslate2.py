@@ -136,6 +136,8 @@ def pieces_of(tokens, config):
         {"tie": "target", "position": "none", "activation": "swish", "target_vocab_size": 13},
         {"num_layers": 3, "num_decoder_layers": None, "num_heads": 2, "d_k": None, "d_v": None},
         {"score": "dot_product", "norm": "pre"},
+        {"tie": "all", "output_bias": True},
+        {"tie": "none", "output_bias": True, "target_vocab_size": 13},
         {"norm": "pre", "attention_bias": True, "pad_id": 4, "bos_id": 0, "eos_id": 2},
     ],
     ids=lambda changes: ", ".join(map(str, changes.values())) or "small",

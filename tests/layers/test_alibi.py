@@ -6,14 +6,28 @@ import pytest
 import reference
 import tensorflow as tf
 from keras import ops
-from support import KV, B, D, H, K, S, T, normal, random_mask, randomise, sentences, small_config
-from support import to_numpy, weights_of
+from support import (
+    KV,
+    B,
+    D,
+    H,
+    K,
+    S,
+    T,
+    normal,
+    random_mask,
+    randomise,
+    sentences,
+    small_config,
+    to_numpy,
+    weights_of,
+)
 
 from keras_transformer import Alibi, MultiHeadSelfAttention, PositionalEmbedding, Transformer
 from keras_transformer.layers.positions import Position, distances
 from keras_transformer.layers.positions.alibi import alibi_slopes
 
-# Of the authors' `get_slopes`, fairseq_layers.py of github.com/ofirpress/attention_with_linear_biases
+# Exponents of 1/2, by `get_slopes` in the authors' ofirpress/attention_with_linear_biases.
 SLOPES = {
     1: [8],
     2: [4, 8],

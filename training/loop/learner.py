@@ -20,7 +20,8 @@ class Learner(DistributedModel):
     whole logits. Under a `tf.distribute` strategy create it in the strategy's scope.
 
     Args:
-        transformer: A `Transformer`, or a model that has its `hidden_states` and `output_matrix`.
+        transformer: A `Transformer`, or a model that has its `hidden_states`, `output_matrix` and
+            `output_bias`.
         pad_id: Label of positions that do not count.
         accumulate: Batches of an update. Above 1, `fit` takes tuples of so many pairs (inputs,
             labels), each of any shape; the update is that of all their sentences in one batch.
@@ -120,6 +121,7 @@ class Learner(DistributedModel):
                 tf.math.divide_no_nan(_real(labels, self.pad_id), tokens),
                 self.loss.label_smoothing,
                 self.r_drop,
+                _float32(self.transformer.output_bias),
             )
             scaled = self.optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, self.trainable_weights)
@@ -151,6 +153,7 @@ class Learner(DistributedModel):
             labels,
             real,
             self.loss.label_smoothing,
+            _float32(self.transformer.output_bias),
         )
         *sums, tokens = global_sum([*sums, tf.reduce_sum(real)])
         metrics = (self.evaluation_loss, self.perplexity, self.token_accuracy)
@@ -159,6 +162,10 @@ class Learner(DistributedModel):
             mean = tf.math.divide_no_nan(total, tokens)
             keras.metrics.Mean.update_state(metric, mean, sample_weight=tokens)
         return self.get_metrics_result()
+
+
+def _float32(bias):
+    return None if bias is None else tf.cast(bias, tf.float32)
 
 
 def _real(labels, pad_id):
