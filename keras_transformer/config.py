@@ -61,7 +61,8 @@ class BlockConfig:
             paper's have.
         position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"`, `"alibi"`
             or `"none"`. Rotary positions and ALiBi are the work of every self-attention, the
-            others of the embedding alone.
+            others of the embedding alone. With ALiBi a source and its reverse are the same to an
+            encoder and decoder.
         max_length: Longest source and longest output, in tokens.
 
     Raises:

@@ -88,7 +88,7 @@ ROWS = {
         ("source", "target"),
     ),
     "Transformer_output_bias": Row(
-        lambda: kt.Transformer(small_config(output_bias=True, position="alibi")),
+        lambda: kt.Transformer(small_config(output_bias=True, tie="none")),
         ("source", "target"),
     ),
 }

@@ -87,6 +87,18 @@ def test_padding_before_a_source_changes_nothing():
     np.testing.assert_allclose(*logits, rtol=0, atol=1e-4)
 
 
+def test_a_source_and_its_reverse_are_the_same():
+    """What the docstring warns of: distances have no direction, and a memory has no order."""
+    source, target = sentences([S, 5]), sentences([T, 7], first=2)
+    inputs = [{"source": each, "target": target} for each in (source, source[:, ::-1])]
+    apart = {
+        position: np.abs(np.subtract(*(model(each) for each in inputs))).max()
+        for position in ("alibi", "sinusoidal")
+        for model in [randomise(Transformer(small_config(position=position)))]
+    }
+    assert apart["alibi"] < 1e-5 and apart["sinusoidal"] > 0.01
+
+
 @pytest.mark.parametrize(("policy_name", "digits"), [("mixed_bfloat16", 8), ("mixed_float16", 11)])
 def test_distances_are_not_rounded_to_16_bits(policy_name, digits):
     """Queries of zeros: weights are a geometric sequence, rounded once, at the end."""

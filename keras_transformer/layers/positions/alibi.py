@@ -16,7 +16,9 @@ class Alibi(AttentionPosition):
     `softmax(q_i K^T / sqrt(d_k) - m_h |i - j|)`. It has no weights and no longest sentence.
 
     Differs from its paper, which has decoders alone: in an encoder keys before and after the query
-    are equally far.
+    are equally far. So an encoder turns a reversed sentence into the reversed memory, and attention
+    to a memory knows no order: a whole `Transformer` cannot tell a source from its reverse. Where
+    the order of words decides, take another kind.
 
     Reference: Press et al. (2022), "Train Short, Test Long: Attention with Linear Biases Enables
         Input Length Extrapolation", section 3.
