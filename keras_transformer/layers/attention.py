@@ -72,7 +72,7 @@ class MultiHeadAttention(AttendingLayer):
     def project_memory(self, memory):
         """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`.
 
-        The keys are as the score takes them, see `Score.prepare_key`.
+        The keys are as the score takes them, see `AttentionScore.prepare_key`.
         """
         key, value = self._heads(self.key, memory), self._heads(self.value, memory)
         return self.score.prepare_key(self, key), value
@@ -147,7 +147,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         position: A `Position` that turns query and key heads, such as `Rotary()`, or adds to the
             scores, such as `Alibi()`, or the name of one. `None`: they do not depend on where the
             query and the key stand.
-        score: How well a key fits a query: a `Score`, such as `Additive()`, or the name of one.
+        score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -273,7 +273,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         d_v: Width of a value head. `None`: `d_model / num_heads`.
         dropout: Rate on the attention weights.
         use_bias: Whether the projections have a bias.
-        score: How well a key fits a query: a `Score`, such as `Additive()`, or the name of one.
+        score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:

@@ -13,7 +13,7 @@ from keras_transformer.checks import check_choice
 from keras_transformer.layers.dot_product import at_least_float32, scaled
 
 
-class Score:
+class AttentionScore:
     """The interface: `compare(prepare_query(q), prepare_key(k))` of all queries with all keys.
 
     What depends on a query or on a key alone is computed once for each: a cache holds the keys as
@@ -61,7 +61,7 @@ class Score:
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class ScaledDotProduct(Score):
+class ScaledDotProduct(AttentionScore):
     """The paper's score, `q k / sqrt(d_k)`.
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
@@ -89,7 +89,7 @@ class DotProduct(ScaledDotProduct):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Additive(Score):
+class Additive(AttentionScore):
     """A network with one hidden layer of `d_k` units, `v^T tanh(W q + U k)`, one for each head.
 
     Differs from the paper, which compares it with the product: similar in theory, and much slower.
@@ -129,7 +129,7 @@ KINDS = {
 
 
 def get(identifier):
-    """Returns a `Score`.
+    """Returns an `AttentionScore`.
 
     Args:
         identifier: One, or its name in `KINDS`, or what `serialize` returned.
@@ -137,7 +137,7 @@ def get(identifier):
     Raises:
         ValueError: If there is none of that name.
     """
-    if isinstance(identifier, Score):
+    if isinstance(identifier, AttentionScore):
         return identifier
     if isinstance(identifier, dict):
         return keras.saving.deserialize_keras_object(identifier)
@@ -146,5 +146,5 @@ def get(identifier):
 
 
 def serialize(score):
-    """Returns a `Score` as plain values."""
+    """Returns an `AttentionScore` as plain values."""
     return keras.saving.serialize_keras_object(score)

@@ -76,8 +76,8 @@ class Position:
                 hypotheses each position is there as often.
 
         Returns:
-            Floating `[H, T, S]`, with T = 1 where the queries have one position; `None` for
-            nothing. Scores are at least float32: it need not be rounded to 16 bits.
+            Floating `[H, T, S]`, or 1 in place of H, with T = 1 where the queries have one
+            position; `None` for nothing. Scores are in float32 at least, and so may this be.
         """
 
     def get_config(self):

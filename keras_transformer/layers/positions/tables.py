@@ -52,8 +52,19 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     return table
 
 
+class AddedPosition(Position):
+    """The base of positions that are added to embeddings; self-attentions have none."""
+
+    def build_attention(self, attention):  # noqa: D102
+        raise ValueError(
+            "`position` of a self-attention must turn its heads or add to its scores. Give "
+            f"{type(self).__name__}() to a `PositionalEmbedding`. "
+            f"Received by {attention.name!r}: position={type(self).__name__}()."
+        )
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Sinusoidal(Position):
+class Sinusoidal(AddedPosition):
     """Adds waves of the position: `sinusoids`.
 
     Args:
@@ -95,7 +106,7 @@ class Sinusoidal(Position):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Learned(Position):
+class Learned(AddedPosition):
     """Adds a row of a table of weights, which ends at `max_length` (Table 3, row E)."""
 
     def build(self, embedding):  # noqa: D102
