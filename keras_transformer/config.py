@@ -17,7 +17,8 @@ Count = Annotated[int, check_count]
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 Rate = Annotated[float, check_rate]
-Position = Literal["sinusoidal", "learned", "rotary", "none"]
+Position = Literal["sinusoidal", "learned", "rotary", "alibi", "none"]
+Score = Literal["scaled_dot_product", "dot_product", "additive"]
 
 
 def head_sizes(d_model, num_heads, d_k=None, d_v=None):
@@ -53,11 +54,15 @@ class BlockConfig:
         layer_norm_epsilon: Added to the variance in every layer normalisation.
         attention_bias: Whether the four projections of an attention have a bias. The paper's are
             plain matrices.
+        score: How well a key fits a query in every attention: `"scaled_dot_product"` (Eq. 1),
+            `"dot_product"`, which is not divided by `sqrt(d_k)`, or `"additive"`, a network with
+            one hidden layer (Bahdanau et al., 2015), which is slower.
         feed_forward_bias: Whether the two maps of the feed-forward network have a bias, as the
             paper's have.
-        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"` or
-            `"none"`. Rotary positions are the work of every self-attention, the others of the
-            embedding alone.
+        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"`, `"alibi"`
+            or `"none"`. Rotary positions and ALiBi are the work of every self-attention, the
+            others of the embedding alone. With ALiBi a source and its reverse are the same to an
+            encoder and decoder.
         max_length: Longest source and longest output, in tokens.
 
     Raises:
@@ -76,6 +81,7 @@ class BlockConfig:
     norm: Literal["post", "pre"] = "post"
     layer_norm_epsilon: Annotated[float, check_positive] = 1e-6
     attention_bias: bool = False
+    score: Score = "scaled_dot_product"
     feed_forward_bias: bool = True
     position: Position = "sinusoidal"
     max_length: Count = 512
@@ -230,6 +236,7 @@ class TransformerConfig(StackConfig):
         num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
         tie: Which of source embedding, target embedding and output weights are one matrix:
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
+        output_bias: Whether a bias is added to the logits. The paper's output weights have none.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -247,6 +254,7 @@ class TransformerConfig(StackConfig):
     target_vocab_size: OptionalCount = None
     num_decoder_layers: OptionalCount = None
     tie: Literal["all", "target", "none"] = "all"
+    output_bias: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -282,6 +290,7 @@ class LanguageModelConfig(StackConfig):
     Args:
         tie: Whether embedding and output weights are one matrix, `"all"` (section 3.4), or not,
             `"none"`.
+        output_bias: Whether a bias is added to the logits. The paper's output weights have none.
 
     Example:
         >>> from keras_transformer import LanguageModelConfig
@@ -290,6 +299,7 @@ class LanguageModelConfig(StackConfig):
     """
 
     tie: Literal["all", "none"] = "all"
+    output_bias: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -26,14 +26,24 @@ def softmax(scores):
     return exponentials / exponentials.sum()
 
 
-def attention(query, key, value, allowed):
-    """Eq. 1, one query of one head at a time. Returns [B, T, H, Kv] and weights [B, H, T, S]."""
-    batch, targets, heads, d_k = query.shape
+def scaled_dot_product(query, key, head):
+    """The score of Eq. 1, of one query and one key."""
+    return query @ key / len(query) ** 0.5
+
+
+def attention(query, key, value, allowed, score=scaled_dot_product, bias=None):
+    """Eq. 1, one query of one head at a time. Returns [B, T, H, Kv] and weights [B, H, T, S].
+
+    Another `score` is a function of a query, a key and the number of their head; `bias` [H, T, S]
+    is added to the scores.
+    """
+    batch, targets, heads, _ = query.shape
     sources = key.shape[1]
     out = np.zeros((batch, targets, heads, value.shape[-1]))
     weights = np.zeros((batch, heads, targets, sources))
     for b, t, h in np.ndindex(batch, targets, heads):
-        scores = np.array([query[b, t, h] @ key[b, s, h] for s in range(sources)]) / d_k**0.5
+        scores = np.array([score(query[b, t, h], key[b, s, h], h) for s in range(sources)])
+        scores += 0 if bias is None else bias[h, t]
         scores[~allowed[b, t]] = -np.inf
         weights[b, h, t] = softmax(scores)
         for s in range(sources):
@@ -51,12 +61,12 @@ def split_heads(x, num_heads):
     return np.stack([x[..., h * size : (h + 1) * size] for h in range(num_heads)], axis=2)
 
 
-def multi_head(weights, x, memory, allowed, num_heads):
+def multi_head(weights, x, memory, allowed, num_heads, **options):
     """Section 3.2.2: `Concat(head_1 .. head_h) W^O`."""
     query = split_heads(dense(scope(weights, "query"), x), num_heads)
     key = split_heads(dense(scope(weights, "key"), memory), num_heads)
     value = split_heads(dense(scope(weights, "value"), memory), num_heads)
-    heads, attended = attention(query, key, value, allowed)
+    heads, attended = attention(query, key, value, allowed, **options)
     concatenated = np.concatenate([heads[:, :, h] for h in range(num_heads)], axis=-1)
     return dense(scope(weights, "output"), concatenated), attended
 

@@ -12,10 +12,12 @@ import numpy as np
 from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
 from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import Learned, Sinusoidal
+from keras_transformer.layers.scores import DotProduct
 
 # Inputs are cut at 1,024 tokens and outputs at 256 unless the caller says otherwise. Positions up
 # to there keep those defaults from failing on a model that was trained on shorter sentences.
 POSITIONS = 1024
+POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "none")  # which a table of rows can express
 
 
 def make_spec(model, pieces, target_pieces, unk_id, max_length):
@@ -52,7 +54,8 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
 def _check_expressible(config):
     """Refuses what the layout of the weights has no place for."""
     for what, is_there in (
-        ("rotary positions", config.position == "rotary"),
+        (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
+        (f"{config.score} scores", config.score not in ("scaled_dot_product", "dot_product")),
         ("an `embedding_scale` of its own", config.embedding_scale is not None),
         ("a feed-forward network without biases", not config.feed_forward_bias),
     ):
@@ -104,6 +107,8 @@ def _fill_decoder(spec, model):
     spec.embeddings.weight = model.target_embedding.table.numpy()
     spec.position_encodings.encodings = _positions(model.target_embedding)
     spec.projection.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
+    if model.output_bias is not None:
+        spec.projection.bias = model.output_bias.numpy()
     for layer, block in zip(spec.layer, model.decoder.blocks, strict=True):
         _fill_self_attention(layer.self_attention, block)
         _fill_cross_attention(layer.attention, block)
@@ -172,7 +177,9 @@ def _projections(spec, attention):
     """
     heads = attention.num_heads
     size = max(attention.query.units, attention.value.units) // heads
-    spec.queries_scale = math.sqrt(heads / attention.query.units)  # 1 / sqrt(d_k)
+    plain = isinstance(attention.score, DotProduct)
+    scale = math.sqrt(heads / attention.query.units)  # 1 / sqrt(d_k)
+    spec.queries_scale = 1.0 if plain else scale
     inputs = [
         tuple(None if part is None else _fill_up_heads(part, heads, size) for part in _dense(each))
         for each in (attention.query, attention.key, attention.value)

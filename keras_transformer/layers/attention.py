@@ -1,13 +1,14 @@
 """Multi-head attention, to the sequence itself and to another one (sections 3.2.2 and 3.2.3)."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.checks import check_count, check_flag, check_rate
 from keras_transformer.config import head_sizes
-from keras_transformer.layers import positions
+from keras_transformer.layers import positions, scores
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.dot_product import attention_over_parts, dot_product_attention
+from keras_transformer.layers.dot_product import attend, attend_to_parts
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.masks import causal_mask, join_masks
 
@@ -21,7 +22,16 @@ class MultiHeadAttention(AttendingLayer):
     Reference: Vaswani et al. (2017), section 3.2.2.
     """
 
-    def __init__(self, num_heads, d_k=None, d_v=None, dropout=0.0, use_bias=False, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        d_k=None,
+        d_v=None,
+        dropout=0.0,
+        use_bias=False,
+        score="scaled_dot_product",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         check_count("num_heads", num_heads)
         check_count("d_k", d_k, optional=True)
@@ -33,6 +43,7 @@ class MultiHeadAttention(AttendingLayer):
         self.d_v = d_v
         self.dropout_rate = dropout
         self.use_bias = use_bias
+        self.score = scores.get(score)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
@@ -44,6 +55,7 @@ class MultiHeadAttention(AttendingLayer):
         self.key = self._projection(self.num_heads * d_k, "key", memory_shape[-1])
         self.value = self._projection(self.num_heads * d_v, "value", memory_shape[-1])
         self.output_projection = self._projection(d_model, "output", self.num_heads * d_v)
+        self.score.build(self)
 
     def _projection(self, units, name, width):
         # Glorot on the whole [D, H * K] matrix: the paper gives no initialisation.
@@ -58,10 +70,14 @@ class MultiHeadAttention(AttendingLayer):
         return self._heads(self.query, x)
 
     def project_memory(self, memory):
-        """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`."""
-        return self._heads(self.key, memory), self._heads(self.value, memory)
+        """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`.
 
-    def attend(self, query, key, value, allowed=None, training=None):
+        The keys are as the score takes them, see `AttentionScore.prepare_key`.
+        """
+        key, value = self._heads(self.key, memory), self._heads(self.value, memory)
+        return self.score.prepare_key(self, key), value
+
+    def attend(self, query, key, value, allowed=None, training=None, bias=None):
         """Attends with projected heads, then joins and projects them.
 
         Args:
@@ -70,21 +86,26 @@ class MultiHeadAttention(AttendingLayer):
             value: `[B, H, S, K]`.
             allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
             training: Whether dropout is active.
+            bias: What is added to the scores, broadcastable to `[H, T, S]`. `None`: nothing.
 
         Returns:
             The output `[B, T, D]` and the attention weights `[B, H, T, S]`.
         """
         if allowed is not None:
             allowed = ops.expand_dims(allowed, axis=1)  # [B, H=1, T, S]
-        heads, weights = dot_product_attention(
-            query,
-            key,
+        heads, weights = attend(
+            self._scores(query, key)[0],
             value,
             allowed,
             lambda weights: self.kernels.keep(self.dropout(weights, training=training)),
-            self.kernels.similarity,
+            bias,
         )  # [B, H, T, K], [B, H, T, S]
         return self._join_heads(heads), weights
+
+    def _scores(self, query, *keys):
+        """Scores of queries with the keys in each of some tensors, a list of `[B, H, T, S]`."""
+        query = self.score.prepare_query(self, query)
+        return [self.score.compare(self, query, key) for key in keys]
 
     def _heads(self, projection, x):
         batch, length = ops.shape(x)[:2]
@@ -108,6 +129,7 @@ class MultiHeadAttention(AttendingLayer):
             "d_v": self.d_v,
             "dropout": self.dropout_rate,
             "use_bias": self.use_bias,
+            "score": scores.serialize(self.score),
         }
 
 
@@ -122,8 +144,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         dropout: Rate on the attention weights.
         use_bias: Whether the projections have a bias.
         causal: Whether a position may attend to itself and earlier positions only.
-        position: A `Position` that turns query and key heads, such as `Rotary()`, or the name of
-            one. `None`: they do not depend on where they stand.
+        position: A `Position` that turns query and key heads, such as `Rotary()`, or adds to the
+            scores, such as `Alibi()`, or the name of one. `None`: they do not depend on where the
+            query and the key stand.
+        score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -161,29 +185,33 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         use_bias=False,
         causal=False,
         position=None,
+        score="scaled_dot_product",
         **kwargs,
     ):
-        super().__init__(num_heads, d_k, d_v, dropout, use_bias, **kwargs)
+        super().__init__(num_heads, d_k, d_v, dropout, use_bias, score, **kwargs)
         check_flag("causal", causal)
         self.causal = causal
         self.position = positions.get("none" if position is None else position)
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build_projections(x_shape, x_shape)
+        self.position.build_attention(self)
 
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
         past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, allowed, mask)  # [B, T, T]
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
         query, key, value = self._project(x, places)  # [B, H, T, K] each
-        output, weights = self.attend(query, key, value, allowed, training)
+        bias = self.position.bias(self, places, places)  # [H, T, T]
+        output, weights = self.attend(query, key, value, allowed, training, bias)
         return (output, weights) if return_weights else output
 
     def _project(self, x, places):
         """Query, key and value heads of positions, `[B, H, T, K]` each."""
-        key, value = self.project_memory(x)
+        key, value = self._heads(self.key, x), self._heads(self.value, x)
         query = self.position.rotate(self.project_query(x), places)
-        return query, self.position.rotate(key, places), value
+        key = self.position.rotate(key, places)
+        return query, self.score.prepare_key(self, key), value
 
     def step(self, x, cache, index, allowed=None):
         """Attends from one position to itself and the positions before it.
@@ -210,18 +238,20 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             )
             for new, old in zip(heads, recent, strict=True)
         )  # [B, H, R, N * K] twice
+        length = start + recent[0].shape[2]  # L
         if allowed is None:
-            places = ops.arange(start + recent[0].shape[2], dtype="int32")  # [L]
+            places = ops.arange(length, dtype="int32")  # [L]
             allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
         cache = (*recent, *past)
         keys, values = (
             [self._by_hypothesis(part, x.shape[1]) for part in parts]
             for parts in ((*past[:1], recent[0]), (*past[1:], recent[1]))
         )  # lists of [B, H, P * N, K], if there is a past, and [B, H, R * N, K]
+        bias = self.position.bias(self, index, np.repeat(np.arange(length), x.shape[1]))
         if not past:
-            return self.attend(query, *keys, *values, allowed, training=False)[0], cache
+            return self.attend(query, *keys, *values, allowed, False, bias)[0], cache
         allowed = ops.expand_dims(allowed, axis=1)
-        heads = attention_over_parts(query, keys, values, allowed, self.kernels.similarity)
+        heads = attend_to_parts(self._scores(query, *keys), values, allowed, bias)
         return self._join_heads(heads), cache
 
     def _by_hypothesis(self, x, width):
@@ -243,6 +273,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         d_v: Width of a value head. `None`: `d_model / num_heads`.
         dropout: Rate on the attention weights.
         use_bias: Whether the projections have a bias.
+        score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:

@@ -95,6 +95,7 @@ class Block(AttendingLayer):
             "d_v": config.d_v,
             "dropout": config.attention_dropout,
             "use_bias": config.attention_bias,
+            "score": config.score,
             "dtype": self.dtype_policy,
             "kernels": self.kernels,
             "name": name,

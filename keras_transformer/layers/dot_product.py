@@ -1,4 +1,4 @@
-"""Scaled dot-product attention (section 3.2.1, Eq. 1): of one tensor of keys, or of several."""
+"""Scaled dot-product attention (section 3.2.1, Eq. 1), and what it shares with other scores."""
 
 import math
 
@@ -39,10 +39,25 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None, similar
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
-    query = query * (1 / math.sqrt(query.shape[-1]))  # before the product: float16 range
-    scores = similarity(query, key)  # [B, H, T, S]
-    if keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16"):
-        scores = ops.cast(scores, "float32")
+    return attend(similarity(scaled(query), key), value, allowed, dropout)
+
+
+def scaled(query):
+    """Returns queries `[B, H, T, K]` over `sqrt(d_k)`: before the product, for float16's range."""
+    return query * (1 / math.sqrt(query.shape[-1]))
+
+
+def attend(scores, value, allowed=None, dropout=None, bias=None):
+    """Returns `softmax(scores + bias) V` and the weights; see `dot_product_attention`.
+
+    Args:
+        scores: `[B, H, T, S]`, of any floating dtype.
+        value: `[B, H, S, K]`.
+        allowed: Boolean, broadcastable to `[B, H, T, S]`.
+        dropout: Function applied to the weights.
+        bias: Floating, broadcastable to `[B, H, T, S]`. `None`: nothing.
+    """
+    scores = _biased(at_least_float32(scores), bias)
     if allowed is not None:
         scores = ops.where(allowed, scores, FORBIDDEN)
     weights = _softmax(scores)  # [B, H, T, S]
@@ -53,43 +68,51 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None, similar
     return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
 
 
-def attention_over_parts(query, keys, values, allowed, similarity=similarity):
-    """Scaled dot-product attention to keys and values in several tensors, which are not joined.
+def attend_to_parts(scores, values, allowed, bias=None):
+    """Returns `softmax(scores + bias) V` of scores and values in several tensors, not joined.
 
     The numerators and the denominator of the softmax are sums over the parts, relative to the
     largest score of all (Milakov and Gimelshein, 2018, "Online normalizer calculation for
     softmax"). To copy the parts into one would cost more than to attend to them.
 
     Args:
-        query: `[B, H, T, K]`.
-        keys: List of `[B, H, S, K]`, of any known S each.
+        scores: List of `[B, H, T, S]`, of any known S each.
         values: List of `[B, H, S, K]`.
         allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
             attend to a key; somewhere in every row.
-        similarity: Function of queries and keys to the products of each with each.
+        bias: Floating, `[H, T, sum of all S]`, or 1 in place of T. `None`: nothing.
 
     Returns:
         The attended values `[B, H, T, K]`.
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
-    query = query * (1 / math.sqrt(query.shape[-1]))
-    scores, first = [], 0
-    for key in keys:
-        part = ops.cast(similarity(query, key), "float32")
-        here = allowed[:, :, :, first : first + key.shape[2]]
-        scores.append(ops.where(here, part, FORBIDDEN))  # [B, H, T, S]
-        first += key.shape[2]
-    highest = ops.max(scores[0], axis=-1, keepdims=True)  # [B, H, T, 1]
-    for score in scores[1:]:
+    parts, first = [], 0
+    for score in scores:
+        here = slice(first, first + score.shape[-1])
+        score = _biased(ops.cast(score, "float32"), None if bias is None else bias[..., here])
+        parts.append(ops.where(allowed[:, :, :, here], score, FORBIDDEN))  # [B, H, T, S]
+        first = here.stop
+    highest = ops.max(parts[0], axis=-1, keepdims=True)  # [B, H, T, 1]
+    for score in parts[1:]:
         highest = ops.maximum(highest, ops.max(score, axis=-1, keepdims=True))
-    weights = [ops.exp(score - highest) for score in scores]  # [B, H, T, S]
+    weights = [ops.exp(score - highest) for score in parts]  # [B, H, T, S]
     total = sum(ops.sum(weight, axis=-1, keepdims=True) for weight in weights)  # [B, H, T, 1]
     products = [
         ops.einsum("BHTS,BHSK->BHTK", ops.cast(weight, value.dtype), value)
         for weight, value in zip(weights, values, strict=True)
     ]
-    return sum(products) / ops.cast(total, query.dtype)
+    return sum(products) / ops.cast(total, values[0].dtype)
+
+
+def at_least_float32(scores):
+    """Returns scores in float32 where they are in 16 bits, and as they are otherwise."""
+    half = keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16")
+    return ops.cast(scores, "float32") if half else scores
+
+
+def _biased(scores, bias):
+    return scores if bias is None else scores + ops.cast(bias, scores.dtype)
 
 
 def _softmax(scores):

@@ -147,6 +147,27 @@ class PositionalEmbedding(CompositeLayer):
         }
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class OutputBias(keras.Layer):
+    """Adds a bias to logits, in the dtype of the logits.
+
+    Differs from the paper, whose output weights are a plain matrix, tied or not.
+
+    Call arguments:
+        logits: `[B, T, V]`.
+    """
+
+    def build(self, logits_shape):  # noqa: D102
+        shape = (logits_shape[-1],)
+        self.bias = self.add_weight(shape=shape, initializer="zeros", name="bias")
+
+    def call(self, logits):  # noqa: D102
+        return ops.add(logits, self.bias)
+
+    def compute_output_spec(self, logits):  # noqa: D102
+        return keras.KerasTensor(logits.shape, dtype=self.compute_dtype)
+
+
 def _check_pad_id(pad_id, vocab_size):
     """Refuses what is neither `None` nor an id of the vocabulary."""
     if pad_id is not None and not (is_integer(pad_id) and 0 <= pad_id < vocab_size):

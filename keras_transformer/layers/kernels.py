@@ -59,7 +59,8 @@ class Kernels:
     TensorFlow does the same faster in another form.
 
     Args:
-        similarity: See the function `similarity`, and so on.
+        similarity: See the function `similarity`, and so on. Scores that are no such products do
+            not use it, see `AttentionScore`.
         write: Writes a position into a cache.
         keep: The weights of an attention on their way to the product with the values.
         dense: A linear map and its activation.

@@ -1,10 +1,11 @@
 """What the models share: a configuration that is all they are built from, and their ends."""
 
 import keras
+from keras import ops
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
-from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
 
 
@@ -85,6 +86,22 @@ class TokenModel(ConfiguredModel):
         return keras.Input((None,), dtype="int32", name="tokens")
 
 
+class TokenOutput:
+    """Logits of tokens: what a model with `output_layer` and `logits` has for losses of its own."""
+
+    @property
+    def output_matrix(self):
+        """The output weights, `[V, D]`: the table of the embedding if they are tied."""
+        if isinstance(self.output_layer, PositionalEmbedding):
+            return ops.convert_to_tensor(self.output_layer.table)
+        return ops.transpose(self.output_layer.kernel)
+
+    @property
+    def output_bias(self):
+        """What is added to the logits, a variable `[V]`; `None` for nothing."""
+        return self.logits.bias if self.config.output_bias else None
+
+
 def make_embedding(config, vocab_size, policy, kernels, name):
     """Returns the embedding of tokens that a `StackConfig` describes."""
     return PositionalEmbedding(
@@ -100,10 +117,17 @@ def make_embedding(config, vocab_size, policy, kernels, name):
     )
 
 
-def make_logits(policy):
-    """Returns the layer that casts logits: losses over a large vocabulary need float32."""
+def make_logits(policy, bias=False):
+    """Returns the layer that casts logits: losses over a large vocabulary need float32.
+
+    Args:
+        policy: The dtype policy of the model.
+        bias: Whether it also adds a bias.
+    """
     in_half = policy.compute_dtype in ("float16", "bfloat16")
     dtype = "float32" if in_half else policy.compute_dtype
+    if bias:
+        return OutputBias(dtype=dtype, name="logits")
     return keras.layers.Activation("linear", dtype=dtype, name="logits")
 
 

@@ -6,9 +6,14 @@ import keras
 from keras import ops
 
 from keras_transformer.config import LanguageModelConfig
-from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.models.base import TokenModel, make_embedding, make_logits, project
+from keras_transformer.models.base import (
+    TokenModel,
+    TokenOutput,
+    make_embedding,
+    make_logits,
+    project,
+)
 
 
 class NextToken(typing.NamedTuple):
@@ -24,7 +29,7 @@ class NextToken(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class LanguageModel(TokenModel):
+class LanguageModel(TokenOutput, TokenModel):
     """Embedding, causal blocks without attention to a memory, and output weights.
 
     Args:
@@ -69,7 +74,7 @@ class LanguageModel(TokenModel):
             "embedding": embedding,
             "decoder": Encoder(config.num_layers, causal=True, **block, name="decoder"),
             "output_layer": output,
-            "logits": make_logits(policy),
+            "logits": make_logits(policy, config.output_bias),
         }
 
     def _connect(self, layers, inputs):
@@ -84,13 +89,6 @@ class LanguageModel(TokenModel):
             training: Whether dropout is active.
         """
         return self.decoder(self.embedding(inputs, training=training), training=training)
-
-    @property
-    def output_matrix(self):
-        """The output weights, `[V, D]`: the table of the embedding if they are tied."""
-        if isinstance(self.output_layer, PositionalEmbedding):
-            return ops.convert_to_tensor(self.output_layer.table)
-        return ops.transpose(self.output_layer.kernel)
 
     def step(self, tokens, cache, index, allowed=None):
         """Runs the model at one position, without dropout.

@@ -8,10 +8,15 @@ from keras import ops
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
 from keras_transformer.layers.decoder import Decoder
-from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.masks import PaddingMask, fitting_masks
-from keras_transformer.models.base import ConfiguredModel, make_embedding, make_logits, project
+from keras_transformer.models.base import (
+    ConfiguredModel,
+    TokenOutput,
+    make_embedding,
+    make_logits,
+    project,
+)
 
 
 class Prediction(typing.NamedTuple):
@@ -29,7 +34,7 @@ class Prediction(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Transformer(ConfiguredModel):
+class Transformer(TokenOutput, ConfiguredModel):
     """Encoder, decoder, embeddings and output weights of Fig. 1.
 
     An ordinary functional model: `compile`, `fit`, `summary`, `save` and `clone_model` work.
@@ -94,7 +99,7 @@ class Transformer(ConfiguredModel):
             "encoder": Encoder(config.num_layers, **block, name="encoder"),
             "decoder": Decoder(config.decoder_layers, **block, name="decoder"),
             "output_layer": output,
-            "logits": make_logits(policy),
+            "logits": make_logits(policy, config.output_bias),
         }
 
     def _connect(self, layers, inputs):
@@ -124,13 +129,6 @@ class Transformer(ConfiguredModel):
         """
         roles = ("source_mask", "source_embedding", "target_embedding", "encoder", "decoder")
         return _hidden({role: getattr(self, role) for role in roles}, inputs, training)
-
-    @property
-    def output_matrix(self):
-        """The output weights, `[V, D]`: the table of the target embedding if they are tied."""
-        if isinstance(self.output_layer, PositionalEmbedding):
-            return ops.convert_to_tensor(self.output_layer.table)
-        return ops.transpose(self.output_layer.kernel)
 
     @fitting_masks()
     def encode(self, source):

@@ -1,6 +1,7 @@
 """One row for each public layer: how to make it and what to call it with.
 
-The tests and the fresh process that loads what they saved both read this table.
+A layer in other settings has a row of its own, under the name `LAYER_SETTING`. The tests and the
+fresh process that loads what they saved both read this table.
 """
 
 import dataclasses
@@ -56,6 +57,10 @@ ROWS = {
     "MultiHeadCrossAttention": Row(
         lambda: kt.MultiHeadCrossAttention(H, d_k=K, d_v=KV), ("x", "memory", "memory_allowed")
     ),
+    "MultiHeadSelfAttention_additive": Row(
+        lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, score="additive", position="alibi"),
+        ("x", "allowed"),
+    ),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -67,12 +72,23 @@ ROWS = {
         lambda: kt.DecoderBlock(**BLOCK, norm="pre", layer_norm_epsilon=1e-3),
         ("x", "memory", "memory_allowed"),
     ),
+    "EncoderBlock_alibi": Row(
+        lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"), ("x", "allowed")
+    ),
+    "DecoderBlock_additive": Row(
+        lambda: kt.DecoderBlock(**BLOCK, position="alibi", score="additive"),
+        ("x", "memory", "memory_allowed"),
+    ),
     "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "allowed")),
     "Decoder": Row(lambda: kt.Decoder(2, **BLOCK), ("x", "memory", "allowed", "memory_allowed")),
     "Transformer": Row(
         lambda: kt.Transformer(
             small_config(num_layers=1, num_decoder_layers=2, attention_bias=True)
         ),
+        ("source", "target"),
+    ),
+    "Transformer_output_bias": Row(
+        lambda: kt.Transformer(small_config(output_bias=True, tie="none")),
         ("source", "target"),
     ),
 }
@@ -88,7 +104,7 @@ def inputs_of(name):
 
 def call(name, layer, tensors):
     """Calls the layer as its user would: first argument by place, the others by name."""
-    if name == "Transformer":
+    if name.startswith("Transformer"):
         return layer(tensors)
     first, *others = ROWS[name].arguments
     named = {RENAMED.get((name, other), other): tensors[other] for other in others}
@@ -98,7 +114,7 @@ def call(name, layer, tensors):
 def functional_model(name, layer=None):
     """Somebody's functional model of one layer of ours, all lengths free."""
     layer = layer or ROWS[name].make()
-    if name == "Transformer":
+    if name.startswith("Transformer"):
         return layer
     inputs = {
         argument: keras.Input(free(value.shape), dtype=value.dtype.name, name=argument)

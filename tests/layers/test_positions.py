@@ -30,6 +30,7 @@ EVERY = {
     "scale": {"embedding_scale": 1.0},
     "learned": {"position": "learned"},
     "rotary": {"position": "rotary", "d_k": K},
+    "alibi": {"position": "alibi"},
     "none": {"position": "none"},
 }
 each_kind = pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
@@ -130,7 +131,7 @@ def test_the_names_are_those_of_the_configuration():
     assert BlockConfig().position == TransformerConfig().position == "sinusoidal"
 
 
-@pytest.mark.parametrize("position", [Sinusoidal("halves", True, 1), Learned(), "rotary"])
+@pytest.mark.parametrize("position", [Sinusoidal("halves", True, 1), Learned(), "rotary", "alibi"])
 def test_a_position_is_serialised_with_its_options(position):
     position = positions.get(position)
     again = positions.get(positions.serialize(position))
@@ -138,11 +139,17 @@ def test_a_position_is_serialised_with_its_options(position):
 
 
 def test_what_does_not_fit_is_refused():
-    message = r"`position` must be one of sinusoidal, learned, rotary, none. Received: .*'alibi'"
+    message = (
+        r"`position` must be one of sinusoidal, learned, rotary, alibi, none. Received: .*'t5'"
+    )
     with pytest.raises(ValueError, match=message):
-        PositionalEmbedding(V, D, position="alibi")
+        PositionalEmbedding(V, D, position="t5")
     with pytest.raises(ValueError, match="rotary positions are the work of a self-attention"):
         PositionalEmbedding(V, D, position="rotary")
+    for position in ("sinusoidal", Learned()):
+        message = r"must turn its heads or add to its scores.*Received by 'a': position="
+        with pytest.raises(ValueError, match=message):
+            MultiHeadSelfAttention(H, d_k=K, d_v=5, position=position, name="a")(normal(B, T, D))
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
         TransformerConfig(position="rotary", d_k=5)
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):

@@ -124,7 +124,7 @@ def test_the_layers_are_written_in_keras_ops():
     """No layer knows TensorFlow but in a branch for it: they run on every Keras backend."""
     files = [ROOT / "keras_transformer/config.py"]
     for room in ("layers", "models"):
-        files += sorted((ROOT / "keras_transformer" / room).glob("*.py"))
+        files += sorted((ROOT / "keras_transformer" / room).rglob("*.py"))
     for path in files:
         if path.name in BRANCHES:
             continue

@@ -182,6 +182,22 @@ def test_one_update_is_that_of_plain_keras(tiny_model):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)
 
 
+@pytest.mark.parametrize("tie", ["all", "none"])
+def test_a_bias_of_the_logits_is_learned_and_measured(small_model, tie):
+    """An update and the figures are those of the model's own logits."""
+    model = small_model(tie=tie, output_bias=True)
+    inputs, labels = batch(LENGTHS)
+    learner = make_learner(model, keras.optimizers.SGD(0.1))
+    figures = learner.evaluate(datasets((inputs, labels)), verbose=0, return_dict=True)
+    with tf.GradientTape() as tape:
+        loss = LabelSmoothedCrossEntropy(0.1)(labels, model(inputs))
+    gradient, before = tape.gradient(loss, model.output_bias), model.output_bias.numpy()
+    np.testing.assert_allclose(figures["loss"], loss, rtol=1e-6)
+    learner.fit(datasets((inputs, labels)), verbose=0)
+    assert np.abs(gradient).max() > 0.01
+    np.testing.assert_allclose(model.output_bias, before - 0.1 * gradient, rtol=0, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_tokens_seen_are_real_target_tokens(tiny_model):
     learner = make_learner(tiny_model())

@@ -7,16 +7,19 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.training.losses import projected as projection
+from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 from keras_transformer.training.losses.projected import projected_cross_entropy
 
 N, D, V = 23, 5, 13
 
 
-def reference(hidden, table, labels, weights, smoothing):
+def reference(hidden, table, labels, weights, smoothing, bias=None):
     """The smoothed cross-entropy and its gradients, one position at a time, in float64."""
     loss, by_hidden, by_table = 0.0, np.zeros_like(hidden), np.zeros_like(table)
+    by_bias = np.zeros(len(table))
     for n in range(len(hidden)):
         z = np.array([hidden[n] @ row for row in table])
+        z += 0 if bias is None else bias
         p = np.exp(z - z.max())
         p /= p.sum()
         target = np.full(len(table), smoothing / len(table))
@@ -26,7 +29,8 @@ def reference(hidden, table, labels, weights, smoothing):
         for v in range(len(table)):
             by_hidden[n] += by_z[v] * table[v]
             by_table[v] += by_z[v] * hidden[n]
-    return loss, by_hidden, by_table
+            by_bias[v] += by_z[v]
+    return loss, by_hidden, by_table, *([] if bias is None else [by_bias])
 
 
 def example(scale=1.0, seed=0):
@@ -40,19 +44,22 @@ def example(scale=1.0, seed=0):
     )
 
 
-def measure(hidden, table, labels, weights, smoothing, dtype="float32", **options):
-    hidden, table = tf.constant(hidden, dtype), tf.constant(table, dtype)
+def measure(hidden, table, labels, weights, smoothing, dtype="float32", bias=None, **options):
+    tensors = [tf.constant(hidden, dtype), tf.constant(table, dtype)]
+    tensors += [] if bias is None else [tf.constant(bias, "float32")]
 
-    def loss_and_gradients(hidden, table):
+    def loss_and_gradients(hidden, table, bias=None):
+        watched = [hidden, table, *([] if bias is None else [bias])]
         with tf.GradientTape() as tape:
-            tape.watch([hidden, table])
+            tape.watch(watched)
+            weight = tf.constant(weights, "float32")
             loss = projected_cross_entropy(
-                hidden, table, tf.constant(labels), tf.constant(weights, "float32"), smoothing
+                hidden, table, tf.constant(labels), weight, smoothing, bias=bias
             )
             tripled = 3 * loss
-        return loss, *tape.gradient(tripled, [hidden, table])
+        return loss, *tape.gradient(tripled, watched)
 
-    return tf.function(loss_and_gradients, **options)(hidden, table)
+    return tf.function(loss_and_gradients, **options)(*tensors)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -64,6 +71,70 @@ def test_loss_and_gradients_are_those_of_the_formula(monkeypatch, rows, smoothin
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
     np.testing.assert_allclose(by_hidden, 3 * expected_by_hidden, atol=1e-5)
     np.testing.assert_allclose(by_table, 3 * expected_by_table, atol=1e-5)
+
+
+def logits_bias():
+    return np.random.default_rng(9).normal(size=V)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("rows", [1, 6, 23])
+def test_a_bias_of_the_logits(monkeypatch, rows, smoothing, jit_compile):
+    monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
+    bias = logits_bias()
+    loss, *gradients = measure(*example(), smoothing, bias=bias, jit_compile=jit_compile)
+    expected, *expected_gradients = reference(*example(), smoothing, bias)
+    assert abs(expected - reference(*example(), smoothing)[0]) > 1
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    for found, wanted in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(found, 3 * wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("r_drop", [0.0, 5.0])
+def test_with_a_bias_it_is_the_loss_of_whole_logits(monkeypatch, smoothing, r_drop):
+    """With R-Drop a bias is one more feature that is 1 everywhere: the same loss and gradient."""
+    monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
+    hidden, table, labels, weights = (x[:22] if len(x) == N else x for x in example())
+    labels, weights = np.tile(labels[:11], 2), np.tile(weights[:11], 2)
+    bias = tf.constant(logits_bias(), "float32")
+    hidden, table = tf.constant(hidden, "float32"), tf.constant(table, "float32")
+    others = tf.constant(labels), tf.constant(weights, "float32"), smoothing
+    with tf.GradientTape() as tape:
+        tape.watch([hidden, table, bias])
+        loss = projected_cross_entropy(hidden, table, *others, r_drop, bias)
+    found = tape.gradient(loss, [hidden, table, bias])
+    with tf.GradientTape() as tape:
+        tape.watch([hidden, table, bias])
+        if r_drop:
+            wide = tf.concat([hidden, tf.ones_like(hidden[:, :1])], axis=1)
+            wider = tf.concat([table, bias[:, None]], axis=1)
+            whole = projected_cross_entropy(wide, wider, *others, r_drop)
+        else:
+            logits = tf.matmul(hidden, table, transpose_b=True) + bias
+            each = smoothed_cross_entropy(labels, logits, smoothing)
+            whole = tf.reduce_sum(others[1] * each)
+    np.testing.assert_allclose(loss, whole, rtol=1e-5)
+    for mine, theirs in zip(found, tape.gradient(whole, [hidden, table, bias]), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 6, 23])
+def test_figures_of_a_validation_with_a_bias(monkeypatch, rows):
+    monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
+    hidden, table, labels, weights = example()
+    z = hidden @ table.T + logits_bias()
+    tensors = [tf.constant(x, "float32") for x in (hidden, table)]
+    others = tf.constant(labels), tf.constant(weights, "float32"), 0.1
+    bias = tf.constant(logits_bias(), "float32")
+    found = projection.projected_figures(*tensors, *others, bias)
+    expected = [
+        reference(hidden, table, labels, weights, 0.1, logits_bias())[0],
+        reference(hidden, table, labels, weights, 0.0, logits_bias())[0],
+        weights @ (z.argmax(axis=1) == labels),
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_xla_and_an_unknown_number_of_positions(monkeypatch):

@@ -37,7 +37,8 @@ class ProjectedObjective:
     computed unless the shapes must be static.
 
     Args:
-        model: A model with `hidden_states` and `output_matrix`, such as a `Transformer`.
+        model: A model with `hidden_states`, `output_matrix` and `output_bias`, such as a
+            `Transformer`.
         loss: A `LabelSmoothedCrossEntropy`.
         weigh: Function of inputs and labels to weights of the labels, 0 for those of padding.
         r_drop: See `projected_cross_entropy`.
@@ -63,6 +64,7 @@ class ProjectedObjective:
             tf.math.divide_no_nan(weights, total),
             self.loss.label_smoothing,
             self.r_drop,
+            self._bias(),
         )
 
     def measure(self, inputs, labels, static):
@@ -74,6 +76,7 @@ class ProjectedObjective:
             labels,
             weights,
             self.loss.label_smoothing,
+            self._bias(),
         )
         loss, *sums, total = global_sum([*sums, tf.reduce_sum(weights)])
         for metric, value in zip(self.metrics, sums, strict=True):
@@ -81,6 +84,10 @@ class ProjectedObjective:
             mean = tf.math.divide_no_nan(value, total)
             keras.metrics.Mean.update_state(metric, mean, sample_weight=total)
         return loss, total
+
+    def _bias(self):
+        bias = self.model.output_bias
+        return None if bias is None else tf.cast(bias, tf.float32)
 
     def _hidden(self, inputs, labels, static, training):
         """The last hidden states, the labels and their weights, `[N, D]`, `[N]` and `[N]`.

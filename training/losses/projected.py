@@ -7,8 +7,10 @@ from keras_transformer.training.losses.r_drop import disagreement
 CHUNK_BYTES = 2**25  # of the float32 logits that are in memory at a time
 
 
-def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0):
-    """Smoothed cross-entropy of `hidden @ table^T`, times weights, summed over all positions.
+def projected_cross_entropy(
+    hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0, bias=None
+):
+    """Smoothed cross-entropy of `hidden @ table^T + bias`, times weights, summed over positions.
 
     What `smoothed_cross_entropy` of the logits would give, with `z` the logits and `e` the
     smoothing:
@@ -17,7 +19,7 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0,
 
     Only the first term needs all logits. It is computed for a chunk of positions at a time, each
     chunk's gradients at once, so that a few megabytes of logits are in memory and never [N, V] of
-    them. The other terms are linear in `hidden` and in `table`, so that their values, and the
+    them. The other terms are linear in each argument, so that their values, and the
     gradients of the last one, need no logits. The gradient by `z` of the first two is
     `softmax(z) - (1 - e) at the label`; the difference is taken in float32, before it is rounded.
 
@@ -30,6 +32,7 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0,
         r_drop: How much the disagreement of two passes counts, which are then the two halves of
             `hidden`: a position is in rows n and N / 2 + n, with equal labels and weights. Each of
             its rows adds `r_drop / 2` times their `disagreement` to its cross-entropy.
+        bias: Float32 [V]. `None`: none.
 
     Returns:
         A float32 scalar.
@@ -38,44 +41,53 @@ def projected_cross_entropy(hidden, table, labels, weights, label_smoothing=0.0,
     """
 
     @tf.custom_gradient
-    def cross_entropy(hidden, table):
+    def cross_entropy(hidden, table, *bias):
         # Weights are of the size of 1 / tokens: too small for float16 before the loss is scaled.
         largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 where there are none at all
         relative = tf.math.divide_no_nan(weights, largest)
-        total, by_hidden, by_table = _with_logits(
-            hidden, table, tf.cast(labels, tf.int32), relative, label_smoothing, r_drop
+        total, gradients = _with_logits(
+            hidden, table, bias, tf.cast(labels, tf.int32), relative, label_smoothing, r_drop
         )
-        smooth, smooth_by_hidden, smooth_by_table = _mean_logit(hidden, table, relative)
+        smooth, smooth_gradients = _mean_logit(hidden, table, bias, relative)
 
         def gradient(upstream):
             scale = upstream * largest
-            return (
-                tf.cast(scale * (by_hidden - label_smoothing * smooth_by_hidden), hidden.dtype),
-                tf.cast(scale * (by_table - label_smoothing * smooth_by_table), table.dtype),
-            )
+            return [
+                tf.cast(scale * (each - label_smoothing * smooth_each), tensor.dtype)
+                for tensor, each, smooth_each in zip(
+                    (hidden, table, *bias), gradients, smooth_gradients, strict=True
+                )
+            ]
 
         return largest * (total - label_smoothing * smooth), gradient
 
-    return cross_entropy(hidden, table)
+    return cross_entropy(hidden, table, *([] if bias is None else [bias]))
 
 
-def _mean_logit(hidden, table, weights):
-    """Weighted sum of `mean over v of z[v]`, and its gradients, in float32."""
+def _mean_logit(hidden, table, bias, weights):
+    """Weighted sum of `mean over v of z[v]`, and a list of its gradients, in float32."""
     mean = tf.reduce_mean(tf.cast(table, tf.float32), axis=0)  # [D]
     weighted = weights[:, None] * tf.cast(hidden, tf.float32)  # [N, D]
     by_table = tf.reduce_sum(weighted, axis=0) / table.shape[0]  # [D], the same in every row
-    return tf.reduce_sum(weighted * mean), weights[:, None] * mean, by_table
+    total, gradients = tf.reduce_sum(weighted * mean), [weights[:, None] * mean, by_table]
+    for each in bias:
+        total += tf.reduce_sum(weights) * tf.reduce_mean(each)
+        gradients.append(tf.reduce_sum(weights) / table.shape[0])  # the same for every logit
+    return total, gradients
 
 
-def _with_logits(hidden, table, labels, weights, smoothing, r_drop):
-    """Weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and its gradients, in float32."""
+def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
+    """Weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and a list of gradients, in float32.
+
+    `bias` is a tuple, of one or none.
+    """
     cut = _Cut(hidden, table.shape[0], passes=2 if r_drop else 1)
     hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
     weights, labels = cut(weights[:, None]), cut(labels[:, None])  # [C, R, 1] twice
 
-    def add_chunk(number, total, by_hidden, by_table):
+    def add_chunk(number, total, by_hidden, by_table, *by_bias):
         x, weight, label = hidden[number], weights[number], labels[number][:, 0]  # [R, D] ...
-        logits = tf.cast(tf.matmul(x, table, transpose_b=True), tf.float32)  # [R, V]
+        logits = _logits(x, table, *bias)  # [R, V]
         p = tf.nn.softmax(logits)  # [R, V]
         # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
         highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
@@ -89,26 +101,34 @@ def _with_logits(hidden, table, labels, weights, smoothing, r_drop):
             apart, apart_by_z = disagreement(p, logits - normalizer[:, None])
             loss += r_drop / 2 * apart
             by_z += r_drop * apart_by_z
+        by_bias = [each + tf.reduce_sum(weight * by_z, axis=0) for each in by_bias]  # [V]
         by_z = tf.cast(by_z, table.dtype)
         total += tf.reduce_sum(weight[:, 0] * loss)
         by_x = weight * tf.cast(tf.matmul(by_z, table), tf.float32)  # [R, D]
         weighted = tf.cast(weight, table.dtype) * x  # [R, D]
         by_table += tf.cast(tf.matmul(by_z, weighted, transpose_a=True), tf.float32)  # [V, D]
-        return number + 1, total, by_hidden.write(number, by_x), by_table
+        return number + 1, total, by_hidden.write(number, by_x), by_table, *by_bias
 
     by_hidden = tf.TensorArray(tf.float32, cut.chunks, element_shape=hidden.shape[1:])
-    start = (0, 0.0, by_hidden, tf.zeros(table.shape, tf.float32))
-    _, total, by_hidden, by_table = tf.while_loop(
+    by_bias = [tf.zeros(each.shape, tf.float32) for each in bias]
+    start = (0, 0.0, by_hidden, tf.zeros(table.shape, tf.float32), *by_bias)
+    _, total, by_hidden, *by_others = tf.while_loop(
         lambda number, *_: number < cut.chunks, add_chunk, start, parallel_iterations=1
     )
-    return total, cut.joined(by_hidden.stack()), by_table
+    return total, [cut.joined(by_hidden.stack()), *by_others]
 
 
-def projected_figures(hidden, table, labels, weights, label_smoothing=0.0):
-    """What validation measures, from `hidden @ table^T`, a chunk of positions at a time.
+def _logits(x, table, bias=None):
+    """Logits [R, V] of hidden states [R, D], in float32."""
+    logits = tf.cast(tf.matmul(x, table, transpose_b=True), tf.float32)
+    return logits if bias is None else logits + bias
+
+
+def projected_figures(hidden, table, labels, weights, label_smoothing=0.0, bias=None):
+    """What validation measures, from `hidden @ table^T + bias`, a chunk of positions at a time.
 
     Args:
-        hidden, table, labels, weights, label_smoothing: As for `projected_cross_entropy`.
+        hidden, table, labels, weights, label_smoothing, bias: As for `projected_cross_entropy`.
 
     Returns:
         Three float32 scalars, each summed over all positions, times weights: the smoothed
@@ -122,7 +142,7 @@ def projected_figures(hidden, table, labels, weights, label_smoothing=0.0):
 
     def add_chunk(number, smoothed, plain, right):
         weight, label = weights[number][:, 0], labels[number][:, 0]  # [R] twice
-        logits = tf.cast(tf.matmul(hidden[number], table, transpose_b=True), tf.float32)  # [R, V]
+        logits = _logits(hidden[number], table, bias)  # [R, V]
         normalizer = tf.reduce_logsumexp(logits, axis=-1)  # [R]
         target = tf.gather(logits, label, batch_dims=1)  # [R]
         loss = normalizer - target  # [R]

@@ -1,0 +1,70 @@
+"""Positions: how a model knows where a token stands (section 3.5; Table 3, row E).
+
+A new way is a new class, in a file of its own, a name in `KINDS` and the same name among the
+choices of `BlockConfig.position`, which cannot read it here without importing Keras.
+"""
+
+import keras
+
+from keras_transformer.checks import check_choice
+from keras_transformer.layers.positions.alibi import Alibi
+from keras_transformer.layers.positions.position import AttentionPosition, Position, distances
+from keras_transformer.layers.positions.rotary import Rotary
+from keras_transformer.layers.positions.tables import Learned, Sinusoidal, sinusoids
+
+__all__ = [
+    "KINDS",
+    "Alibi",
+    "AttentionPosition",
+    "Learned",
+    "Position",
+    "Rotary",
+    "Sinusoidal",
+    "distances",
+    "get",
+    "of_attention",
+    "of_embedding",
+    "serialize",
+    "sinusoids",
+]
+
+KINDS = {
+    "sinusoidal": Sinusoidal,
+    "learned": Learned,
+    "rotary": Rotary,
+    "alibi": Alibi,
+    "none": Position,
+}
+
+
+def get(identifier, **options):
+    """Returns a `Position`.
+
+    Args:
+        identifier: One, or its name in `KINDS`, or what `serialize` returned.
+        **options: Its arguments, with a name.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
+    if isinstance(identifier, Position):
+        return identifier
+    if isinstance(identifier, dict):
+        return keras.saving.deserialize_keras_object(identifier)
+    check_choice("position", identifier, KINDS)
+    return KINDS[identifier](**options)
+
+
+def of_embedding(config):
+    """Returns the `Position` of the embeddings that a `TransformerConfig` describes."""
+    return KINDS[config.position].of_embedding(config)
+
+
+def of_attention(config):
+    """Returns the `Position` of the self-attentions that a `BlockConfig` describes."""
+    return KINDS[config.position].of_attention(config)
+
+
+def serialize(position):
+    """Returns a `Position` as plain values."""
+    return keras.saving.serialize_keras_object(position)

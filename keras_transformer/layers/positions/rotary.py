@@ -1,0 +1,51 @@
+"""Positions that turn the heads of a self-attention."""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.positions.position import AttentionPosition
+from keras_transformer.layers.positions.tables import sinusoids
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Rotary(AttentionPosition):
+    """Turns query and key heads, so that their products depend on distances alone.
+
+    The features i and i + K / 2 of a head are a point in the plane, which is turned by the angle
+    `pos / 10000^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
+
+    Args:
+        max_length: Most positions. The heads of later ones are not a number, or an error where the
+            device checks it.
+
+    Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
+        Eq. 34, with the pairs of GPT-NeoX.
+    """
+
+    kind = "rotary"
+
+    def __init__(self, max_length=512):
+        self.max_length = max_length
+
+    @classmethod
+    def of_attention(cls, config):  # noqa: D102
+        return cls(config.max_length)
+
+    def rotate(self, heads, positions):  # noqa: D102
+        size = heads.shape[-1]
+        if size % 2:
+            raise ValueError(
+                "`d_k` must be even for rotary positions, which turn pairs of features. "
+                f"Received: d_k={size}."
+            )
+        table = ops.cast(sinusoids(self.max_length, size, "halves"), "float32")  # [L, K]
+        waves = ops.take(table, positions, axis=0)  # [T, K] or [K]
+        # XLA and GPUs take the last row for any position after it: it must not go unseen.
+        inside = ops.expand_dims(ops.less(positions, self.max_length), axis=-1)
+        waves = ops.cast(ops.where(inside, waves, float("nan")), heads.dtype)
+        sine, cosine = waves[..., : size // 2], waves[..., size // 2 :]
+        one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
+        return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)
+
+    def get_config(self):  # noqa: D102
+        return {"max_length": self.max_length}

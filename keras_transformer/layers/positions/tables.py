@@ -1,0 +1,138 @@
+"""Positions that are added to the embeddings, as rows of a table (section 3.5; Table 3, row E)."""
+
+import functools
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.checks import check_choice, check_flag, is_integer
+from keras_transformer.layers.positions.position import Position
+
+LAYOUTS = ("interleaved", "halves")
+
+
+@functools.lru_cache(maxsize=16)
+def sinusoids(length, d_model, layout="interleaved", endpoint=False):
+    """Returns the sinusoidal positions `0 .. length - 1`.
+
+    `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, `PE(pos, 2i + 1)` the cosine of the same angle.
+
+    Computed in float64: in float32 the angle itself is off by 3e-4 at position 5,000, and in
+    bfloat16 positions above 256 are no longer distinct.
+
+    Differs from the paper: other implementations have another layout, or other wave lengths.
+
+    Args:
+        length: Number of positions.
+        d_model: Width of the model, even.
+        layout: `"interleaved"`: sine, cosine, sine and so on; `"halves"`: all sines first.
+        endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
+            tensor2tensor and Marian: the exponent is `2i / (d_model - 2)`.
+
+    Returns:
+        Read-only NumPy array `[length, d_model]`, float32.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import sinusoids
+        >>> np.round(sinusoids(2, 4).astype("float64"), 3).tolist()
+        [[0.0, 1.0, 0.0, 1.0], [0.841, 0.54, 0.01, 1.0]]
+
+    Reference: Vaswani et al. (2017), section 3.5.
+    """
+    pairs = d_model // 2
+    last = max(pairs - 1, 1) if endpoint else pairs
+    position = np.arange(length, dtype=np.float64)[:, None]  # [T, 1]
+    angles = position * 10_000.0 ** (-np.arange(pairs, dtype=np.float64) / last)  # [T, D / 2]
+    waves = np.stack([np.sin(angles), np.cos(angles)])  # [2, T, D / 2]
+    axes = (1, 2, 0) if layout == "interleaved" else (1, 0, 2)
+    table = waves.transpose(axes).reshape(length, d_model).astype(np.float32)
+    table.setflags(write=False)  # shared through the cache
+    return table
+
+
+class AddedPosition(Position):
+    """The base of positions that are added to embeddings; self-attentions have none."""
+
+    def build_attention(self, attention):  # noqa: D102
+        raise ValueError(
+            "`position` of a self-attention must turn its heads or add to its scores. Give "
+            f"{type(self).__name__}() to a `PositionalEmbedding`. "
+            f"Received by {attention.name!r}: position={type(self).__name__}()."
+        )
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Sinusoidal(AddedPosition):
+    """Adds waves of the position: `sinusoids`.
+
+    Args:
+        layout: See `sinusoids`.
+        endpoint: See `sinusoids`.
+        offset: Position of the first token. The paper's is 0.
+    """
+
+    def __init__(self, layout="interleaved", endpoint=False, offset=0):
+        check_choice("layout", layout, LAYOUTS)
+        check_flag("endpoint", endpoint)
+        if not is_integer(offset) or offset < 0:
+            raise ValueError(f"`offset` must be an integer of at least 0. Received: {offset!r}.")
+        self.layout, self.endpoint, self.offset = layout, endpoint, offset
+
+    @classmethod
+    def of_embedding(cls, config):  # noqa: D102
+        return cls(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
+
+    def check(self, embedding):  # noqa: D102
+        if embedding.d_model % 2:
+            raise ValueError(
+                "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
+                f"and cosine. Received: d_model={embedding.d_model}."
+            )
+
+    def embed(self, embedding, start, tokens):  # noqa: D102
+        # The formula has no end: a longer table where the length is known.
+        length = max(embedding.max_length, _known_length(start, tokens) or 0)
+        table = self.table(length, embedding.d_model)
+        return _rows(embedding, table, start, tokens)
+
+    def table(self, length, d_model):
+        """Returns the first `length` positions, a NumPy array `[length, d_model]`."""
+        return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
+
+    def get_config(self):  # noqa: D102
+        return {"layout": self.layout, "endpoint": self.endpoint, "offset": self.offset}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Learned(AddedPosition):
+    """Adds a row of a table of weights, which ends at `max_length` (Table 3, row E)."""
+
+    def build(self, embedding):  # noqa: D102
+        embedding.positions = embedding.add_weight(
+            shape=(embedding.max_length, embedding.d_model),
+            initializer=keras.initializers.RandomNormal(stddev=embedding.d_model**-0.5),
+            name="positions",
+        )
+
+    def embed(self, embedding, start, tokens):  # noqa: D102
+        known = _known_length(start, tokens)
+        if known is not None and known > embedding.max_length:
+            raise ValueError(
+                "`max_length` learned positions must cover the input. "
+                f"Received: max_length={embedding.max_length}, {known} positions."
+            )
+        return _rows(embedding, embedding.positions, start, tokens)
+
+
+def _known_length(start, tokens):
+    """The number of positions, where the graph knows it."""
+    known = isinstance(start, int) and tokens.shape[1]
+    return tokens.shape[1] + start if known else None
+
+
+def _rows(embedding, table, start, tokens):
+    """The rows of a table for all tokens of a sentence, `[T, D]`."""
+    table = ops.cast(table, embedding.compute_dtype)
+    return ops.slice(table, (start, 0), (ops.shape(tokens)[1], embedding.d_model))

@@ -1,0 +1,64 @@
+"""Searches with a cache, for every kind of model that computes scores or logits otherwise."""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+from support import S, T, sentences
+
+from keras_transformer import beam_decode, greedy_decode
+
+LIMIT, STAGES = 13, (3, 7)
+KINDS = {
+    "alibi": {"position": "alibi"},
+    "dot_product": {"score": "dot_product", "norm": "pre"},
+    "additive": {"score": "additive", "position": "alibi", "attention_bias": True},
+    "output bias": {"output_bias": True},
+    "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
+}
+each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+
+
+def logits_of(model):
+    return lambda source, target: model({"source": source, "target": target}, training=False)
+
+
+@each_kind
+def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
+    model = small_model(**changes)
+    source, target = sentences([S, 5]), sentences([T, 7], first=2)
+    expected = model({"source": source, "target": target})
+    memory, allowed = model.encode(source)
+    cache, heads = model.start(memory, T)
+    for t in range(T):
+        logits, cache, _ = model.step(target[:, t : t + 1], cache, t, heads, allowed)
+        np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
+
+
+@each_kind
+@pytest.mark.parametrize("stages", [(), STAGES], ids=["one cache", "stages"])
+def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
+    model = small_model(**changes)
+    source = sentences([S, 5, 1], seed=3)
+    tokens, scores = greedy_decode(model, source, LIMIT, cache_stages=stages)
+    expected, expected_scores = reference.greedy(logits_of(model), source, LIMIT, 2, 3, 0)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
+
+
+@each_kind
+@pytest.mark.parametrize("stages", [(), STAGES], ids=["one cache", "stages"])
+def test_a_beam_is_that_without_a_cache(changes, stages, small_model):
+    model = small_model(**changes)
+    source, size = sentences([7, 3], seed=3), 3
+    tokens, scores = beam_decode(
+        model, source, size, size, max_length=LIMIT, cache_stages=stages, normalization="average"
+    )
+    normalize = functools.partial(reference.normalized, normalization="average", length_penalty=0)
+    for row, line in enumerate(source):
+        expected = reference.beam(logits_of(model), line, size, normalize, 1, LIMIT, 2, 3, 0)
+        for place, (score, wanted) in enumerate(expected[:size]):
+            padded = [*wanted, *[0] * (LIMIT - len(wanted))]
+            np.testing.assert_array_equal(tokens[row, place], padded)
+            np.testing.assert_allclose(scores[row, place], score, rtol=0, atol=1e-4)

@@ -1,0 +1,116 @@
+"""Models with other scores, relative positions or a bias of the logits, in every export."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import randomise, small_config
+
+from keras_transformer import Beam, Transformer, Translator, beam_decode, greedy_decode
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+
+# Nine hypotheses at a time, for which the cache has a part for the first eight positions.
+LIMIT, BATCH, BEAM = 12, 3, 3
+KINDS = {
+    "alibi": {"position": "alibi", "tie": "none"},
+    "additive": {"score": "additive", "position": "alibi", "tie": "none"},
+    "output bias": {"output_bias": True},
+    "output bias, untied": {"output_bias": True, "tie": "none"},
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def translators(tokenizer):
+    """A function from a kind to a translator with random weights, the bias among them."""
+    made = {}
+
+    def of(kind):
+        if kind not in made:
+            config = small_config(
+                vocab_size=tokenizer.vocab_size, max_length=LIMIT, norm="pre", **KINDS[kind]
+            )
+            model = randomise(Transformer(config))
+            if model.output_bias is not None:
+                bias = np.random.default_rng(1).normal(size=config.vocab_size)
+                model.output_bias.assign(3 * bias)
+            made[kind] = Translator(model, tokenizer)
+        return made[kind]
+
+    return of
+
+
+def sources(translator, sentences):
+    ids = [row for row in translator.tokenizer.encode(sentences).to_list() if len(row) <= LIMIT]
+    return tf.constant([[*row, *[0] * (LIMIT - len(row))] for row in ids])
+
+
+@pytest.mark.slow
+@each_kind
+def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
+    translator = translators(kind)
+    report = export_saved_model(translator, tmp_path / "model", sentences)
+    loaded = tf.saved_model.load(report["path"])
+    source = sources(translator, sentences)
+    for name, (tokens, scores) in (
+        ("tokens", greedy_decode(translator.model, source)),
+        ("beam_tokens", beam_decode(translator.model, source, 4, 4)),
+    ):
+        found = loaded.signatures[name](source)
+        np.testing.assert_array_equal(found["tokens"], tokens)
+        np.testing.assert_allclose(found["score"], scores, rtol=1e-4)
+        assert len(np.unique(np.round(scores, 3))) > 25  # they depend on the source
+
+
+@each_kind
+def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
+    translator, path = translators(kind), tmp_path / "x.tflite"
+    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}
+    report = export_litert(translator, path, sentences, **options)
+    assert report["score_difference"] < 1e-4
+    source = sources(translator, sentences)
+    rows = [row[row != 0].tolist() for row in source.numpy()]
+    model = translator.model
+    for search, (tokens, scores) in (
+        (None, greedy_decode(model, source, LIMIT)),
+        (Beam(BEAM), beam_decode(model, source, BEAM, max_length=LIMIT)),
+    ):
+        loaded = LiteRTTranslator(path, search) if search else LiteRTTranslator(path)
+        for first in range(0, len(rows) - BATCH, BATCH):
+            found, found_scores = loaded.decode(rows[first : first + BATCH])
+            batch = slice(first, first + BATCH)
+            np.testing.assert_array_equal(np.squeeze(found), np.squeeze(tokens[batch]))
+            np.testing.assert_allclose(
+                np.squeeze(found_scores), np.squeeze(scores[batch]), rtol=1e-4
+            )
+
+
+@pytest.fixture(scope="module")
+def light_with_bias(light):
+    """The translator of phrases, whose logits have a bias that is larger than a rounding."""
+    config = dataclasses.replace(light.model.config, output_bias=True)
+    model = Transformer(config)
+    weights = {each.path: each.numpy() for each in light.model.weights}
+    bias = np.random.default_rng(1).uniform(-2, 2, config.vocab_size)
+    for each in model.weights:
+        each.assign(bias if each is model.output_bias else weights[each.path])
+    return Translator(model, light.tokenizer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
+def test_a_bias_of_the_logits_in_quantised_files(
+    quantize, light, light_with_bias, sentences, calibration, tmp_path
+):
+    """Its scores are those of the model with the bias, and far from those without."""
+    options = {"calibration": calibration} if quantize == "int8_static" else {}
+    path = tmp_path / "x.tflite"
+    export_litert(light_with_bias, path, sentences, quantize, lengths=[16], **options)
+    found, with_bias, without = (
+        np.array([each.score for each in way.translate_batch(sentences)])
+        for way in (LiteRTTranslator(path), light_with_bias, light)
+    )
+    error, effect = (np.abs(with_bias - scores).mean() for scores in (found, without))
+    assert effect > 5 * error and effect > 0.1
