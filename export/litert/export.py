@@ -21,6 +21,7 @@ from keras_transformer.export.litert.strings import string_signatures
 from keras_transformer.export.parity import ExportError, check_sentences, in_float32
 from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
 from keras_transformer.export.shapes import default_lengths
+from keras_transformer.tasks.translator import Translator
 
 QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
 
@@ -132,6 +133,11 @@ def export_litert(
     lengths, batch_sizes = list(lengths), list(batch_sizes)
     check_shapes(quantize, QUANTIZATIONS, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
+    if calibration is not None and not isinstance(translator, Translator):
+        raise ExportError(
+            f"int8_static needs a model that translates. Received: one for {translator.task}; "
+            "int8 needs no calibration."
+        )
     beam = beam_of(searches, STRINGS if tokenizer else SIGNATURES)
     if beam is not None:
         translator.check(beam, n_best)
