@@ -46,7 +46,10 @@ VALUES = {
     "inputs": np.random.default_rng(4).integers(0, 19, (BATCH, T)).astype("int32"),
     "source": sentences([13, 6, 9, 2]),
     "target": sentences([11, 5, 8, 3], first=2),
+    "tokens": sentences([11, 5, 8, 3], first=2, seed=5),
 }
+STACK = dataclasses.asdict(small_config(num_layers=2, attention_bias=True))
+STACK = {field: STACK[field] for field in STACK if hasattr(kt.config.StackConfig, field)}
 
 ROWS = {
     "MultiHeadSelfAttention": Row(
@@ -75,7 +78,17 @@ ROWS = {
         ),
         ("source", "target"),
     ),
+    "LanguageModel": Row(
+        lambda: kt.LanguageModel(kt.LanguageModelConfig(**STACK, tie="none")), ("tokens",)
+    ),
+    "TextClassifier": Row(
+        lambda: kt.TextClassifier(
+            kt.ClassifierConfig(**STACK, labels=("a", "b", "c"), pooling="attention")
+        ),
+        ("tokens",),
+    ),
 }
+MODELS = {"Transformer", "LanguageModel", "TextClassifier"}  # their logits are float32
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}
