@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from support import on_two_devices, sentences
 
-from keras_transformer.training.loop import learner as learner_module
+from keras_transformer.training.loop import objectives
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import (
@@ -186,7 +186,7 @@ def test_one_update_is_that_of_plain_keras(tiny_model):
 def test_tokens_seen_are_real_target_tokens(tiny_model):
     learner = make_learner(tiny_model())
     learner.fit(datasets(batch(LENGTHS), batch(LENGTHS[:2])), verbose=0, shuffle=False)
-    assert learner.tokens_seen.numpy() == (5 + 3 + 1) + (5 + 3)
+    assert learner.seen.numpy() == (5 + 3 + 1) + (5 + 3)
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_logits_of_padding_are_computed_only_where_shapes_are_static(
         projected.append(hidden.shape[0])
         return projected_cross_entropy(hidden, *others)
 
-    monkeypatch.setattr(learner_module, "projected_cross_entropy", spy)
+    monkeypatch.setattr(objectives, "projected_cross_entropy", spy)
     learner = make_learner(tiny_model(), jit_compile=jit_compile)
     inputs, labels = batch(LENGTHS)
     learner._loss_and_gradients(inputs, tf.constant(labels), tf.constant(9.0))
@@ -278,9 +278,28 @@ def test_an_evaluation_between_updates_leaves_the_loss_of_the_training(tiny_mode
     assert losses[0] == losses[1]
 
 
-def test_another_loss_is_refused(tiny_model):
-    with pytest.raises(TypeError, match="must be a LabelSmoothedCrossEntropy. Received: MeanSq"):
-        Learner(tiny_model()).compile("sgd", keras.losses.MeanSquaredError())
+def test_a_loss_that_is_not_that_of_each_label_is_refused(tiny_model):
+    def total(labels, logits):
+        return tf.reduce_mean(logits)
+
+    inputs, labels = batch(LENGTHS)
+    learner = Learner(tiny_model())
+    learner.compile("sgd", total)
+    message = "`loss` must give a loss for each label, of rank 2. Received: total, .* rank 0"
+    for step in (learner.train_step, learner.test_step):
+        with pytest.raises(ValueError, match=message):
+            step((inputs, tf.constant(labels)))
+
+
+def test_another_loss_with_r_drop_is_refused(tiny_model):
+    learner = Learner(tiny_model(), r_drop=5.0)
+    message = "`r_drop` must be 0 but for the smoothed cross-entropy of tokens. Received: r_drop=5"
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    with pytest.raises(ValueError, match=message):
+        learner.compile("sgd", loss)
+    with pytest.raises(ValueError, match=message):  # nor one that needs all logits
+        learner.compile("sgd", LabelSmoothedCrossEntropy(0.1), ["sparse_categorical_accuracy"])
+    learner.compile("sgd", LabelSmoothedCrossEntropy(0.1))
 
 
 @pytest.mark.slow
@@ -305,7 +324,7 @@ def train(strategy):
         learner = make_learner(model, keras.optimizers.SGD(0.1))
         figures = learner.fit(batches, verbose=0, shuffle=False).history
         figures.update(learner.evaluate(batches, verbose=0, return_dict=True))
-    figures["tokens_seen"] = int(learner.tokens_seen.value.numpy())
+    figures["tokens_seen"] = int(learner.seen.value.numpy())
     return figures, [weight.value.numpy().ravel().tolist() for weight in model.weights]
 
 one = train(tf.distribute.get_strategy())

@@ -142,7 +142,8 @@ def test_a_run_explains_itself(finished, settings):
     folder, figures, shown = finished
     run = Run(folder)
     assert load_settings(run.config) == settings
-    assert run.load_tokenizer().vocab_size == 15
+    tokenizers = run.load_tokenizers()
+    assert tokenizers.shared and tokenizers.source.vocab_size == 15
     model = run.load_model()
     assert model.config.num_layers == 1
     assert figures == json.loads(run.metrics.read_text())
@@ -237,7 +238,7 @@ def terminating(function):
     [
         ("train.open_source", set()),  # nor a folder
         ("data.corpus.TokenizedCorpus.from_rows", {"config.toml", "tokenizer.model"}),
-        ("loop.session.sentences", {"config.toml"}),
+        ("loop.session.strings", {"config.toml"}),
         ("loop.session.make_learner", {"config.toml", "tokenizer.model"}),
     ],
 )
@@ -247,14 +248,14 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
     target = f"keras_transformer.training.{phase}"
     module, _, name = target.rpartition(".")
     function = getattr(pkgutil.resolve_name(module.replace("corpus.T", "corpus:T")), name)
-    if phase == "loop.session.sentences":  # read by SentencePiece, in C++
+    if phase == "loop.session.strings":  # read by SentencePiece, in C++
 
-        def sentences(pairs):
+        def strings(rows, columns):
             yield b"12"
             os.kill(os.getpid(), signal.SIGTERM)
             yield b"3"
 
-        monkeypatch.setattr(target, sentences)
+        monkeypatch.setattr(target, strings)
     else:
         monkeypatch.setattr(target, terminating(function))
     before = signal.getsignal(signal.SIGTERM)
