@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from corpora import EMPTY, LONG, arrays, corpus_of, dataset, rows, same, text_pairs
 
 from keras_transformer import Tokenizer
 from keras_transformer.training.data.batching import choose_widths, plan_batches
@@ -16,33 +17,6 @@ from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.tasks.translation import TranslationTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
-
-WORDS = [
-    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
-]  # fmt: skip
-EMPTY, LONG = 3, 5
-
-
-def text_pairs(count=400):
-    """Pairs of many lengths; `EMPTY` of them have an empty side, `LONG` a far too long one."""
-    rng = np.random.default_rng(1)
-
-    def sentence(words):
-        return " ".join(rng.choice(WORDS, size=words))
-
-    pairs = [(sentence(rng.integers(1, 13)), sentence(rng.integers(1, 13))) for _ in range(count)]
-    pairs[5:5] = [("", "ein"), ("zwei", "  "), ("\u200b", "drei")]
-    pairs[50:50] = [(sentence(60), "ein")] * 2 + [("ein", sentence(60))] * (LONG - 2)
-    return pairs
-
-
-def dataset(pairs):
-    return tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*pairs, strict=True))))
-
-
-def corpus_of(pairs, tokenizer, max_length=40, weights=None):
-    rows = dataset(pairs)
-    return TokenizedCorpus.from_rows(rows, TranslationTraining(tokenizer), max_length, weights)
 
 
 @pytest.fixture(scope="module")
@@ -62,29 +36,6 @@ def expected(tokenizer):
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     pairs = [tuple((*pieces.encode(side), 3) for side in pair) for pair in text_pairs()]
     return [pair for pair in pairs if min(map(len, pair)) > 1 and max(map(len, pair)) <= 40]
-
-
-def arrays(batches):
-    return [
-        (inputs["source"].numpy(), inputs["target"].numpy(), labels.numpy())
-        for inputs, labels in batches
-    ]
-
-
-def rows(batches):
-    """(source, labels) of every row, without the padding."""
-    for source, _, labels in arrays(batches):
-        yield from (
-            (tuple(s[s != 0].tolist()), tuple(t[t != 0].tolist()))
-            for s, t in zip(source, labels, strict=True)
-        )
-
-
-def same(first, second):
-    return len(first) == len(second) and all(
-        all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
-        for one, two in zip(first, second, strict=True)
-    )
 
 
 # Widths and cuts

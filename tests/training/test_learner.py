@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import on_two_devices, sentences
+from batches import LENGTHS, batch, datasets, make_learner
+from support import on_two_devices
 
 from keras_transformer.training.loop import objectives
 from keras_transformer.training.loop.learner import Learner
@@ -20,37 +21,10 @@ from keras_transformer.training.losses.cross_entropy import (
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy
 
-LENGTHS = [(7, 5), (2, 3), (4, 1)]  # source and target of each sentence
-
-
-def batch(lengths, seed=0, width=None):
-    source = sentences([s for s, _ in lengths], seed=seed)
-    labels = sentences([t for _, t in lengths], seed=seed + 1, width=width)
-    target = np.roll(labels, 1, axis=1)
-    target[:, 0] = 2
-    return {"source": source, "target": target.astype("int32")}, labels
-
 
 @pytest.fixture
 def tiny_model(small_model):
     return lambda: small_model(num_layers=1, num_decoder_layers=1)
-
-
-def make_learner(model, optimizer=None, **options):
-    learner = Learner(model)
-    learner.compile(
-        optimizer or keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(0.1), **options
-    )
-    return learner
-
-
-def datasets(*batches):
-    """One dataset of batches of different sizes."""
-    specification = tf.nest.map_structure(
-        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batches[0]
-    )
-    dataset = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=specification)
-    return dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from batches import datasets
 from support import on_two_devices, randomise, sentences
-from test_learner import datasets
 
 from keras_transformer import (
     ClassifierConfig,

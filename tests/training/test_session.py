@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import CONFIG, At, run_quietly, write_pairs
 from support import with_tests_on_path
-from test_train import CONFIG, At, run_quietly, write_pairs
 
 from keras_transformer.files import sync
 from keras_transformer.run import Run

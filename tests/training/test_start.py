@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from test_train import CONFIG, run_quietly, write_pairs
+from small_runs import CONFIG, run_quietly, write_pairs
 
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from test_stream import OfNumbers
-from test_train import CONFIG, run_quietly
+from corpora import OfNumbers
+from small_runs import CONFIG, run_quietly
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run

@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from corpora import OfNumbers
 
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.stream import endless_batches
-from keras_transformer.training.tasks.translation import TranslationTraining
 
 PAIRS = 23
 BATCH_TOKENS = 12
-
-
-class OfNumbers(TranslationTraining):
-    pad_id, bos_id, eos_id = 0, 2, 3
-
-    def __init__(self):
-        pass  # no tokenizers: the rows are numbers already
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import signal
 
 import numpy as np
 import pytest
-from test_train import At, assert_same_end, run_quietly
+from small_runs import At, assert_same_end, run_quietly
 
 from keras_transformer import Classifier, LanguageModel, TextClassifier, TextGenerator, Translator
 from keras_transformer.run import Run

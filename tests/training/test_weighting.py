@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_data import arrays, corpus_of, dataset, rows, same, text_pairs
-from test_train import CONFIG, run_quietly, write_pairs
+from corpora import arrays, corpus_of, dataset, rows, same, text_pairs
+from small_runs import CONFIG, run_quietly, write_pairs
 
 from keras_transformer import Run, Tokenizer
 from keras_transformer.training.data.corpus import strings
