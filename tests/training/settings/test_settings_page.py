@@ -15,7 +15,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
 from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def by_name():
