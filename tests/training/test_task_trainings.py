@@ -7,6 +7,7 @@ import signal
 
 import numpy as np
 import pytest
+from documents import ROOT, unrun_examples
 from small_runs import At, assert_same_end, run_quietly
 
 from keras_transformer import Classifier, LanguageModel, TextClassifier, TextGenerator, Translator
@@ -341,6 +342,23 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
     (folder / name).unlink()
     with pytest.raises(ValueError, match=f"is not a finished run: {name} is missing"):
         Run(folder).load_tokenizers()
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "folder"),
+    [
+        ("classification", "classifier", "runs/sst2"),
+        ("language_modelling", "text_generator", "runs/captions"),
+    ],
+)
+def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):
+    """As tests/system/test_whole_path.py runs those of translations."""
+    shutil.copytree(finished(kind)[0], tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    file = ROOT / "keras_transformer" / "tasks" / f"{module}.py"
+    ((_, code),) = unrun_examples(file)
+    assert folder in code
+    exec(compile(code, str(file), "exec"), {})
 
 
 # What has no effect
