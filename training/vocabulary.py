@@ -53,7 +53,7 @@ def learn_vocabulary(strings, settings):
     rules, strings = _write_rules(), _Remembering(strings)
     try:
         return _train(strings, settings, rules)
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, SyntaxError) as error:  # SyntaxError: of a wrong option, since 0.2.1
         if strings.error:
             raise strings.error from None
         raise ValueError(_explain(str(error), settings.size)) from error
