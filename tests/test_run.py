@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-import types
 
 import keras
 import pytest
@@ -63,7 +62,7 @@ def test_another_model_of_keras_is_named(tmp_path):
 def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)
-    small, large = (types.SimpleNamespace(vocab_size=n, model=bytes([n])) for n in (7, 8))
+    small, large = (type("Other", (), {"vocab_size": n, "model": bytes([n])})() for n in (7, 8))
     for pair, files, sizes in (
         ((small, small), r"tokenizer\.model", "7"),
         ((small, large), r"source\.model and \S+target\.model", "7 and 8"),
