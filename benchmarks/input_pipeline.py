@@ -6,8 +6,10 @@ import tempfile
 import time
 
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus, open_source, sentences
+from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
+from keras_transformer.training.tasks.translation import TranslationTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
@@ -68,14 +70,15 @@ class InputPipeline:
     def __init__(self, data, vocabulary_size, batch_tokens):
         pairs = open_source(data).rows("train")
         vocabulary = VocabularySettings(size=vocabulary_size)
-        tokenizer = Tokenizer(learn_vocabulary(sentences(pairs), vocabulary))
+        tokenizer = Tokenizer(learn_vocabulary(strings(pairs, (0, 1)), vocabulary))
+        training = TranslationTraining(tokenizer)
         begin = time.perf_counter()
-        self._corpus = TokenizedCorpus.from_rows(pairs, tokenizer, data.max_length)
+        self._corpus = TokenizedCorpus.from_rows(pairs, training, data.max_length)
         self._batch_tokens = batch_tokens
         self._epoch = 0
         self.facts = {
             "pairs": self._corpus.size,
-            "target_tokens": self._corpus.target_tokens,
+            "target_tokens": self._corpus.tokens[1],
             "padding": self._corpus.padding(batch_tokens),
             "tokenize_seconds": time.perf_counter() - begin,
         }

@@ -4,9 +4,9 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-from support import randomise, sentences, small_config
+from support import KV, D, F, H, K, randomise, sentences, small_config
 
-from keras_transformer import Transformer
+from keras_transformer import LanguageModel, LanguageModelConfig, Transformer
 
 PAD, BOS, EOS = 0, 2, 3
 
@@ -39,6 +39,35 @@ def talkative(norm="pre", vocab_size=19):
     kernel[:, EOS] *= {"pre": 2, "post": 1.5}[norm]
     model.output_layer.kernel.assign(kernel)
     return model
+
+
+@functools.cache
+def talkative_text():
+    """A language model in doubt, whose texts differ in their words and in their lengths."""
+    config = LanguageModelConfig(
+        vocab_size=19, num_layers=2, d_model=D, d_ff=F, num_heads=H, d_k=K, d_v=KV, dropout=0.0,
+        max_length=29, position="learned", attention_bias=True, norm="pre", tie="none",
+    )  # fmt: skip
+    model = randomise(LanguageModel(config))
+    factors = {"positions": 12, "query/kernel": 4, "attention/output/kernel": 4, "beta": 0}
+    for weight in model.weights:
+        for path, factor in factors.items():
+            if weight.path.endswith(path):
+                weight.assign(weight * factor)
+    kernel = 2 * model.output_layer.kernel.numpy()  # [D, V]
+    kernel[:, [PAD, BOS]] = 0
+    kernel[:, EOS] *= 1.7
+    model.output_layer.kernel.assign(kernel)
+    return model
+
+
+def text_prompts():
+    """Prompts of 0 to 6 words, each ending in `EOS`."""
+    prompt = sentences([3, 1, 6, 4, 1], width=8, seed=11)
+    prompt[4] = 0
+    for row in prompt:
+        row[np.count_nonzero(row)] = EOS
+    return prompt
 
 
 def sources(vocab_size=19):

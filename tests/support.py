@@ -95,7 +95,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 
 from support import randomise, small_config
-from test_learner import batch, datasets, make_learner
+from batches import batch, datasets, make_learner
 from keras_transformer import Transformer
 """
 
@@ -103,8 +103,9 @@ from keras_transformer import Transformer
 def on_two_devices(script):
     """Runs a script with two CPU devices, in a process of its own; returns the JSON it prints."""
     tests = pathlib.Path(__file__).parent
+    folders = [tests, *(path for path in tests.glob("training/**") if path.is_dir())]
     process = subprocess.run(
-        [sys.executable, "-c", TWO_DEVICES + script, str(tests / "training"), str(tests)],
+        [sys.executable, "-c", TWO_DEVICES + script, *map(str, folders)],
         capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr

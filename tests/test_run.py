@@ -1,19 +1,19 @@
 import json
 import subprocess
 import sys
-import types
 
 import keras
 import pytest
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
+from keras_transformer.text.tokenizers import Tokenizers
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere is not a finished run: model\.keras is missing"):
         Run(tmp_path / "nowhere").load_model()
     with pytest.raises(ValueError, match=r"tokenizer\.model is missing.*keras-transformer train"):
-        Run(tmp_path).load_tokenizer()
+        Run(tmp_path).load_tokenizers()
 
 
 def test_a_run_in_training_is_told_how_to_go_on(tmp_path):
@@ -51,19 +51,26 @@ def test_a_damaged_model_is_named(tmp_path):
 
 def test_another_model_of_keras_is_named(tmp_path):
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(Run(tmp_path).model)
-    with pytest.raises(ValueError, match=r"must hold a Transformer\. Received: a Sequential"):
+    with pytest.raises(
+        ValueError, match=r"must hold a model of this package\. Received: a Sequential"
+    ):
         Run(tmp_path).load_model()
+    with pytest.raises(ValueError, match=r"must hold a Transformer\. Received: a Sequential"):
+        Run(tmp_path).load_model(Transformer)
 
 
 def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)
-    other = types.SimpleNamespace(vocab_size=7)
-    monkeypatch.setattr(Run, "load_tokenizer", lambda run: other)
-    with pytest.raises(
-        ValueError, match=r"tokenizer\.model is another run's: it has 7 pieces, .*11"
+    small, large = (type("Other", (), {"vocab_size": n, "model": bytes([n])})() for n in (7, 8))
+    for pair, files, sizes in (
+        ((small, small), r"tokenizer\.model", "7"),
+        ((small, large), r"source\.model and \S+target\.model", "7 and 8"),
     ):
-        Translator.from_run(tmp_path)
+        monkeypatch.setattr(Run, "load_tokenizers", lambda run, pair=pair: Tokenizers(*pair))
+        message = rf"{files} is another run's: it has {sizes} pieces, and .* trained with 11\. Put"
+        with pytest.raises(ValueError, match=message):
+            Translator.from_run(tmp_path)
 
 
 def test_a_model_comes_back_with_its_weights(tmp_path):

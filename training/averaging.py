@@ -47,7 +47,7 @@ def average_checkpoints(run_dir, last=5, output=None):
     tokenizers = run.load_tokenizers()
     settings = load_settings(run.config)
     keep = settings.training.keep_checkpoints
-    fields = read_state(_newest(run, last, keep)[-1]).get("fields", {})
+    fields = _whole(read_state, _newest(run, last, keep)[-1]).get("fields", {})
     model_class = settings.task.get().pipeline_class().model_class
     model = model_class(model_config(settings, tokenizers, **fields), dtype="float32")
     paths = _average(run, last, keep, model)
@@ -116,11 +116,16 @@ def _assign_mean(model, paths):
 
 def _read(path):
     """The arrays of a checkpoint, in the order of their variables."""
+    arrays = _whole(read, path)
+    return [arrays[key] for key in sorted(arrays) if key != STATE]
+
+
+def _whole(read, path):
+    """Returns what a function reads of a checkpoint; raises with its name if it is damaged."""
     try:
-        arrays = read(path)
+        return read(path)
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged ({error}): nothing was averaged. "
             "Average fewer checkpoints, or remove it to average those before it."
         ) from error
-    return [arrays[key] for key in sorted(arrays) if key != STATE]

@@ -53,7 +53,11 @@ def learn_vocabulary(strings, settings):
     rules, strings = _write_rules(), _Remembering(strings)
     try:
         return _train(strings, settings, rules)
-    except (RuntimeError, ValueError) as error:
+    except (
+        RuntimeError,
+        ValueError,
+        SyntaxError,
+    ) as error:
         if strings.error:
             raise strings.error from None
         raise ValueError(_explain(str(error), settings.size)) from error
@@ -103,9 +107,10 @@ class _Remembering:
 
 def _explain(reason, size):
     """SentencePiece's message, which names C++ conditions, in the terms of the settings."""
-    if found := re.search(r"too high .*<= (\d+)", reason):
+    most = re.search(r"too high .*<= (\d+)", reason)
+    if most and int(most[1]) > EOS_ID + 1:  # so many are there without any text
         return (
-            f"`size` must be at most {found[1]} for a vocabulary of this training text, which has "
+            f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
             f"no more pieces to learn. Received: size={size}."
         )
     if found := re.search(r"required_chars\. \d+ vs (\d+)", reason):
@@ -113,7 +118,7 @@ def _explain(reason, size):
             f"`size` must be at least {found[1]}, to hold every character of the training text; a "
             f"lower `character_coverage` needs fewer. Received: size={size}."
         )
-    if "sentences_.empty()" in reason or "all_chars_count" in reason:
+    if most or "sentences_.empty()" in reason or "all_chars_count" in reason:
         return "`strings` must hold text to learn a vocabulary from. Received: no text at all."
     return f"the vocabulary cannot be learned: {' '.join(reason.split())}"
 

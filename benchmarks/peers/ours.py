@@ -6,6 +6,7 @@ from task import BOS_ID, EOS_ID, PAD_ID, Task
 
 from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.loop.objectives import RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 
@@ -24,7 +25,7 @@ def make(order):
         pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID,
     )  # fmt: skip
     policy = order["precision"]
-    learner = Learner(Transformer(config, dtype=policy), PAD_ID, dtype=policy)
+    learner = Learner(Transformer(config, dtype=policy), RealLabels(PAD_ID), dtype=policy)
     learner.compile(
         adam(task),
         LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID),

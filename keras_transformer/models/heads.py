@@ -52,7 +52,8 @@ class Pooling(keras.Layer):
         weights = ops.cast(real, "float32")  # [B, S, 1]
         if self.kind == "attention":
             scores = ops.cast(ops.matmul(x, ops.cast(self.query, x.dtype)), "float32")  # [B, S, 1]
-            weights *= ops.softmax(ops.where(real, scores, FORBIDDEN), axis=1)
+            if x.shape[1] != 1:  # of one token alone Keras warns
+                weights *= ops.softmax(ops.where(real, scores, FORBIDDEN), axis=1)
         total = ops.sum(weights, axis=1, keepdims=True)  # [B, 1, 1]
         weights = weights / ops.maximum(total, 1e-9)
         return ops.sum(x * ops.cast(weights, x.dtype), axis=1)  # [B, D]

@@ -17,16 +17,17 @@ def beam_memory(config, batch, beam_size, length):
     """Returns about how many bytes a step of `beam_decode` takes.
 
     Args:
-        config: A `TransformerConfig`.
+        config: A `TransformerConfig` or a `LanguageModelConfig`.
         batch: Sentences B.
         beam_size: Hypotheses N of each.
         length: Positions of the cache L, and of the sources.
     """
-    layers = config.decoder_layers
+    has_source = hasattr(config, "decoder_layers")  # unlike a language model
+    layers = config.decoder_layers if has_source else config.num_layers
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)
     rows = batch * beam_size
-    cache = layers * config.num_heads * widths * length * (CACHES * rows + batch)
+    cache = layers * config.num_heads * widths * length * (CACHES * rows + batch * has_source)
     # Every hypothesis attends to the positions of all of its sentence: none is ever moved.
     scores = SCORES * config.num_heads * rows * beam_size * length
     count = min(beam_size + 3, config.output_size)
@@ -38,7 +39,7 @@ def check_memory(config, batch, beam_size, length):
     """Refuses a beam that cannot fit even if its outputs are as short as a stage of the cache.
 
     Args:
-        config: A `TransformerConfig`.
+        config: A `TransformerConfig` or a `LanguageModelConfig`.
         batch: Sentences B.
         beam_size: Hypotheses N of each.
         length: Tokens of the longest source: outputs are about as long.

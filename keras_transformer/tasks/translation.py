@@ -41,15 +41,19 @@ class TranslationTask(Task):
         Args:
             pipeline: Function from a list of strings to a list of strings, such as a `Translator`.
             columns: List of strings, and list of the right translations.
-            search: A `Greedy`, `Beam` or `Sample`. `None`: the translator's default, greedy.
+            search: A `Greedy`, `Beam` or `Sample`. `None`: the default of a `Translator`, greedy.
             lowercase: See `score`.
             tokenize: See `score`.
 
         Returns:
-            The dictionary of `score`; `seconds`, the time the translation took; and with a search
-            `search`, its name.
+            The dictionary of `score`; `seconds`, the time the translation took; and with a search,
+            or a `Translator`, `search`, its name.
         """
+        from keras_transformer.decoding import Greedy
         from keras_transformer.text.quality import score
+
+        if search is None and isinstance(pipeline, self.pipeline_class()):
+            search = Greedy()
 
         sources, references = columns
         translate = pipeline if search is None else functools.partial(pipeline, search=search)

@@ -78,7 +78,12 @@ def test_a_model_that_does_not_exist_is_named():
 def test_source_and_reference_go_together(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("a\n")
-    assert "--source and --reference" in error_line("evaluate", tmp_path, "--source", file)
+    (tmp_path / "config.toml").write_text('[data]\nsource = "cldr"\n')
+    line = error_line("evaluate", tmp_path, "--source", file)
+    message = "a run for translation, whose data have source and target: evaluating files takes two"
+    assert f"{tmp_path} is {message} of them." in line
+    line = error_line("evaluate", tmp_path, "--reference", file)
+    assert "--reference needs --source." in line
 
 
 @pytest.mark.parametrize("command", ["evaluate", "translate"])
@@ -120,7 +125,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
                 assert values == tuple(search.values([0]))
                 self.searches.append((search, n_best))
                 return {
-                    "translation": tf.constant([[b"ja"]]),
+                    "text": tf.constant([[b"ja"]]),
                     "score": tf.constant([[-1.0]]),
                     "truncated": tf.constant([False]),
                 }
@@ -128,7 +133,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
             return translate
 
     recorder = Recorder()
-    monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path, max_length: recorder)
+    monkeypatch.setattr("keras_transformer.tasks.open_run", lambda path, max_length: recorder)
     (tmp_path / "config.toml").touch()
     for options in ([], ["--length-penalty", "1.5"]):
         assert run("translate", tmp_path, "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
@@ -181,13 +186,19 @@ def test_the_public_names_are_those_of_the_documentation():
         [
             "Alignment",
             "Beam",
+            "Classification",
+            "Classifier",
+            "ClassifierConfig",
             "Constraints",
             "Decoder",
             "DecoderBlock",
             "Encoder",
             "EncoderBlock",
             "FeedForward",
+            "Generated",
             "Greedy",
+            "LanguageModel",
+            "LanguageModelConfig",
             "Learned",
             "MultiHeadCrossAttention",
             "MultiHeadSelfAttention",
@@ -199,6 +210,8 @@ def test_the_public_names_are_those_of_the_documentation():
             "Sample",
             "Score",
             "Sinusoidal",
+            "TextClassifier",
+            "TextGenerator",
             "Tokenizer",
             "Transformer",
             "TransformerConfig",

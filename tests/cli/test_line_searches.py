@@ -38,9 +38,9 @@ def translate(translator, tmp_path, monkeypatch):
     """A function from options to the lines that are written for `LINES`."""
 
     def from_run(path, max_length=None):
-        return Translator(translator.model, translator.tokenizer, max_length or 9)
+        return Translator(translator.model, translator.tokenizers, max_length or 9)
 
-    monkeypatch.setattr(Translator, "from_run", from_run)
+    monkeypatch.setattr("keras_transformer.tasks.open_run", from_run)
     (tmp_path / "config.toml").touch()
 
     def run(*options):
@@ -110,7 +110,7 @@ def test_numbers_decide_a_sample_in_place_of_the_order(translator):
 
 
 def test_the_longest_output_is_a_limit(translate, translator):
-    short = Translator(translator.model, translator.tokenizer, max_length=4)
+    short = Translator(translator.model, translator.tokenizers, max_length=4)
     assert translate("--max-length", 4) == short(LINES) != translator(LINES)
 
 
@@ -177,7 +177,7 @@ def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkey
 def test_a_beam_that_cannot_fit_says_what_it_needs(translator, monkeypatch):
     """And one sentence at a time may fit where many do not."""
     monkeypatch.setattr("keras_transformer.tasks.memory.available_memory", lambda: 1e5)
-    monkeypatch.setattr("keras_transformer.tasks.translator.SMALL", 0)
+    monkeypatch.setattr("keras_transformer.tasks.generator.SMALL", 0)
     message = r"A beam of 20 for 5 sentences at a time needs about .* GB .*batch_size=5"
     with pytest.raises(ValueError, match=message):
         translator(LINES, Beam(20))

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from keras_transformer.cli.streaming import score_files, translate_stream
+from keras_transformer.cli.streaming import answer_stream, score_files
 from keras_transformer.tasks.results import Score, Translation
 
 
@@ -19,7 +19,7 @@ class Upper:
 
 def run(data, **options):
     translator, target, warnings = Upper(), io.BytesIO(), []
-    count = translate_stream(translator, io.BytesIO(data), target, warnings.append, **options)
+    count = answer_stream(translator, io.BytesIO(data), target, warnings.append, **options)
     return count, target.getvalue(), warnings, translator.batches
 
 
@@ -69,7 +69,7 @@ def test_a_line_break_inside_a_translation_does_not_add_a_line():
             return [Translation("a\nb\u2028c", 0.0, False) for _ in sentences]
 
     target = io.BytesIO()
-    translate_stream(Breaking(), io.BytesIO(b"x\n"), target, print)
+    answer_stream(Breaking(), io.BytesIO(b"x\n"), target, print)
     assert target.getvalue() == b"a b c\n"
 
 

@@ -47,7 +47,10 @@ VALUES = {
     "inputs": np.random.default_rng(4).integers(0, 19, (BATCH, T)).astype("int32"),
     "source": sentences([13, 6, 9, 2]),
     "target": sentences([11, 5, 8, 3], first=2),
+    "tokens": sentences([11, 5, 8, 3], first=2, seed=5),
 }
+STACK = dataclasses.asdict(small_config(num_layers=2, attention_bias=True))
+STACK = {field: STACK[field] for field in STACK if hasattr(kt.config.StackConfig, field)}
 
 ROWS = {
     "MultiHeadSelfAttention": Row(
@@ -91,7 +94,18 @@ ROWS = {
         lambda: kt.Transformer(small_config(output_bias=True, tie="none")),
         ("source", "target"),
     ),
+    "LanguageModel": Row(
+        lambda: kt.LanguageModel(kt.LanguageModelConfig(**STACK, tie="none")), ("tokens",)
+    ),
+    "TextClassifier": Row(
+        lambda: kt.TextClassifier(
+            kt.ClassifierConfig(**STACK, labels=("a", "b", "c"), pooling="attention")
+        ),
+        ("tokens",),
+    ),
 }
+# Their logits are float32.
+MODELS = {"Transformer", "Transformer_output_bias", "LanguageModel", "TextClassifier"}
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conformance.rows import ROWS, call, functional_model, inputs_of, random_model
+from conformance.rows import MODELS, ROWS, call, functional_model, inputs_of, random_model
 from support import D, randomise, small_config, to_numpy
 
 import keras_transformer as kt
@@ -163,7 +163,7 @@ def test_mixed_precision(models, name, policy_name):
     mixed.set_weights(model.get_weights())
     out = mixed(inputs_of(name))
     compute_dtype = keras.config.dtype_policy().compute_dtype
-    assert out.dtype == ("float32" if name.startswith("Transformer") else compute_dtype)
+    assert out.dtype == ("float32" if name in MODELS else compute_dtype)
     assert {weight.dtype for weight in mixed.weights} == {"float32"}
     for layer in mixed._flatten_layers(include_self=False):
         computes = not isinstance(layer, keras.layers.InputLayer | kt.PaddingMask)

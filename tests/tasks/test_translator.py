@@ -49,7 +49,7 @@ def translator():
 
 
 def test_a_translation_is_the_decoded_output_of_greedy_decoding(translator):
-    tokenizer, model = translator.tokenizer, translator.model
+    tokenizer, model = translator.target_tokenizer, translator.model
     for sentence, ours in zip(SENTENCES, translator(SENTENCES), strict=True):
         if sentence.strip():
             source = tokenizer.encode([sentence]).to_tensor()[:, :11]
@@ -63,8 +63,8 @@ def test_the_outputs_differ_so_that_the_tests_here_can_fail(translator):
 
 def test_empty_sentences_stay_empty_and_score_zero(translator):
     result = translator.graph()(tf.constant(["", "dog", " \t ", "\u3000", "\ufeff"]))
-    assert result["translation"].shape == result["score"].shape == (5, 1)
-    assert result["translation"].numpy()[[0, 2, 3, 4], 0].tolist() == [b""] * 4
+    assert result["text"].shape == result["score"].shape == (5, 1)
+    assert result["text"].numpy()[[0, 2, 3, 4], 0].tolist() == [b""] * 4
     assert result["score"].numpy()[[0, 2, 3, 4], 0].tolist() == [0] * 4
     assert result["score"].numpy()[1, 0] < 0
 
@@ -95,7 +95,7 @@ def test_batches_go_by_length(translator):
 def test_a_long_source_is_cut_at_the_limit_and_ends_in_eos(translator):
     long = "the big dog and a cat runs and the big cat runs"
     ids, truncated, _ = translator.encode(tf.constant(["dog", long]))
-    whole = translator.tokenizer.encode([long]).to_tensor().numpy()[0]
+    whole = translator.source_tokenizer.encode([long]).to_tensor().numpy()[0]
     assert truncated.numpy().tolist() == [False, True]
     assert ids.shape == (2, 11)
     np.testing.assert_array_equal(ids[1], [*whole[:10], 3])
@@ -107,7 +107,7 @@ def test_a_long_source_is_cut_at_the_limit_and_ends_in_eos(translator):
 
 def test_a_source_of_exactly_the_limit_is_whole(translator):
     sentence = "dog"
-    while len(translator.tokenizer.encode([sentence])[0]) < 11:
+    while len(translator.source_tokenizer.encode([sentence])[0]) < 11:
         sentence += "s"
     ids, truncated, _ = translator.encode(tf.constant([sentence]))
     assert ids.shape[1] == 11 and not truncated.numpy()[0]
@@ -116,7 +116,7 @@ def test_a_source_of_exactly_the_limit_is_whole(translator):
 def test_there_is_a_translation_even_without_a_score():
     """That of a model whose weights are not numbers; others that do not exist are left out."""
     outputs = {
-        "translation": tf.constant([["a", ""], ["b", "c"]]),
+        "text": tf.constant([["a", ""], ["b", "c"]]),
         "score": tf.constant([[np.nan, -1e9], [-1.0, -2.0]]),
         "truncated": tf.constant([False, True]),
     }
@@ -127,17 +127,17 @@ def test_there_is_a_translation_even_without_a_score():
 
 def test_no_sentences_at_all(translator):
     assert translator([]) == []
-    assert translator.graph()(tf.constant([], tf.string))["translation"].shape == (0, 1)
+    assert translator.graph()(tf.constant([], tf.string))["text"].shape == (0, 1)
 
 
 def test_a_lower_limit_shortens_the_output(translator):
-    short = Translator(translator.model, translator.tokenizer, max_length=3)
+    short = Translator(translator.model, translator.tokenizers, max_length=3)
     for sentence in short(SENTENCES):
-        assert len(translator.tokenizer.encode([sentence])[0]) <= 4
+        assert len(translator.source_tokenizer.encode([sentence])[0]) <= 4
 
 
 def test_limits_and_vocabularies_are_checked(translator):
-    model, tokenizer = translator.model, translator.tokenizer
+    model, tokenizer = translator.model, translator.source_tokenizer
     for wrong in (0, 12):
         with pytest.raises(ValueError, match=f"between 1 and the model's 11. Received: .*={wrong}"):
             Translator(model, tokenizer, max_length=wrong)
@@ -191,7 +191,7 @@ def test_one_graph_serves_every_batch(translator):
 @pytest.mark.parametrize("extra_length", [0, 2, 50, None])
 def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
     """At most so much longer than the source, its end counted as the output's is."""
-    tokenizer, model = translator.tokenizer, translator.model
+    tokenizer, model = translator.target_tokenizer, translator.model
     ours = translator(SENTENCES, Beam(3, length_penalty=1.0, extra_length=extra_length))
     for sentence, translation in zip(SENTENCES, ours, strict=True):
         if not sentence.strip():
@@ -227,9 +227,9 @@ def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
         if not sentence.strip():
             assert [(result.text, result.score) for result in found] == [("", 0.0)]
             continue
-        source = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+        source = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
         tokens, scores = beam_decode(translator.model, source, 4, 3, min_length=2)
-        texts = [text.decode() for text in translator.tokenizer.decode(tokens[0]).numpy()]
+        texts = [text.decode() for text in translator.target_tokenizer.decode(tokens[0]).numpy()]
         first = [texts.index(text) for text in dict.fromkeys(texts)]
         assert [result.text for result in found] == [texts[number] for number in first]
         np.testing.assert_allclose([r.score for r in found], scores.numpy()[0, first], atol=1e-4)
@@ -252,7 +252,7 @@ def test_a_beam_adds_nothing_to_an_export(translator, tmp_path):
     assert list(loaded.signatures) == ["serving_default"]
     assert not hasattr(loaded, "_searcher")
     answer = loaded.signatures["serving_default"](sentences=tf.constant(["dog"]))
-    assert answer["translation"].numpy()[0, 0].decode() == translator(["dog"])[0]
+    assert answer["text"].numpy()[0, 0].decode() == translator(["dog"])[0]
 
 
 @pytest.mark.parametrize(
@@ -302,9 +302,9 @@ def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
         if not sentence.strip():
             assert (ours.text, ours.score) == ("", 0.0)
             continue
-        source = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
+        source = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
         tokens, scores = sample_decode(translator.model, source, **options, seed=(5, number))
-        assert ours.text == translator.tokenizer.decode(tokens)[0].numpy().decode()
+        assert ours.text == translator.target_tokenizer.decode(tokens)[0].numpy().decode()
         np.testing.assert_allclose(ours.score, scores[0], atol=1e-4)
     again = sample(SENTENCES, **options, seed=5, batch_size=100)
     assert [each.text for each in again] == [each.text for each in found]
@@ -322,7 +322,7 @@ def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translat
     found = translator.score(SENTENCES, targets, batch_size=3)
     for sentence, target, ours in zip(SENTENCES, targets, found, strict=True):
         source, target = (
-            translator.tokenizer.encode([side]).to_tensor() for side in (sentence, target)
+            translator.source_tokenizer.encode([side]).to_tensor() for side in (sentence, target)
         )
         gains, sums = score(translator.model, source[:, :11], target)
         np.testing.assert_allclose(ours.score, sums[0], atol=1e-4)
@@ -346,11 +346,11 @@ def test_alignments_have_a_row_for_each_piece(translator):
     for layer, head in [(-1, None), (0, 1)]:
         found = translator.align(SENTENCES, layer, head, batch_size=3)
         for sentence, ours in zip(SENTENCES, found, strict=True):
-            ids = translator.tokenizer.encode([sentence]).to_tensor()[:, :11]
-            assert ours.source == translator.tokenizer.pieces(ids[0].numpy())
+            ids = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
+            assert ours.source == translator.source_tokenizer.pieces(ids[0].numpy())
             tokens, _ = greedy_decode(translator.model, ids)
             said = tokens[0].numpy()[: np.count_nonzero(tokens[0])]
-            assert ours.target == translator.tokenizer.pieces(said)
+            assert ours.target == translator.target_tokenizer.pieces(said)
             inputs = {"source": ids, "target": np.insert(said[:-1], 0, 2)[None]}
             weights = translator.model.attention_weights(inputs)
             weights = weights[f"decoder/block_{layer % 2}/cross_attention"][0].numpy()

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from batches import batch
 from support import on_two_devices, randomise, small_config
-from test_learner import batch
 
 from keras_transformer import PositionalEmbedding, Transformer
 from keras_transformer.layers.kernels import Kernels

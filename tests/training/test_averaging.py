@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_train import CONFIG, run_quietly, write_pairs
+from small_runs import CONFIG, run_quietly, write_pairs
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run

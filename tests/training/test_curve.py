@@ -6,7 +6,10 @@ from matplotlib.image import imread
 
 from keras_transformer.plots import curve, figure
 from keras_transformer.plots.curve import draw_curve
-from keras_transformer.training.loop.history import History
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.loop.history import History, columns_of
+
+TASK = TASKS["translation"]
 
 
 @pytest.fixture
@@ -34,12 +37,12 @@ def lines(figure: Figure):
 
 
 def test_every_curve_is_drawn_in_its_panel(tmp_path, drawn):
-    history = History(tmp_path / "history.csv")
+    history = History(tmp_path / "history.csv", columns_of(TASK))
     for update in (2, 4, 6):
         history.add(update, {"train/loss": 7 - update, "train/learning_rate": update / 100})
     history.add(6, {"validation/loss": 3, "validation/perplexity": 20, "validation/bleu": 31})
     path = tmp_path / "new" / "curve.png"
-    draw_curve(history, path)
+    draw_curve(history, path, TASK)
     assert lines(drawn[0]) == {
         "loss per token": [("training", [2, 4, 6], [5, 3, 1]), ("validation", [6], [3])],
         "perplexity": [("validation", [6], [20])],
@@ -51,8 +54,8 @@ def test_every_curve_is_drawn_in_its_panel(tmp_path, drawn):
 
 
 def test_what_was_never_measured_has_no_panel(tmp_path, drawn):
-    history = History(tmp_path / "history.csv")
-    draw_curve(history, tmp_path / "curve.png")
+    history = History(tmp_path / "history.csv", columns_of(TASK))
+    draw_curve(history, tmp_path / "curve.png", TASK)
     history.add(1, {"validation/loss": 3, "validation/perplexity": float("inf")})
-    draw_curve(history, tmp_path / "curve.png")
+    draw_curve(history, tmp_path / "curve.png", TASK)
     assert [list(lines(each)) for each in drawn] == [[], ["loss per token", "perplexity"]]

@@ -5,10 +5,11 @@ import json
 import pytest
 import sacrebleu
 
-from keras_transformer import Beam
+from keras_transformer import Beam, Greedy, Translator
+from keras_transformer.tasks import TASKS
 from keras_transformer.text.quality import score
 from keras_transformer.training import evaluate as module
-from keras_transformer.training.evaluate import evaluate, evaluate_files, evaluate_split
+from keras_transformer.training.evaluate import evaluate_files, evaluate_split
 
 REFERENCES = ["Der Hund läuft über die Wiese.", "In 17 Wochen, am Montag.", "Zwei Äpfel, 1,5 kg."]
 HYPOTHESES = ["Der Hund lief über die Wiese.", "In 17 Wochen, am Montag.", "zwei äpfel, 1,5 kg."]
@@ -36,9 +37,11 @@ def test_options_are_used_and_named_in_the_signature():
 
 
 def test_evaluate_translates():
-    results = evaluate(lambda sentences: [text.upper() for text in sentences], ["a b"], ["A B"])
+    results = TASKS["translation"].evaluate(
+        lambda sentences: [text.upper() for text in sentences], [["a b"], ["A B"]]
+    )
     assert results["exact_match"] == 100
-    assert results["seconds"] >= 0
+    assert results["seconds"] >= 0 and "search" not in results
 
 
 def test_lists_that_cannot_be_scored_are_refused():
@@ -52,48 +55,39 @@ def test_lists_that_cannot_be_scored_are_refused():
 def echo(monkeypatch):
     """A translator that returns its input stands in for that of a run."""
 
-    class Echo:
-        @staticmethod
-        def from_run(run):
-            return lambda sentences, search: list(sentences)
-
-    monkeypatch.setattr(module, "Translator", Echo)
+    monkeypatch.setattr(module, "open_run", lambda run: lambda sentences, search=None: sentences)
 
 
-def test_files_are_compared_line_by_line(tmp_path, echo):
+def test_files_are_compared_line_by_line(tmp_path, run, echo):
     source, reference = tmp_path / "source", tmp_path / "reference"
     source.write_bytes("ä\n\nb\r\nc\u2028d\n".encode())
     reference.write_bytes("ä\n\nb\nc".encode())  # the last line break may be missing
-    results = evaluate_files("run", source, reference)
+    results = evaluate_files(run, source, reference)
     assert (results["sentences"], results["exact_match"]) == (4, 75)
 
 
-def test_files_that_cannot_be_compared_are_one_line(tmp_path, echo):
+def test_files_that_cannot_be_compared_are_one_line(tmp_path, run, echo):
     source, reference = tmp_path / "source", tmp_path / "reference"
     source.write_text("a\nb\n")
     reference.write_text("a\n")
     with pytest.raises(ValueError, match="source has 2 lines, .*reference has 1: line n of one"):
-        evaluate_files("run", source, reference)
+        evaluate_files(run, source, reference)
     reference.write_bytes(b"a\n\xff\n")
     with pytest.raises(ValueError, match="reference, line 2: not UTF-8."):
-        evaluate_files("run", source, reference)
+        evaluate_files(run, source, reference)
 
 
 def test_a_beam_is_used_and_named(tmp_path, run, monkeypatch):
-    class Named:
-        @staticmethod
-        def from_run(run):
-            return lambda sentences, search: [
-                f"{search.size} {search.length_penalty}" for _ in sentences
-            ]
+    def named(sentences, search):
+        return [f"{search.size} {search.length_penalty}" for _ in sentences]
 
-    monkeypatch.setattr(module, "Translator", Named)
+    monkeypatch.setattr(module, "open_run", lambda run: named)
     source, reference = tmp_path / "source", tmp_path / "reference"
     source.write_text("a\nb\n")
     reference.write_text("5 0.6\n5 1.5\n")
-    results = evaluate_files("run", source, reference, search=Beam(5))
+    results = evaluate_files(run, source, reference, search=Beam(5))
     assert (results["search"], results["exact_match"]) == ("beam 5, gnmt 0.6", 50)
-    results = evaluate_files("run", source, reference, search=Beam(5, length_penalty=1.5))
+    results = evaluate_files(run, source, reference, search=Beam(5, length_penalty=1.5))
     assert (results["search"], results["exact_match"]) == ("beam 5, gnmt 1.5", 50)
     assert evaluate_split(run, search=Beam(2))["search"] == "beam 2, gnmt 0.6"
     assert json.loads((run / "metrics.json").read_text())["search"] == "beam 2, gnmt 0.6"
@@ -120,7 +114,7 @@ def run(tmp_path):
 
 def test_the_figures_of_the_test_split_stay_in_the_run(run, echo):
     (run / "metrics.json").write_text('{"updates": 7}')
-    results = evaluate_split(run)
+    results = evaluate_split(run, search=Greedy())
     assert (results["sentences"], results["exact_match"]) == (2, 50)
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["updates"] == 7
@@ -135,3 +129,29 @@ def test_other_splits_leave_no_figures(run, echo):
     assert not (run / "metrics.json").exists()
     with pytest.raises(ValueError, match="`split` must be one of train, validation, test"):
         evaluate_split(run, "dev")
+
+
+def test_a_later_evaluation_names_its_own_search(run, monkeypatch):
+    """Without a search as well: the figures of the run never stand beside another one's name."""
+
+    class Echo(Translator):
+        def __init__(self):
+            pass
+
+        def __call__(self, sentences, search):
+            return list(sentences)
+
+    monkeypatch.setattr(module, "open_run", lambda run: Echo())
+    for search, name in ((Beam(2), "beam 2, gnmt 0.6"), (None, "greedy")):
+        assert evaluate_split(run, search=search)["search"] == name
+        assert json.loads((run / "metrics.json").read_text())["search"] == name
+
+
+def test_a_task_of_two_columns_is_evaluated_on_two_files(run, tmp_path, echo):
+    (tmp_path / "source").write_text("a\n")
+    message = (
+        f"{run} is a run for translation, whose data have source and target: evaluating files "
+        "takes two of them."
+    )
+    with pytest.raises(ValueError, match=message):
+        evaluate_files(run, tmp_path / "source")

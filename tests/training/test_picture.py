@@ -35,7 +35,7 @@ def test_weights_belong_to_the_pieces_that_were_chosen(translator):
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
     # Each piece is the best one after those before it, which are all that its row has seen.
     ids, _, _ = translator.encode(tf.constant([sentence]))
-    processor = sentencepiece.SentencePieceProcessor(model_proto=translator.tokenizer.model)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=translator.target_tokenizer.model)
     chosen = [processor.piece_to_id(piece) for piece in target]
     logits = translator.model({"source": ids, "target": tf.constant([[2, *chosen[:-1]]])})
     assert np.argmax(logits[0], axis=-1).tolist() == chosen

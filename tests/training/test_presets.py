@@ -25,9 +25,9 @@ def update(name):
     labels = sentences([7, 3], seed=1, width=8)
     target = np.roll(labels, 1, axis=1)
     data = {"source": sentences([8, 5], width=8), "target": target.astype("int32")}, labels
-    before = learner.transformer.output_matrix.numpy()
+    before = learner.model.output_matrix.numpy()
     step = tf.function(learner.train_step, jit_compile=True)
     figures = step(tf.nest.map_structure(tf.constant, data))
     assert 0 < figures["loss"] < 100 and figures["tokens"] == 10
-    after = learner.transformer.output_matrix.numpy()
+    after = learner.model.output_matrix.numpy()
     assert np.isfinite(after).all() and np.abs(after - before).max() > 1e-4

@@ -1,6 +1,5 @@
 """`train` leaves a whole run, and what is interrupted ends as if it had never been."""
 
-import io
 import json
 import os
 import pkgutil
@@ -9,10 +8,9 @@ import signal
 import subprocess
 import sys
 
-import keras
-import numpy as np
 import pytest
 import rich.console
+from small_runs import CONFIG, At, assert_same_end, run_quietly, write_pairs
 from support import with_tests_on_path
 
 from keras_transformer import files as atomic
@@ -25,50 +23,6 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 from keras_transformer.training.train import train
 
 UPDATES = 11
-
-CONFIG = """
-[model]
-preset = "tiny"
-num_layers = 1
-d_model = 16
-d_ff = 24
-num_heads = 2
-dropout = 0.2
-attention_dropout = 0.1
-max_length = 20
-
-[data]
-source = "text"
-train_source = "train.src"
-train_target = "train.tgt"
-validation_source = "validation.src"
-validation_target = "validation.tgt"
-max_length = 14
-batch_tokens = 60
-
-[vocabulary]
-size = 15
-
-[schedule]
-warmup_steps = 1
-peak = 0.01
-
-[training]
-updates = 11
-validate_every = 6
-validate_sentences = 0
-checkpoint_every = 2
-log_every = 3
-progress_seconds = 0.0001
-"""
-
-
-def write_pairs(folder, split, count, seed):
-    rng = np.random.default_rng(seed)
-    rows = [rng.integers(0, 10, rng.integers(1, 6)) for _ in range(count)]
-    for side, order in (("src", 1), ("tgt", -1)):
-        lines = ["".join(map(str, row[::order])) for row in rows]
-        (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -84,27 +38,6 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="module")
 def settings(corpus):
     return load_settings(corpus / "config.toml")
-
-
-class At(keras.callbacks.Callback):
-    """Does something after the update of that number in this call."""
-
-    def __init__(self, number, action):
-        super().__init__()
-        self.number, self.action = number, action
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch + 1 == self.number:
-            self.action()
-
-
-def run_quietly(settings, folder, callbacks=()):
-    text = io.StringIO()
-    console = rich.console.Console(file=text, width=40)
-    try:
-        return train(settings, folder, console=console, callbacks=callbacks), text.getvalue()
-    except KeyboardInterrupt:
-        return None, text.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -124,25 +57,12 @@ def stopped(settings, tmp_path_factory):
     return folder, shown
 
 
-def assert_same_end(folder, finished):
-    """Every weight, of the model and of the optimizer, is bit for bit that of `finished`."""
-    ours, theirs = Run(folder), Run(finished[0])
-    for one, two in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
-        np.testing.assert_array_equal(one.numpy(), two.numpy(), err_msg=one.path)
-    last = [Checkpoints(run.checkpoints).paths()[-1] for run in (ours, theirs)]
-    first, second = (np.load(path) for path in last)
-    # "state", the last one, tells the time. Seeds of dropout have another name in every process.
-    for one, two in zip(first.files[:-1], second.files[:-1], strict=True):
-        np.testing.assert_array_equal(first[one], second[two], err_msg=one)
-    one, two = (json.loads(run.metrics.read_text()) for run in (ours, theirs))
-    assert {**one, "train_seconds": 0} == {**two, "train_seconds": 0}
-
-
 def test_a_run_explains_itself(finished, settings):
     folder, figures, shown = finished
     run = Run(folder)
     assert load_settings(run.config) == settings
-    assert run.load_tokenizer().vocab_size == 15
+    tokenizers = run.load_tokenizers()
+    assert tokenizers.shared and tokenizers.source.vocab_size == 15
     model = run.load_model()
     assert model.config.num_layers == 1
     assert figures == json.loads(run.metrics.read_text())
@@ -237,7 +157,7 @@ def terminating(function):
     [
         ("train.open_source", set()),  # nor a folder
         ("data.corpus.TokenizedCorpus.from_rows", {"config.toml", "tokenizer.model"}),
-        ("loop.session.sentences", {"config.toml"}),
+        ("loop.session.strings", {"config.toml"}),
         ("loop.session.make_learner", {"config.toml", "tokenizer.model"}),
     ],
 )
@@ -247,14 +167,14 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
     target = f"keras_transformer.training.{phase}"
     module, _, name = target.rpartition(".")
     function = getattr(pkgutil.resolve_name(module.replace("corpus.T", "corpus:T")), name)
-    if phase == "loop.session.sentences":  # read by SentencePiece, in C++
+    if phase == "loop.session.strings":  # read by SentencePiece, in C++
 
-        def sentences(pairs):
+        def strings(rows, columns):
             yield b"12"
             os.kill(os.getpid(), signal.SIGTERM)
             yield b"3"
 
-        monkeypatch.setattr(target, sentences)
+        monkeypatch.setattr(target, strings)
     else:
         monkeypatch.setattr(target, terminating(function))
     before = signal.getsignal(signal.SIGTERM)

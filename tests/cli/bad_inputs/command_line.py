@@ -86,8 +86,11 @@ WITHOUT_EFFECT = [
     usage("translate RUN --alignments --sample", "--sample has no effect with --alignments"),
     usage("translate RUN --n-best 2 --scores", "--scores has no effect with --n-best"),
     usage("evaluate RUN --length-penalty 1", "--length-penalty needs --beam"),
-    usage("evaluate RUN --source IN.txt", "--source and --reference go together"),
-    usage("evaluate RUN --reference IN.txt", "--source and --reference go together"),
+    fails(
+        "evaluate RUN --source IN.txt",
+        "RUN is a run for translation, .* source and target: evaluating files takes two of them",
+    ),
+    usage("evaluate RUN --reference IN.txt", "--reference needs --source"),
     usage(
         "evaluate RUN --source IN.txt --reference OUT.txt --split test",
         "--split has no effect with --source",

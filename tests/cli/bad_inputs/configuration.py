@@ -95,7 +95,7 @@ TOGETHER = [
     setting("training.final_model=best", "needs `best_by`"),
     fails(
         f"{TRAIN} --set training.best_by=bleu --set training.validate_sentences=0",
-        '`best_by = "bleu"` needs `validate_sentences`',
+        '`training.best_by = "bleu"` needs `training.validate_sentences`',
     ),
     fails(
         "train x.toml --output NEW",
@@ -104,7 +104,7 @@ TOGETHER = [
     ),
     fails(
         "train x.toml --output NEW",
-        r"\[data\] `train_source` and `train_target` are missing",
+        r"\[data\] `train` is missing, a file with all columns",
         spoiled("x.toml", b'[data]\nsource = "text"\n'),
     ),
     fails(f"{TRAIN} --set schedule.kind=linear", "needs `peak`"),

@@ -8,10 +8,15 @@ CORPORA = [
     fails(TRAIN, "train.en: cannot be read: No such file", removed("DATA/train.en")),
     fails(TRAIN, "train.de: cannot be read: No such file", removed("DATA/train.de")),
     fails(TRAIN, "val.en: cannot be read", removed("DATA/val.en")),
-    fails(TRAIN, "at least one pair of lines", emptied("DATA/train.en"), emptied("DATA/train.de")),
     fails(
         TRAIN,
-        "at least one pair of lines",
+        "at least one line of which no column is empty",
+        emptied("DATA/train.en"),
+        emptied("DATA/train.de"),
+    ),
+    fails(
+        TRAIN,
+        "at least one line of which no column is empty",
         spoiled("DATA/val.en", b"\n \n"),
         spoiled("DATA/val.de", b"\n \n"),
     ),

@@ -1,6 +1,7 @@
 """The page of settings is the schema: every key, and `docs/settings.md` says the same."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -10,10 +11,11 @@ from click.testing import CliRunner
 
 from keras_transformer import TransformerConfig
 from keras_transformer.cli.main import cli
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
 from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def by_name():
@@ -38,7 +40,10 @@ def test_types_and_defaults_are_those_of_the_schema():
     assert page["training"]["updates"].kind == "integer above 0"
     assert page["training"]["updates"].default == "100000"
     assert page["training"]["seed"].kind == "integer at least 0 and below 2147483648"
-    assert page["training"]["best_by"].kind == '"perplexity" or "bleu"'
+    figures = {name for task in TASKS.values() for name in task.figures}
+    assert set(re.findall(r'"(\w+)"', page["training"]["best_by"].kind)) == figures
+    assert {"perplexity", "bleu", "accuracy"} < figures
+    assert page["task"]["kind"].default == '"translation"'
     assert page["training"]["best_by"].default == "none"
     assert page["optimizer"]["beta_2"].default == "0.98"
     assert page["vocabulary"]["split_digits"].kind == "true or false"
@@ -87,8 +92,9 @@ def test_the_page_is_a_table_for_each_section():
     lines = as_markdown().splitlines()
     assert lines[0] == "# Settings of a training"
     headings = [line for line in lines if line.startswith("## ")]
-    assert headings[:3] == [
-        "## `[model]`", '## `[data]`, `source = "cldr"`', '## `[data]`, `source = "text"`',
+    assert headings[:4] == [
+        "## `[task]`", "## `[model]`",
+        '## `[data]`, `source = "cldr"`', '## `[data]`, `source = "text"`',
     ]  # fmt: skip
     rows = [line for line in lines if line.startswith("| `")]
     assert len(rows) == sum(len(table.settings) for table in tables())
@@ -122,8 +128,14 @@ def test_the_command_prints_all_of_them_or_the_page():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["schedul"], "Error: `section` must be one of model, .*; did you mean schedule? Received"),
-        (["x"], "Error: `section` must be one of model, data, vocabulary, .*, tfds. Received: "),
+        (
+            ["schedul"],
+            "Error: `section` must be one of task, model, .*; did you mean schedule? Received",
+        ),
+        (
+            ["x"],
+            "Error: `section` must be one of task, model, data, vocabulary, .*, tfds. Received: ",
+        ),
         (["model", "--markdown"], "Error: --markdown has no effect on one section: it is"),
     ],
 )

@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from test_train import CONFIG, assert_same_end, run_quietly, write_pairs
+from small_runs import CONFIG, assert_same_end, run_quietly, write_pairs
 
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints

@@ -12,6 +12,7 @@ from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.tasks.translation import TranslationTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 SYLLABLES = ("wal", "tal", "un", "der", "ov", "er", "king", "ked", "won", "thu", "ing", "ber")
@@ -34,16 +35,17 @@ def parts(request):
     text = [side.encode() for pair in strings for side in pair]
     vocabulary = VocabularySettings(size=60, model_type=request.param)
     tokenizer = Tokenizer(learn_vocabulary(text, vocabulary))
-    return TokenizedCorpus.from_rows(pairs, tokenizer, MAX_LENGTH), pairs, tokenizer, strings
+    training = TranslationTraining(tokenizer)
+    return TokenizedCorpus.from_rows(pairs, training, MAX_LENGTH), pairs, tokenizer, strings
 
 
 def sampler(parts, alpha=0.3, seed=5, max_length=MAX_LENGTH):
     corpus, pairs, tokenizer, _ = parts
-    return SubwordSampler(corpus, pairs, tokenizer, max_length, alpha, seed)
+    return SubwordSampler(corpus, pairs, TranslationTraining(tokenizer), max_length, alpha, seed)
 
 
 def epoch(parts, number, **options):
-    batches = sampler(parts, **options).batches(BATCH_TOKENS, number)
+    batches = sampler(parts, **options).epochs(BATCH_TOKENS).batches(number)
     return [(inputs["source"].numpy(), labels.numpy()) for inputs, labels in batches]
 
 
@@ -75,7 +77,7 @@ def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
     tokenizer = Tokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
-    corpus = TokenizedCorpus.from_rows(pairs, tokenizer, MAX_LENGTH)
+    corpus = TokenizedCorpus.from_rows(pairs, TranslationTraining(tokenizer), MAX_LENGTH)
     parts = corpus, pairs, tokenizer, strings
     batches = epoch(parts, 0, alpha=1e-9)
     said, rows = sentences(parts, batches)
@@ -113,7 +115,7 @@ def test_no_batch_is_larger_and_no_sentence_longer_than_allowed(parts):
 def test_the_stream_goes_on_anywhere(parts, accumulate):
     def take(skip, count):
         updates = endless_batches(
-            parts[0], BATCH_TOKENS, seed=5, skip=skip, accumulate=accumulate, sampler=sampler(parts)
+            sampler(parts).epochs(BATCH_TOKENS), skip=skip, accumulate=accumulate
         )
         return [
             tensor.numpy().tolist()
@@ -121,7 +123,7 @@ def test_the_stream_goes_on_anywhere(parts, accumulate):
             for tensor in tf.nest.flatten(update)
         ]
 
-    steps = sampler(parts).steps(BATCH_TOKENS)
+    steps = sampler(parts).epochs(BATCH_TOKENS).steps
     count = 2 * steps // accumulate
     whole = take(0, count)
     each = len(whole) // count
@@ -131,5 +133,7 @@ def test_the_stream_goes_on_anywhere(parts, accumulate):
 
 def test_other_pairs_are_refused(parts):
     corpus, _, tokenizer, _ = parts
-    with pytest.raises(ValueError, match="Received: 7 pairs, and a corpus of 40"):
-        SubwordSampler(corpus, make_pairs(7)[0], tokenizer, MAX_LENGTH, 0.1)
+    with pytest.raises(
+        ValueError, match="`rows` must be .*Received: 7 examples, and a corpus of 40"
+    ):
+        SubwordSampler(corpus, make_pairs(7)[0], TranslationTraining(tokenizer), MAX_LENGTH, 0.1)

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from test_train import CONFIG, run_quietly
+from corpora import OfNumbers
+from small_runs import CONFIG, run_quietly
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
-from keras_transformer.training.data.corpus import TokenizedCorpus, open_source
+from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.shards import cut
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.keras_patches import check_methods, sum_gradients_first
 from keras_transformer.training.devices.strategy import make_strategy
 from keras_transformer.training.devices.workers import Workers
@@ -172,10 +174,8 @@ def test_the_batches_of_this_file_are_uneven(config):
     settings = load_settings(config, OVERRIDES)
     run = open_source(settings.data).rows("train")
     lengths = [len(source.numpy().decode()) + 2 for source, _ in run]
-    corpus = TokenizedCorpus(
-        *[tf.ragged.constant([[5] * length for length in lengths], tf.int32)] * 2,
-        bos_id=1, eos_id=2, pad_id=0,
-    )  # fmt: skip
+    side = tf.ragged.constant([[5] * length for length in lengths], tf.int32)
+    corpus = TokenizedCorpus((side, side), OfNumbers())
     rows = [len(labels) for _, labels in corpus.batches(settings.data.batch_tokens)]
     assert len(rows) <= UPDATES, "an epoch is seen whole"
     assert 1 in rows and any(count % 2 and count > 1 for count in rows)

@@ -159,9 +159,23 @@ def test_metrics_count_real_tokens_over_several_batches(batch):
 def test_arguments_that_mean_nothing_here_are_refused(batch):
     with pytest.raises(ValueError, match="`label_smoothing` must be at least 0 .* Received: .*=1"):
         LabelSmoothedCrossEntropy(1.0)
-    for function in (LabelSmoothedCrossEntropy(), Perplexity().update_state):
-        with pytest.raises(ValueError, match="`sample_weight` must be None"):
-            function(*batch, sample_weight=np.ones(B))
+    with pytest.raises(ValueError, match="`sample_weight` must be None"):
+        LabelSmoothedCrossEntropy()(*batch, sample_weight=np.ones(B))
+
+
+def test_metrics_weigh_positions_beside_the_padding(batch):
+    labels, logits = batch
+    weights = np.random.default_rng(3).random(labels.shape).astype("float32")
+    weights[0, 0] = 0.0
+    own = weights * (labels != PAD)
+    perplexity, accuracy = Perplexity(PAD), TokenAccuracy(PAD)
+    for metric in (perplexity, accuracy):
+        metric.update_state(labels, logits, sample_weight=weights)
+    losses, _ = reference(labels, logits, 0.0)
+    expected = np.exp(np.average(losses, weights=own))
+    np.testing.assert_allclose(perplexity.result(), expected, rtol=1e-5)
+    right = np.average(logits.argmax(-1) == labels, weights=own)
+    np.testing.assert_allclose(accuracy.result(), right, rtol=1e-5)
 
 
 TWO_REPLICAS = """

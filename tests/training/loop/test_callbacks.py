@@ -10,9 +10,10 @@ import pytest
 import rich.console
 import tensorflow as tf
 
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.loop import callbacks
 from keras_transformer.training.loop.callbacks import Interrupts, Logs, Progress, Saving, Validation
-from keras_transformer.training.loop.history import History
+from keras_transformer.training.loop.history import History, columns_of
 
 
 class Clock:
@@ -35,7 +36,8 @@ def clock(monkeypatch):
 class Model:
     """What the callbacks touch of a model."""
 
-    def __init__(self):
+    def __init__(self, unit):
+        self.unit = unit
         self.optimizer = keras.optimizers.SGD(0.25)
         self.mean_loss = keras.metrics.Mean()
         self.stop_training = False
@@ -45,23 +47,24 @@ def no_checkpoint():
     return "There is nothing to go back to"
 
 
-def attached(callback):
-    callback.set_model(Model())
+def attached(callback, unit="tokens"):
+    callback.set_model(Model(unit))
     return callback
 
 
-def test_progress_in_a_file_is_a_line_now_and_then(clock):
+@pytest.mark.parametrize("unit", ["tokens", "examples"])
+def test_progress_in_a_file_is_a_line_now_and_then(clock, unit):
     text = io.StringIO()
     console = rich.console.Console(file=text, width=40)
-    progress = attached(Progress(start=100, total=120, console=console, seconds=10))
+    progress = attached(Progress(start=100, total=120, console=console, seconds=10), unit)
     progress.on_train_begin()
     for batch in range(20):
         clock.now += 4  # seconds for each update of 1,000 tokens
-        progress.on_train_batch_end(batch, {"loss": 3.0 - batch / 10, "tokens": 1000 * batch})
+        progress.on_train_batch_end(batch, {"loss": 3.0 - batch / 10, unit: 1000 * batch})
     progress.on_train_end()
     lines = text.getvalue().splitlines()
-    assert lines[0] == "update 103 of 120  loss 2.800  250 tokens/s  1:08 left"
-    assert lines[-1] == "update 120 of 120  loss 1.100  250 tokens/s  0:00 left"
+    assert lines[0] == f"update 103 of 120  loss 2.800  250 {unit}/s  1:08 left"
+    assert lines[-1] == f"update 120 of 120  loss 1.100  250 {unit}/s  0:00 left"
     assert len(lines) == 7  # after 12, 24, ... 72 seconds, and at the end
 
 
@@ -91,7 +94,7 @@ def read_scalars(folder):
 
 
 def test_logs_are_tensorboards(tmp_path, clock):
-    history = History(tmp_path / "history.csv")
+    history = History(tmp_path / "history.csv", columns_of(TASKS["translation"]))
     logs = attached(Logs(10, 15, directory=tmp_path / "logs", every=2, history=history))
     for batch in range(5):
         clock.now += 0.5

@@ -56,7 +56,7 @@ def test_pairs_come_in_order_from_every_split(tmp_path):
 def test_a_split_that_was_not_given_is_refused(tmp_path):
     data = open_source(settings(tmp_path))
     assert data.splits == ("train", "validation")
-    for method in (data.pairs, data.count):
+    for method in (data.rows, data.count):
         with pytest.raises(ValueError, match="`split` must be one of train, validation.*'test'"):
             method("test")
 
@@ -129,8 +129,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 def test_files_without_a_pair_are_refused(tmp_path):
-    refused(settings(tmp_path, b"", b""), "must hold at least one pair .*Received: 0 lines")
-    refused(settings(tmp_path, ["", "b"], ["A", ""]), "at least one pair .*Received: 2 lines")
+    refused(
+        settings(tmp_path, b"", b""), "must hold at least one line of which no .*Received: 0 lines"
+    )
+    refused(
+        settings(tmp_path, ["", "b"], ["A", ""]),
+        "at least one line of which no .*Received: 2 lines",
+    )
 
 
 def test_a_wrong_kind_of_source_is_refused():
@@ -222,13 +227,13 @@ def test_columns_are_chosen(tmp_path):
     options.tsv_columns = [4, 2]
     refused(options, r"scored.tsv, line 2: must have at least 4 columns .* Received: 3\.")
     options.tsv_columns = None
-    refused(options, r"scored.tsv, line 1: must have one tab, or `tsv_columns` .*: 4 columns\.")
+    refused(options, r"scored.tsv, line 1: must have 1 tab, or `tsv_columns` .*: 4 columns\.")
 
 
 def test_a_line_without_a_tab_is_named(tmp_path):
     path = write(tmp_path, "pairs.tsv", ["a\tA", "b B"])
     options = settings(tmp_path, train_source=None, train_target=None, train=path)
-    refused(options, r"pairs.tsv, line 2: must have a tab between a sentence and its translation")
+    refused(options, r"pairs.tsv, line 2: must have a tab between source and target")
 
 
 def test_a_damaged_gzip_file_is_named(tmp_path):

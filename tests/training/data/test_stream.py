@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from corpora import OfNumbers
 
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.stream import endless_batches
@@ -17,11 +18,11 @@ def corpus():
     rng = np.random.default_rng(0)
     rows = [[10 + number] * rng.integers(1, 6) + [3] for number in range(PAIRS)]
     side = tf.ragged.constant(rows, tf.int32)
-    return TokenizedCorpus(side, side, bos_id=2, eos_id=3, pad_id=0)
+    return TokenizedCorpus((side, side), OfNumbers())
 
 
 def take(corpus, count, **options):
-    dataset = endless_batches(corpus, BATCH_TOKENS, seed=5, **options)
+    dataset = endless_batches(corpus.epochs(BATCH_TOKENS, seed=5), **options)
     return [labels.numpy().tolist() for _, labels in dataset.take(count)]
 
 
@@ -45,13 +46,13 @@ def test_it_goes_on_from_any_batch(corpus):
 
 
 def test_another_seed_gives_another_order(corpus):
-    one = endless_batches(corpus, BATCH_TOKENS, seed=5).take(3)
-    two = endless_batches(corpus, BATCH_TOKENS, seed=6).take(3)
+    one = endless_batches(corpus.epochs(BATCH_TOKENS, seed=5)).take(3)
+    two = endless_batches(corpus.epochs(BATCH_TOKENS, seed=6)).take(3)
     assert [y.numpy().tolist() for _, y in one] != [y.numpy().tolist() for _, y in two]
 
 
 def test_the_shape_of_a_batch_is_open_so_that_one_graph_serves_all(corpus):
-    inputs, labels = endless_batches(corpus, BATCH_TOKENS).element_spec
+    inputs, labels = endless_batches(corpus.epochs(BATCH_TOKENS)).element_spec
     assert labels == tf.TensorSpec([None, None], tf.int32)
     assert inputs == {"source": labels, "target": labels}
 
@@ -59,6 +60,6 @@ def test_the_shape_of_a_batch_is_open_so_that_one_graph_serves_all(corpus):
 def test_updates_of_several_batches_are_the_same_batches(corpus):
     whole = take(corpus, 12)
     for skip in (0, 1, 2):
-        updates = endless_batches(corpus, BATCH_TOKENS, seed=5, skip=skip, accumulate=3)
+        updates = endless_batches(corpus.epochs(BATCH_TOKENS, seed=5), skip=skip, accumulate=3)
         found = [labels.numpy().tolist() for update in updates.take(2) for _, labels in update]
         assert found == whole[3 * skip : 3 * skip + 6]

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_learner import LENGTHS, batch, datasets
+from batches import LENGTHS, batch, datasets
 
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses import projected as projection

@@ -6,12 +6,15 @@ import os
 
 import pytest
 
-from keras_transformer.training.loop.history import COLUMNS, History
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.loop.history import History, columns_of
+
+COLUMNS = columns_of(TASKS["translation"])
 
 
 @pytest.fixture
 def history(tmp_path):
-    history = History(tmp_path / "run" / "history.csv")
+    history = History(tmp_path / "run" / "history.csv", COLUMNS)
     history.restore(0)
     return history
 
@@ -43,7 +46,7 @@ def test_a_row_holds_what_was_measured_at_an_update(history):
 
 def test_rows_behind_the_checkpoint_are_dropped(history):
     fill(history, range(1, 8))
-    again = History(history.path)
+    again = History(history.path, COLUMNS)
     again.restore(4)
     assert [row["update"] for row in table(again)] == ["1", "2", "3", "4"]
     assert again.rows == history.rows[:4]
@@ -58,7 +61,7 @@ def test_every_length_a_power_cut_can_leave_is_read(history):
     content = history.path.read_bytes()
     for length in range(len(content) + 1):
         history.path.write_bytes(content[:length])
-        again = History(history.path)
+        again = History(history.path, COLUMNS)
         again.restore(99)
         complete = max(content[:length].count(b"\n") - 1, 0)
         assert again.rows == history.rows[:complete]
@@ -72,7 +75,7 @@ def test_what_stands_behind_a_damaged_row_is_dropped(history, line):
     good = "6,1.0" + "," * (len(COLUMNS) - 1)
     with open(history.path, "a") as file:
         file.write(f"{line}\n{good}\n")
-    again = History(history.path)
+    again = History(history.path, COLUMNS)
     again.restore(99)
     assert again.rows == history.rows
     assert len(table(again)) == 4

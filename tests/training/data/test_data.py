@@ -9,49 +9,25 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from corpora import EMPTY, LONG, arrays, corpus_of, dataset, rows, same, text_pairs
 
 from keras_transformer import Tokenizer
 from keras_transformer.training.data.batching import choose_widths, plan_batches
-from keras_transformer.training.data.corpus import (
-    TokenizedCorpus,
-    make_batches,
-    open_source,
-    sentences,
-)
+from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.tasks.translation import TranslationTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
-
-WORDS = [
-    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
-]  # fmt: skip
-EMPTY, LONG = 3, 5
-
-
-def text_pairs(count=400):
-    """Pairs of many lengths; `EMPTY` of them have an empty side, `LONG` a far too long one."""
-    rng = np.random.default_rng(1)
-
-    def sentence(words):
-        return " ".join(rng.choice(WORDS, size=words))
-
-    pairs = [(sentence(rng.integers(1, 13)), sentence(rng.integers(1, 13))) for _ in range(count)]
-    pairs[5:5] = [("", "ein"), ("zwei", "  "), ("\u200b", "drei")]
-    pairs[50:50] = [(sentence(60), "ein")] * 2 + [("ein", sentence(60))] * (LONG - 2)
-    return pairs
-
-
-def dataset(pairs):
-    return tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*pairs, strict=True))))
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
     settings = SimpleNamespace(size=60, model_type="bpe", split_digits=True, character_coverage=1.0)
-    return Tokenizer(learn_vocabulary(sentences(dataset(text_pairs())), settings))
+    return Tokenizer(learn_vocabulary(strings(dataset(text_pairs()), (0, 1)), settings))
 
 
 @pytest.fixture(scope="module")
 def corpus(tokenizer):
-    return TokenizedCorpus.from_rows(dataset(text_pairs()), tokenizer, max_length=40)
+    return corpus_of(text_pairs(), tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -60,29 +36,6 @@ def expected(tokenizer):
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     pairs = [tuple((*pieces.encode(side), 3) for side in pair) for pair in text_pairs()]
     return [pair for pair in pairs if min(map(len, pair)) > 1 and max(map(len, pair)) <= 40]
-
-
-def arrays(batches):
-    return [
-        (inputs["source"].numpy(), inputs["target"].numpy(), labels.numpy())
-        for inputs, labels in batches
-    ]
-
-
-def rows(batches):
-    """(source, labels) of every row, without the padding."""
-    for source, _, labels in arrays(batches):
-        yield from (
-            (tuple(s[s != 0].tolist()), tuple(t[t != 0].tolist()))
-            for s, t in zip(source, labels, strict=True)
-        )
-
-
-def same(first, second):
-    return len(first) == len(second) and all(
-        all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
-        for one, two in zip(first, second, strict=True)
-    )
 
 
 # Widths and cuts
@@ -142,36 +95,40 @@ def test_empty_and_long_pairs_are_left_out_and_counted(corpus, expected):
     assert max(len(side) for pair in expected for side in pair) > 15
     assert (corpus.empty, corpus.too_long) == (EMPTY, LONG)
     assert corpus.size == len(expected) == 400
-    assert corpus.source_tokens == sum(len(source) for source, _ in expected)
-    assert corpus.target_tokens == sum(len(target) for _, target in expected)
+    assert corpus.tokens == tuple(sum(len(pair[side]) for pair in expected) for side in (0, 1))
 
 
 def test_max_length_counts_the_end_of_the_sentence(tokenizer):
-    pairs = dataset([("ein", "ein"), ("ein ein", "ein")])
+    pairs = [("ein", "ein"), ("ein ein", "ein")]
     lengths = tokenizer.encode(["ein", "ein ein"]).row_lengths().numpy()
     for limit, size in ((lengths[1], 2), (lengths[1] - 1, 1), (lengths[0], 1)):
-        assert TokenizedCorpus.from_rows(pairs, tokenizer, limit).size == size
-    with pytest.raises(ValueError, match="Received: 0 empty and 2 longer pairs, with max_length=1"):
-        TokenizedCorpus.from_rows(pairs, tokenizer, 1)
+        assert corpus_of(pairs, tokenizer, limit).size == size
+    message = "Received: 0 empty and 2 longer examples, with max_length=1"
+    with pytest.raises(ValueError, match=message):
+        corpus_of(pairs, tokenizer, 1)
 
 
 def test_nothing_left_is_refused(tokenizer):
-    with pytest.raises(ValueError, match="`pairs` must hold .*Received: 2 empty and 0 longer"):
-        make_batches(
-            dataset([("", "ein"), ("ein", "")]), tokenizer, batch_tokens=100, max_length=10
-        )
+    with pytest.raises(ValueError, match="The data must hold .*Received: 2 empty and 0 longer"):
+        corpus_of([("", "ein"), ("ein", "")], tokenizer, max_length=10)
 
 
 def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
     """Ids above 65,535 need more than two bytes."""
 
-    class Wide:
-        vocab_size, bos_id, eos_id, pad_id = 100_000, 2, 3, 0
+    class Words:
+        vocab_size = 100_000
 
         def encode(self, strings):
             words = tf.fill([tf.size(strings)], 99_999)
             ends = tf.fill([tf.size(strings)], 3)
             return tf.RaggedTensor.from_tensor(tf.stack([words, ends], axis=1))
+
+    class Wide(TranslationTraining):
+        bos_id, eos_id, pad_id, texts = 2, 3, 0, {0: Words(), 1: Words()}
+
+        def __init__(self):
+            pass
 
     corpus = TokenizedCorpus.from_rows(dataset([("a", "b")]), Wide(), 5)
     assert list(rows(corpus.batches(10))) == [((99_999, 3), (99_999, 3))]
@@ -238,7 +195,7 @@ def test_seed_and_epoch_decide_the_order(corpus):
 
 def test_order_does_not_depend_on_who_else_reads(corpus, tokenizer):
     """Another corpus of the same pairs, read by another pipeline, as after a restart."""
-    again = TokenizedCorpus.from_rows(dataset(text_pairs()), tokenizer, max_length=40)
+    again = corpus_of(text_pairs(), tokenizer)
     options = {"shuffle": True, "seed": 3, "epoch": 2}
     assert same(arrays(corpus.batches(200, **options)), arrays(again.batches(200, **options)))
     assert corpus.fingerprint == again.fingerprint
@@ -253,7 +210,7 @@ def test_the_fingerprint_tells_corpora_apart(corpus, tokenizer):
         [("ein", "drei"), ("zwei vier", "fünf")],  # the same tokens, cut elsewhere
         [(target, source) for source, target in pairs],
     ):
-        prints.add(TokenizedCorpus.from_rows(dataset(changed), tokenizer, 40).fingerprint)
+        prints.add(corpus_of(changed, tokenizer).fingerprint)
     assert len(prints) == 5
 
 
@@ -266,10 +223,12 @@ def test_skipped_batches_are_only_left_out(corpus, shuffle):
         assert same(rest, whole[skip:])
 
 
-def test_make_batches_is_the_corpus_in_one_call(corpus, tokenizer):
-    options = {"batch_tokens": 200, "shuffle": True, "seed": 5, "epoch": 6, "skip": 2}
-    batches = make_batches(dataset(text_pairs()), tokenizer, max_length=40, **options)
-    assert same(arrays(batches), arrays(corpus.batches(**options)))
+def test_the_epochs_of_a_training_are_the_shuffled_batches(corpus):
+    epochs = corpus.epochs(200, seed=5)
+    assert epochs.steps == corpus.steps(200)
+    for epoch, skip in ((6, 2), (0, 0)):
+        options = {"shuffle": True, "seed": 5, "epoch": epoch, "skip": skip}
+        assert same(arrays(epochs.batches(epoch, skip)), arrays(corpus.batches(200, **options)))
 
 
 def test_every_epoch_has_one_element_spec(corpus):
@@ -278,10 +237,13 @@ def test_every_epoch_has_one_element_spec(corpus):
         assert batches.element_spec == ({"source": ids, "target": ids}, ids)
 
 
-def test_sentences_are_both_sides_of_every_pair():
+def test_the_strings_are_those_of_the_columns_of_every_row():
     pairs = text_pairs()
-    found = list(sentences(dataset(pairs)))
+    found = list(strings(dataset(pairs), (0, 1)))
     assert sorted(found) == sorted(side.encode() for pair in pairs for side in pair)
+    for column in (0, 1):
+        expected = [pair[column].encode() for pair in pairs]
+        assert list(strings(dataset(pairs), [column])) == expected
 
 
 # Real data
@@ -302,7 +264,7 @@ def multi30k(data_dir):
     settings = SimpleNamespace(
         size=8000, model_type="bpe", split_digits=False, character_coverage=1.0
     )
-    tokenizer = Tokenizer(learn_vocabulary(sentences(data.rows("train")), settings))
+    tokenizer = Tokenizer(learn_vocabulary(strings(data.rows("train"), (0, 1)), settings))
     return data, tokenizer
 
 
@@ -310,11 +272,12 @@ def multi30k(data_dir):
 def test_padding_and_speed_on_real_sentences(multi30k):
     """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""
     data, tokenizer = multi30k
-    corpus = TokenizedCorpus.from_rows(data.rows("train"), tokenizer, max_length=100)
+    training = TranslationTraining(tokenizer)
+    corpus = TokenizedCorpus.from_rows(data.rows("train"), training, max_length=100)
     assert (corpus.size, corpus.empty, corpus.too_long) == (29_000, 0, 0)
     started = time.perf_counter()
     shapes = {tuple(labels.shape) for _, labels in corpus.batches(2048, shuffle=True)}
-    speed = corpus.target_tokens / (time.perf_counter() - started)
+    speed = corpus.tokens[1] / (time.perf_counter() - started)
     padding = corpus.padding(2048)
     print(f"padding {padding:.1%}, {speed:,.0f} target tokens/s, {len(shapes)} shapes")  # noqa: T201
     assert padding < 0.10
@@ -324,7 +287,8 @@ def test_padding_and_speed_on_real_sentences(multi30k):
 
 def test_validation_loses_no_real_sentence(multi30k):
     data, tokenizer = multi30k
-    batches = make_batches(data.rows("validation"), tokenizer, batch_tokens=2048, max_length=2048)
+    training = TranslationTraining(tokenizer)
+    batches = TokenizedCorpus.from_rows(data.rows("validation"), training, 2048).batches(2048)
     found = [
         line
         for inputs, labels in batches

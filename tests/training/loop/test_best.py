@@ -2,7 +2,10 @@
 
 import pytest
 
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.loop.best import Best
+
+FIGURES = TASKS["translation"].figures
 
 
 @pytest.mark.parametrize(
@@ -16,11 +19,11 @@ from keras_transformer.training.loop.best import Best
     ],
 )
 def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
-    looked = Best(by, patience=3)
+    looked = Best(FIGURES, by, patience=3)
     for update, value in enumerate(values, start=1):
         assert not looked.exhausted
         looked.see(update, {by: value, "loss": -update})
-        resumed = Best(by, patience=3)
+        resumed = Best(FIGURES, by, patience=3)
         resumed.restore(looked.state())
         looked = resumed
         if looked.exhausted:
@@ -35,7 +38,7 @@ def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
 
 
 def test_a_best_validation_can_be_forgotten_without_new_patience():
-    best = Best("bleu", patience=2)
+    best = Best(FIGURES, "bleu", patience=2)
     for update, value in enumerate([5.0, 4.0]):
         best.see(update, {"bleu": value})
     best.forget()
@@ -45,12 +48,12 @@ def test_a_best_validation_can_be_forgotten_without_new_patience():
 
 
 def test_without_a_measure_nothing_is_best_and_nothing_stops():
-    best = Best()
+    best = Best(FIGURES)
     for update in range(9):
         best.see(update, {"perplexity": 1.0})
     assert best.state() == {"update": None, "figures": None, "waited": 0}
     assert not best.exhausted
-    patient = Best("bleu")
+    patient = Best(FIGURES, "bleu")
     for update in range(9):
         patient.see(update, {"bleu": 1.0})
     assert (patient.update, patient.waited, patient.exhausted) == (0, 8, False)

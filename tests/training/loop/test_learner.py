@@ -8,9 +8,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import on_two_devices, sentences
+from batches import LENGTHS, batch, datasets, make_learner
+from support import on_two_devices
 
-from keras_transformer.training.loop import learner as learner_module
+from keras_transformer.training.loop import objectives
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import (
@@ -20,37 +21,10 @@ from keras_transformer.training.losses.cross_entropy import (
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy
 
-LENGTHS = [(7, 5), (2, 3), (4, 1)]  # source and target of each sentence
-
-
-def batch(lengths, seed=0, width=None):
-    source = sentences([s for s, _ in lengths], seed=seed)
-    labels = sentences([t for _, t in lengths], seed=seed + 1, width=width)
-    target = np.roll(labels, 1, axis=1)
-    target[:, 0] = 2
-    return {"source": source, "target": target.astype("int32")}, labels
-
 
 @pytest.fixture
 def tiny_model(small_model):
     return lambda: small_model(num_layers=1, num_decoder_layers=1)
-
-
-def make_learner(model, optimizer=None, **options):
-    learner = Learner(model)
-    learner.compile(
-        optimizer or keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(0.1), **options
-    )
-    return learner
-
-
-def datasets(*batches):
-    """One dataset of batches of different sizes."""
-    specification = tf.nest.map_structure(
-        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batches[0]
-    )
-    dataset = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=specification)
-    return dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
 
 
 @pytest.mark.slow
@@ -202,7 +176,7 @@ def test_a_bias_of_the_logits_is_learned_and_measured(small_model, tie):
 def test_tokens_seen_are_real_target_tokens(tiny_model):
     learner = make_learner(tiny_model())
     learner.fit(datasets(batch(LENGTHS), batch(LENGTHS[:2])), verbose=0, shuffle=False)
-    assert learner.tokens_seen.numpy() == (5 + 3 + 1) + (5 + 3)
+    assert learner.seen.numpy() == (5 + 3 + 1) + (5 + 3)
 
 
 @pytest.mark.slow
@@ -229,7 +203,7 @@ def test_logits_of_padding_are_computed_only_where_shapes_are_static(
         projected.append(hidden.shape[0])
         return projected_cross_entropy(hidden, *others)
 
-    monkeypatch.setattr(learner_module, "projected_cross_entropy", spy)
+    monkeypatch.setattr(objectives, "projected_cross_entropy", spy)
     learner = make_learner(tiny_model(), jit_compile=jit_compile)
     inputs, labels = batch(LENGTHS)
     learner._loss_and_gradients(inputs, tf.constant(labels), tf.constant(9.0))
@@ -294,9 +268,28 @@ def test_an_evaluation_between_updates_leaves_the_loss_of_the_training(tiny_mode
     assert losses[0] == losses[1]
 
 
-def test_another_loss_is_refused(tiny_model):
-    with pytest.raises(TypeError, match="must be a LabelSmoothedCrossEntropy. Received: MeanSq"):
-        Learner(tiny_model()).compile("sgd", keras.losses.MeanSquaredError())
+def test_a_loss_that_is_not_that_of_each_label_is_refused(tiny_model):
+    def total(labels, logits):
+        return tf.reduce_mean(logits)
+
+    inputs, labels = batch(LENGTHS)
+    learner = Learner(tiny_model())
+    learner.compile("sgd", total)
+    message = "`loss` must give a loss for each label, of rank 2. Received: total, .* rank 0"
+    for step in (learner.train_step, learner.test_step):
+        with pytest.raises(ValueError, match=message):
+            step((inputs, tf.constant(labels)))
+
+
+def test_another_loss_with_r_drop_is_refused(tiny_model):
+    learner = Learner(tiny_model(), r_drop=5.0)
+    message = "`r_drop` must be 0 but for the smoothed cross-entropy of tokens. Received: r_drop=5"
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    with pytest.raises(ValueError, match=message):
+        learner.compile("sgd", loss)
+    with pytest.raises(ValueError, match=message):  # nor one that needs all logits
+        learner.compile("sgd", LabelSmoothedCrossEntropy(0.1), ["sparse_categorical_accuracy"])
+    learner.compile("sgd", LabelSmoothedCrossEntropy(0.1))
 
 
 @pytest.mark.slow
@@ -321,7 +314,7 @@ def train(strategy):
         learner = make_learner(model, keras.optimizers.SGD(0.1))
         figures = learner.fit(batches, verbose=0, shuffle=False).history
         figures.update(learner.evaluate(batches, verbose=0, return_dict=True))
-    figures["tokens_seen"] = int(learner.tokens_seen.value.numpy())
+    figures["tokens_seen"] = int(learner.seen.value.numpy())
     return figures, [weight.value.numpy().ravel().tolist() for weight in model.weights]
 
 one = train(tf.distribute.get_strategy())

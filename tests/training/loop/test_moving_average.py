@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 import pytest
+from batches import LENGTHS, batch, datasets, make_learner
 from support import on_two_devices
-from test_learner import LENGTHS, batch, datasets, make_learner
 
 from keras_transformer.training.loop.moving_average import averaged_weights
 

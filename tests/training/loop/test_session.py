@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import CONFIG, At, run_quietly, write_pairs
 from support import with_tests_on_path
-from test_train import CONFIG, At, run_quietly, write_pairs
 
 from keras_transformer.files import sync
 from keras_transformer.run import Run
@@ -117,7 +117,7 @@ def test_the_model_and_its_validation_are_those_of_the_moving_average(averaged):
 def perplexity(folder):
     """Of the run's model on its validation split, one sentence at a time, in float64."""
     run = Run(folder)
-    model, tokenizer = run.load_model(), run.load_tokenizer()
+    model, (_, tokenizer) = run.load_model(), run.load_tokenizers()
     data = load_settings(run.config).data
     sides = [Path(name).read_text() for name in (data.validation_source, data.validation_target)]
     losses = []

@@ -6,16 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_data import arrays, dataset, rows, same, text_pairs
-from test_train import CONFIG, run_quietly, write_pairs
+from corpora import arrays, corpus_of, dataset, rows, same, text_pairs
+from small_runs import CONFIG, run_quietly, write_pairs
 
 from keras_transformer import Run, Tokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus, sentences
+from keras_transformer.training.data.corpus import strings
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.data.weighting import WeightedEpochs
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.tasks.translation import TranslationTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 
@@ -90,12 +91,17 @@ def test_numbers_are_those_of_exact_arithmetic():
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    pairs = sentences(dataset(text_pairs()))
-    return Tokenizer(learn_vocabulary(pairs, VocabularySettings(size=60)))
+    texts = strings(dataset(text_pairs()), (0, 1))
+    return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
 def corpus(tokenizer, weights):
-    return TokenizedCorpus.from_rows(dataset(text_pairs()), tokenizer, 40, weights)
+    return corpus_of(text_pairs(), tokenizer, weights=weights)
+
+
+def sampler_of(weighted, tokenizer, alpha):
+    training = TranslationTraining(tokenizer)
+    return SubwordSampler(weighted, dataset(text_pairs()), training, 40, alpha, seed=4)
 
 
 def mixed():
@@ -132,15 +138,14 @@ def test_weights_of_one_change_no_batch_but_the_order(tokenizer):
 @pytest.mark.parametrize("sampled", [False, True])
 def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sampled):
     weighted = corpus(tokenizer, mixed())
-    sampler = None
+    epochs = weighted.epochs(200, seed=4)
     if sampled:
-        sampler = SubwordSampler(weighted, dataset(text_pairs()), tokenizer, 40, 0.2, seed=4)
-    steps = (sampler or weighted).steps(200)
+        epochs = sampler_of(weighted, tokenizer, 0.2).epochs(200)
+    steps = epochs.steps
     total = 2 * steps + 5
 
     def batches(skip):
-        stream = endless_batches(weighted, 200, seed=4, skip=skip, sampler=sampler)
-        return arrays(stream.take(total - skip))
+        return arrays(endless_batches(epochs, skip=skip).take(total - skip))
 
     whole = batches(0)
     for skip in (1, steps, steps + 3):
@@ -149,7 +154,7 @@ def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sample
 
 def test_sampled_pieces_are_those_of_the_drawn_pairs(tokenizer):
     weighted = corpus(tokenizer, mixed())
-    sampler = SubwordSampler(weighted, dataset(text_pairs()), tokenizer, 40, 0.3, seed=4)
+    sampler = sampler_of(weighted, tokenizer, 0.3)
     texts = list(zip(*sampler._strings, strict=True))
     expected = sorted(texts[number] for number in weighted.drawn(0).numpy())
 
@@ -158,7 +163,7 @@ def test_sampled_pieces_are_those_of_the_drawn_pairs(tokenizer):
 
     drawn = [
         (source.decode(), target.decode())
-        for inputs, labels in sampler.batches(10**6, 0)
+        for inputs, labels in sampler.epochs(10**6).batches(0)
         for source, target in zip(text(inputs["source"]), text(labels), strict=True)
     ]
     assert sorted(drawn) == expected
@@ -193,7 +198,7 @@ def test_a_training_sees_what_the_weights_say(tmp_path):
     overrides = ["training.updates=1", "data.batch_tokens=9999"]
     settings = load_settings(tmp_path / "config.toml", overrides)
     metrics, shown = run_quietly(settings, tmp_path / "run")
-    assert "80 pairs; 1 updates are an epoch, as their weights say." in shown
+    assert "80 examples; 1 updates are an epoch, as their weights say." in shown
     tokenizer = Tokenizer.load(Run(tmp_path / "run").tokenizer)
     lengths = tokenizer.encode([*sides[1], "4321"]).row_lengths().numpy()
     assert metrics["tokens_seen"] == lengths[:-1].sum() + 10 * lengths[-1]

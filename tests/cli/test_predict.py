@@ -1,0 +1,212 @@
+"""`predict` and `evaluate` of classifiers and language models, and what has no effect on them."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pipelines import LABELS, classifier, generator
+
+from keras_transformer import Beam, Run, Sample
+from keras_transformer.cli.main import cli
+
+LINES = ["a cat", "", "the big dog runs", "dog", "   "]
+ASKED = [line for line in LINES if line.strip()]
+CONFIG = """
+[task]
+kind = "{kind}"
+
+[data]
+source = "text"
+train = "../{kind}.tsv"
+validation = "../{kind}.tsv"
+test = "../{kind}.tsv"
+"""
+TEXTS = {
+    "classification": "a cat\tbad\nthe big dog\tgood\ndog\tso so\n",
+    "language_modelling": "a cat runs\nthe big dog\n",
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of a finished run of each kind, whose model was never trained."""
+    folder, made = tmp_path_factory.mktemp("runs"), {}
+    for pipeline in (classifier(), generator()):
+        kind = pipeline.task
+        (folder / f"{kind}.tsv").write_text(TEXTS[kind])
+        made[kind] = run = Run(folder / kind)
+        run.path.mkdir()
+        run.config.write_text(CONFIG.format(kind=kind))
+        run.write_tokenizers(pipeline.tokenizers)
+        pipeline.model.save(run.model)
+    return {kind: run.path for kind, run in made.items()}
+
+
+def call(*arguments, lines=LINES):
+    data = "".join(f"{line}\n" for line in lines)
+    return CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+
+
+def output(*arguments, **options):
+    done = call(*arguments, **options)
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def error(status, *arguments):
+    """The one line of a command that fails, which writes nothing else."""
+    done = call(*arguments)
+    assert (done.exit_code, done.stdout) == (status, ""), done.output
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+# predict
+
+
+@pytest.mark.parametrize("command", ["predict", "translate"])
+def test_a_classifier_writes_a_label_for_each_line(runs, command):
+    """An empty line stays empty."""
+    labels = classifier()(ASKED)
+    assert len(set(labels)) > 1
+    expected = [labels[0], "", labels[1], labels[2], ""]
+    assert output(command, runs["classification"]) == expected
+    assert output(command, runs["classification"], "--batch-size", 1) == expected
+
+
+def test_the_score_of_a_label_is_its_log_probability(runs):
+    found = [line.split("\t") for line in output("predict", runs["classification"], "--scores")]
+    results = iter(classifier().classify(ASKED))
+    for line, (score, label) in zip(LINES, found, strict=True):
+        if line.strip():
+            result = next(results)
+            assert label == result.label
+            assert float(score) == pytest.approx(np.log(result.probability), abs=1e-5)
+        else:
+            assert (score, label) == ("0.00000", "")
+
+
+def test_a_text_that_is_cut_is_named(runs):
+    lines = ["dog", "the big dog and the cat and a dog and the big cat runs"]
+    for kind in runs:
+        done = call("predict", runs[kind], lines=lines)
+        assert done.exit_code == 0 and done.stdout.count("\n") == 2
+        assert "line 2: longer than the model's limit; its end was cut off" in done.stderr
+        assert "line 1" not in done.stderr
+    lines = output("predict", runs["classification"], "--max-length", 3, lines=["a big dog"])
+    assert lines[0] in LABELS
+
+
+def test_a_language_model_goes_on_from_each_line(runs):
+    """From an empty one as well, which is the beginning of any text."""
+    found = output("predict", runs["language_modelling"])
+    assert found == generator()(LINES) and len(set(found)) > 2
+    assert all(text.startswith(line.strip()) for line, text in zip(LINES, found, strict=True))
+    assert found[1] != ""
+
+
+def test_every_search_reaches_a_language_model(runs):
+    run = runs["language_modelling"]
+    assert output("predict", run, "--beam", 3) == generator()(LINES, Beam(3))
+    sample = Sample(temperature=2.0, seed=3)
+    options = "--sample", "--temperature", 2, "--seed", 3
+    assert output("predict", run, *options) == generator()(LINES, sample)
+    expected = [
+        f"{number}\t{result.score:.5f}\t{result.text}"
+        for number, results in enumerate(generator().n_best(LINES, 2), start=1)
+        for result in results
+    ]
+    assert output("predict", run, "--n-best", 2) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--beam", 4],
+        ["--sample"],
+        ["--n-best", 2],
+        ["--alignments"],
+        ["--beam", 2, "--min-length", 2],
+    ],
+)
+def test_a_search_has_no_effect_on_a_classifier(runs, options):
+    line = error(2, "predict", runs["classification"], *options)
+    message = f"has no effect on {runs['classification']}, a run for classification."
+    assert line == f"Error: {options[0]} {message}"
+
+
+def test_alignments_have_no_effect_on_a_language_model(runs):
+    run = runs["language_modelling"]
+    line = error(2, "predict", run, "--alignments")
+    assert line == f"Error: --alignments has no effect on {run}, a run for language_modelling."
+
+
+def test_commands_for_translations_name_what_they_got(runs, tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("dog\n")
+    for kind, name in (("classification", "TextClassifier"), ("language_modelling", "LanguageMod")):
+        for command in (
+            ["score", runs[kind], "--source", file, "--target", file],
+            ["picture", runs[kind], "dog", "--output", tmp_path / "x.png"],
+        ):
+            assert f"must hold a Transformer. Received: a {name}" in error(1, *command)
+
+
+# evaluate
+
+
+def test_a_classifier_is_measured_on_its_data_and_on_files(runs, tmp_path):
+    run = runs["classification"]
+    texts, labels = zip(*(line.split("\t") for line in TEXTS[run.name].splitlines()), strict=True)
+    answers = classifier()(list(texts))
+    right = sum(map(str.__eq__, answers, labels))
+    found = json.loads("".join(output("evaluate", run)))
+    assert found["accuracy"] == pytest.approx(100 * right / 3)
+    assert set(found) == {"accuracy", "macro_f1", "texts", "truncated", "seconds"}
+    kept = json.loads(Run(run).metrics.read_text())
+    assert kept == {
+        **{name: value for name, value in found.items() if name != "seconds"},
+        "test_seconds": found["seconds"],
+    }
+    (tmp_path / "texts").write_text("".join(f"{text}\n" for text in texts))
+    (tmp_path / "labels").write_text("".join(f"{label}\n" for label in labels))
+    files = "--source", tmp_path / "texts", "--reference", tmp_path / "labels"
+    again = json.loads("".join(output("evaluate", run, *files)))
+    assert {**again, "seconds": 0} == {**found, "seconds": 0}
+
+
+def test_a_language_model_is_measured_on_its_data_and_on_a_file(runs):
+    run = runs["language_modelling"]
+    found = json.loads("".join(output("evaluate", run, "--split", "validation")))
+    scores = generator().score(TEXTS[run.name].splitlines())
+    mean = sum(each.score for each in scores) / sum(each.tokens for each in scores)
+    assert found["perplexity"] == pytest.approx(np.exp(-mean), rel=1e-5)
+    again = json.loads("".join(output("evaluate", run, "--source", f"{run}.tsv")))
+    assert {**again, "seconds": 0} == {**found, "seconds": 0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--beam", 4], ["--tokenize", "intl"], ["--lowercase"], ["--beam", 4, "--length-penalty", 1]],
+)
+def test_what_is_of_translations_has_no_effect(runs, options):
+    for kind, run in runs.items():
+        line = error(2, "evaluate", run, *options)
+        assert line == f"Error: {options[0]} has no effect on {run}, a run for {kind}."
+
+
+def test_an_unknown_label_and_a_missing_file_are_one_line(runs, tmp_path):
+    (tmp_path / "texts").write_text("a cat\ndog\n")
+    (tmp_path / "labels").write_text("good\nawful\n")
+    run, files = runs["classification"], ["--source", tmp_path / "texts"]
+    line = error(1, "evaluate", run, *files, "--reference", tmp_path / "labels")
+    assert "example 2: the label must be one of bad, good, so so, which the training data" in line
+    assert "Received: 'awful'." in line
+    line = error(1, "evaluate", run, *files)
+    assert "whose data have text and label: evaluating files takes two of them." in line
+    line = error(1, "evaluate", runs["language_modelling"], *files, "--reference", files[1])
+    assert "whose data have text: evaluating files takes one of them." in line
+    (tmp_path / "labels").write_text("good\n")
+    line = error(1, "evaluate", run, *files, "--reference", tmp_path / "labels")
+    assert "texts has 2 lines, " in line and "labels has 1" in line

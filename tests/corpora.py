@@ -1,0 +1,66 @@
+"""Small corpora, and their batches in a form that compares."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.tasks.translation import TranslationTraining
+
+WORDS = [
+    "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
+]  # fmt: skip
+
+
+EMPTY, LONG = 3, 5
+
+
+def text_pairs(count=400):
+    """Pairs of many lengths; `EMPTY` of them have an empty side, `LONG` a far too long one."""
+    rng = np.random.default_rng(1)
+
+    def sentence(words):
+        return " ".join(rng.choice(WORDS, size=words))
+
+    pairs = [(sentence(rng.integers(1, 13)), sentence(rng.integers(1, 13))) for _ in range(count)]
+    pairs[5:5] = [("", "ein"), ("zwei", "  "), ("\u200b", "drei")]
+    pairs[50:50] = [(sentence(60), "ein")] * 2 + [("ein", sentence(60))] * (LONG - 2)
+    return pairs
+
+
+def dataset(pairs):
+    return tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*pairs, strict=True))))
+
+
+def corpus_of(pairs, tokenizer, max_length=40, weights=None):
+    rows = dataset(pairs)
+    return TokenizedCorpus.from_rows(rows, TranslationTraining(tokenizer), max_length, weights)
+
+
+def arrays(batches):
+    return [
+        (inputs["source"].numpy(), inputs["target"].numpy(), labels.numpy())
+        for inputs, labels in batches
+    ]
+
+
+def rows(batches):
+    """(source, labels) of every row, without the padding."""
+    for source, _, labels in arrays(batches):
+        yield from (
+            (tuple(s[s != 0].tolist()), tuple(t[t != 0].tolist()))
+            for s, t in zip(source, labels, strict=True)
+        )
+
+
+def same(first, second):
+    return len(first) == len(second) and all(
+        all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+        for one, two in zip(first, second, strict=True)
+    )
+
+
+class OfNumbers(TranslationTraining):
+    pad_id, bos_id, eos_id = 0, 2, 3
+
+    def __init__(self):
+        pass  # no tokenizers: the rows are numbers already

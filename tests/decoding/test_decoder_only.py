@@ -1,0 +1,233 @@
+"""Searches of a language model: outputs that go on from prompts of any length."""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from doubt import BOS, EOS, PAD, said, sources, talkative, talkative_text, text_prompts
+
+from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode, score
+from keras_transformer.decoding import Predictor
+from keras_transformer.decoding.decoder_only import DecoderOnly
+from keras_transformer.decoding.predictor import predictor_of
+
+LIMIT = 12
+SCORES = {"rtol": 0, "atol": 1e-4}
+IDS = {"bos_id": BOS, "eos_id": EOS, "pad_id": PAD}
+SCORE = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
+SEARCHES = {
+    "greedy": lambda *arguments, **options: [
+        value[:, None] for value in greedy_decode(*arguments, **options)
+    ],
+    "beam": functools.partial(beam_decode, beam_size=4, n_best=3),
+    "sample": lambda *arguments, **options: [
+        value[:, None] for value in sample_decode(*arguments, seed=(1, 2), **options)
+    ],
+}
+each_search = pytest.mark.parametrize("name", SEARCHES)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def made_outside_of_graphs():
+    talkative_text()
+
+
+@functools.cache
+def logits_of(model):
+    """Of whole texts, without a cache; one graph for all lengths."""
+    return tf.function(model, input_signature=[tf.TensorSpec([None, None], tf.int32)])
+
+
+def words_of(prompt):
+    return [token for token in prompt.tolist() if token not in (PAD, EOS)]
+
+
+def forced(prompts, prefixes):
+    """Logits of whole texts; of those that a prompt still decides, only its token is possible."""
+    logits = np.array(logits_of(talkative_text())(prefixes), "float64")
+    for b, prompt in enumerate(prompts):
+        for t, token in enumerate(words_of(prompt)[: prefixes.shape[1]]):
+            logits[b, t] = -np.inf
+            logits[b, t, token] = 0.0
+    return logits
+
+
+def continuation(row, prompt):
+    """The log-probabilities, by the whole model in float64, of what comes after the prompt."""
+    text, begun = said(row), len(words_of(prompt))
+    logits = logits_of(talkative_text())(np.array([[BOS, *text[:-1]]], "int32"))
+    rows = reference.log_probabilities(logits)[0]
+    return [rows[place][token] for place, token in enumerate(text) if place >= begun]
+
+
+def test_the_texts_differ_so_that_the_tests_here_can_fail():
+    prompts = text_prompts()
+    tokens = greedy_decode(talkative_text(), prompts, LIMIT)[0].numpy()
+    assert [len(words_of(prompt)) for prompt in prompts] == [3, 1, 6, 4, 0]
+    rests = [tuple(said(row)[len(words_of(p)) :]) for row, p in zip(tokens, prompts, strict=True)]
+    assert len(set(rests)) == 5 and len({len(rest) for rest in rests}) > 1
+    assert any(EOS in rest for rest in rests)
+    free = greedy_decode(talkative_text(), np.full((1, 1), EOS), LIMIT)[0].numpy()
+    assert all(said(row)[:1] != said(free[0])[:1] for row in tokens[:4]), "prompts are forced"
+
+
+def test_greedy_search_is_a_loop_in_python():
+    prompts = text_prompts()
+    tokens, scores = greedy_decode(talkative_text(), prompts, LIMIT)
+    expected, expected_scores = reference.greedy(forced, prompts, LIMIT, **IDS)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, **SCORES)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_beam_is_a_loop_in_python(beam_size):
+    prompts = text_prompts()
+    found = beam_decode(talkative_text(), prompts, beam_size, beam_size, max_length=LIMIT)
+    for b, prompt in enumerate(prompts):
+        best = reference.beam(forced_alone(prompt), prompt, beam_size, SCORE, 1, LIMIT, **IDS)
+        best = [pair for pair in best if np.isfinite(pair[0])][:beam_size]
+        assert len(best) == beam_size
+        for place, (total, words) in enumerate(best):
+            assert said(found[0][b, place].numpy()) == words
+            np.testing.assert_allclose(found[1][b, place], total, **SCORES)
+
+
+def forced_alone(prompt):
+    """As `forced`, for any number of hypotheses that go on from one prompt."""
+    return lambda _, prefixes: forced([prompt] * len(prefixes), prefixes)
+
+
+@each_search
+def test_an_output_begins_with_its_prompt_whose_tokens_cost_nothing(name):
+    """The score of all of it is that of what follows, by one pass of the whole model."""
+    prompts = text_prompts()
+    options = {"normalization": "none"} if name == "beam" else {}
+    tokens, scores = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, **options)
+    for b, prompt in enumerate(prompts):
+        words = words_of(prompt)
+        for row, total in zip(tokens[b].numpy(), scores[b].numpy(), strict=True):
+            assert said(row)[: len(words)] == words
+            np.testing.assert_allclose(total, sum(continuation(row, prompt)), **SCORES)
+    if name == "beam":
+        assert all(len({tuple(row) for row in rows.tolist()}) == 3 for rows in tokens.numpy())
+
+
+@each_search
+def test_steps_with_a_cache_are_the_whole_model(name):
+    """The logits after each position, prompts included, and the gains of `score`."""
+    predictor, prompts = predictor_of(talkative_text()), text_prompts()
+    assert isinstance(predictor, DecoderOnly)
+    tokens = SEARCHES[name](predictor, prompts, max_length=LIMIT)[0][:, 0]
+    shifted = tf.concat([tf.fill([5, 1], BOS), tokens[:, :-1]], axis=1)
+    steps = Predictor.logits(predictor, prompts, shifted)
+    whole = predictor.logits(prompts, shifted)
+    steps, whole = map(reference.log_probabilities, (steps, whole))
+    real = tokens.numpy() != PAD
+    np.testing.assert_allclose(steps[real], whole[real], **SCORES)
+    gains, sums = score(predictor, prompts, tokens)
+    for b, prompt in enumerate(prompts):
+        expected = [0.0] * len(words_of(prompt)) + continuation(tokens[b].numpy(), prompt)
+        np.testing.assert_allclose(gains[b, : len(expected)], expected, **SCORES)
+        np.testing.assert_allclose(sums[b], sum(expected), **SCORES)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_prompts_of_mixed_lengths_are_each_of_them_alone(name):
+    prompts = text_prompts()
+    tokens, scores = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT)
+    for b, prompt in enumerate(prompts):
+        alone = prompt[None, : np.count_nonzero(prompt)]
+        own, own_scores = SEARCHES[name](talkative_text(), alone, max_length=LIMIT)
+        np.testing.assert_array_equal(tokens[b], own[0])
+        np.testing.assert_allclose(scores[b], own_scores[0], **SCORES)
+
+
+def test_an_empty_prompt_is_the_beginning_of_any_text():
+    """And padding after it changes nothing."""
+    found = [
+        greedy_decode(talkative_text(), np.array(prompt, "int32"), LIMIT)
+        for prompt in ([[EOS]], [[EOS, PAD, PAD]])
+    ]
+    free, _ = reference.greedy(
+        lambda _, prefixes: logits_of(talkative_text())(prefixes), np.array([[EOS]]), LIMIT, **IDS
+    )
+    for tokens, scores in found:
+        np.testing.assert_array_equal(tokens, free)
+        np.testing.assert_allclose(scores, sum(continuation(free[0], np.array([EOS]))), **SCORES)
+
+
+def test_a_prompt_longer_than_the_output_is_cut():
+    prompts = text_prompts()
+    tokens, scores = greedy_decode(talkative_text(), prompts, max_length=3)
+    np.testing.assert_array_equal(tokens[2], prompts[2, :3])
+    assert scores[2] == 0.0
+    np.testing.assert_array_equal(tokens[0], prompts[0, :3])
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_a_state_that_grows_in_stages_finds_the_same(name):
+    prompts = text_prompts()
+    expected, found = (
+        SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, cache_stages=stages)
+        for stages in ((), (2, 5))
+    )
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], **SCORES)
+
+
+def test_samples_differ_and_no_temperature_is_greedy():
+    prompts = text_prompts()
+    drawn = [
+        sample_decode(talkative_text(), prompts, 2.0, seed=(1, seed), max_length=LIMIT)[0]
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert all(np.any(drawn[0][b] != drawn[2][b]) for b in range(5))
+    expected = greedy_decode(talkative_text(), prompts, LIMIT)[0]
+    found = sample_decode(talkative_text(), prompts, 0.0, max_length=LIMIT)[0]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["graph", "xla"]
+)
+@each_search
+def test_compiled_is_eager(name, jit_compile):
+    prompts = text_prompts()
+    expected = SEARCHES[name](talkative_text(), prompts, max_length=7)
+    compiled = tf.function(
+        lambda prompts: SEARCHES[name](talkative_text(), prompts, max_length=7),
+        input_signature=[tf.TensorSpec([5, 8] if jit_compile else [None, None], tf.int32)],
+        jit_compile=jit_compile,
+    )
+    tokens, scores = compiled(tf.constant(prompts))
+    np.testing.assert_array_equal(tokens, expected[0])
+    np.testing.assert_allclose(scores, expected[1], **SCORES)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_banned_tokens_do_not_follow_prompts(name):
+    prompts = text_prompts()
+    free = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT)[0].numpy()
+    in_prompts = {token for prompt in prompts for token in words_of(prompt)}
+    banned = np.isin(np.arange(19), list({*free.flat} - in_prompts - {PAD, EOS}))
+    assert banned.any()
+    constraints = Constraints(banned=banned)
+    tokens, _ = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, constraints=constraints)
+    for b, prompt in enumerate(prompts):
+        words = words_of(prompt)
+        for row in tokens[b].numpy():
+            assert said(row)[: len(words)] == words
+            assert not banned[said(row)].any()
+
+
+def test_another_model_and_an_alignment_are_refused():
+    with pytest.raises(TypeError, match="must be a LanguageModel. Received: .* type Transformer"):
+        DecoderOnly(talkative())
+    with pytest.raises(ValueError, match=r"attends to no source. Received: alignment=\(0, 0\)"):
+        greedy_decode(talkative_text(), text_prompts(), alignment=(0, 0))
+    message = "`model` must be one of .*LanguageModel, .*Transformer. Received: .*str"
+    with pytest.raises(TypeError, match=message):
+        greedy_decode("model", sources())

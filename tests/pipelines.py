@@ -1,0 +1,54 @@
+"""Pipelines of models that were never trained, which answer all the same, for several tests."""
+
+import functools
+import io
+
+import sentencepiece
+from support import randomise
+
+from keras_transformer import (
+    Classifier,
+    ClassifierConfig,
+    LanguageModel,
+    LanguageModelConfig,
+    TextClassifier,
+    TextGenerator,
+    Tokenizer,
+)
+
+LINES = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"]
+SIZES = {
+    "num_layers": 2, "d_model": 16, "d_ff": 24, "num_heads": 2, "max_length": 11, "dropout": 0.3,
+    "position": "learned",
+}  # fmt: skip
+LABELS = ("bad", "good", "so so")
+
+
+@functools.cache
+def tokenizer(size=30):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 20), model_writer=model, vocab_size=size, model_type="bpe",
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, minloglevel=2,
+    )  # fmt: skip
+    return Tokenizer(model.getvalue())
+
+
+def loud(model):
+    """Positions and attention that are heard, so that answers differ."""
+    for weight in randomise(model).weights:
+        if weight.path.endswith(("positions", "query/kernel")):
+            weight.assign(4 * weight)
+    return model
+
+
+@functools.cache
+def classifier():
+    config = ClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
+    return Classifier(loud(TextClassifier(config)), tokenizer())
+
+
+@functools.cache
+def generator():
+    config = LanguageModelConfig(vocab_size=30, **SIZES, tie="none")
+    return TextGenerator(loud(LanguageModel(config)), tokenizer())

@@ -1,0 +1,91 @@
+"""Trainings of a second: what they read, how they are called, and what two that are one have."""
+
+import io
+import json
+
+import keras
+import numpy as np
+import rich.console
+
+from keras_transformer.run import Run
+from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.train import train
+
+CONFIG = """
+[model]
+preset = "tiny"
+num_layers = 1
+d_model = 16
+d_ff = 24
+num_heads = 2
+dropout = 0.2
+attention_dropout = 0.1
+max_length = 20
+
+[data]
+source = "text"
+train_source = "train.src"
+train_target = "train.tgt"
+validation_source = "validation.src"
+validation_target = "validation.tgt"
+max_length = 14
+batch_tokens = 60
+
+[vocabulary]
+size = 15
+
+[schedule]
+warmup_steps = 1
+peak = 0.01
+
+[training]
+updates = 11
+validate_every = 6
+validate_sentences = 0
+checkpoint_every = 2
+log_every = 3
+progress_seconds = 0.0001
+"""
+
+
+def write_pairs(folder, split, count, seed):
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(0, 10, rng.integers(1, 6)) for _ in range(count)]
+    for side, order in (("src", 1), ("tgt", -1)):
+        lines = ["".join(map(str, row[::order])) for row in rows]
+        (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n")
+
+
+class At(keras.callbacks.Callback):
+    """Does something after the update of that number in this call."""
+
+    def __init__(self, number, action):
+        super().__init__()
+        self.number, self.action = number, action
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 == self.number:
+            self.action()
+
+
+def run_quietly(settings, folder, callbacks=()):
+    text = io.StringIO()
+    console = rich.console.Console(file=text, width=40)
+    try:
+        return train(settings, folder, console=console, callbacks=callbacks), text.getvalue()
+    except KeyboardInterrupt:
+        return None, text.getvalue()
+
+
+def assert_same_end(folder, finished):
+    """Every weight, of the model and of the optimizer, is bit for bit that of `finished`."""
+    ours, theirs = Run(folder), Run(finished[0])
+    for one, two in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), two.numpy(), err_msg=one.path)
+    last = [Checkpoints(run.checkpoints).paths()[-1] for run in (ours, theirs)]
+    first, second = (np.load(path) for path in last)
+    # "state", the last one, tells the time. Seeds of dropout have another name in every process.
+    for one, two in zip(first.files[:-1], second.files[:-1], strict=True):
+        np.testing.assert_array_equal(first[one], second[two], err_msg=one)
+    one, two = (json.loads(run.metrics.read_text()) for run in (ours, theirs))
+    assert {**one, "train_seconds": 0} == {**two, "train_seconds": 0}

@@ -1,0 +1,157 @@
+"""A classifier in use: the model's own probabilities, and figures that were computed by hand."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pipelines import LABELS, classifier, generator, tokenizer
+
+from keras_transformer import Classification, Classifier, Run, TextClassifier, Translator
+from keras_transformer.tasks import TASKS, open_run
+
+TEXTS = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
+TASK = TASKS["classification"]
+
+
+def probabilities(text):
+    """Of one text alone, in float64, from the model."""
+    ids = tokenizer().encode([text]).to_list()[0]
+    words = ids[:-1][:10]
+    logits = np.asarray(classifier().model(np.array([[*words, 3]]))[0], "float64")
+    return np.exp(logits) / np.exp(logits).sum()
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_a_result_has_the_probabilities_of_the_model(batch_size):
+    results = classifier().classify(TEXTS, batch_size)
+    assert len({result.label for result in results}) > 1, "or the tests here could not fail"
+    for text, result in zip(TEXTS, results, strict=True):
+        expected = probabilities(text)
+        assert result.probabilities.dtype == np.float32
+        np.testing.assert_allclose(result.probabilities, expected, rtol=0, atol=1e-5)
+        assert result.label == result.text == LABELS[np.argmax(expected)]
+        assert result.probability == result.probabilities.max()
+        assert result.score == pytest.approx(np.log(expected.max()), abs=1e-4)
+        assert not result.truncated
+    assert classifier()(TEXTS, batch_size) == [result.label for result in results]
+
+
+def test_a_long_text_is_cut_and_said_to_be():
+    long = "the big dog and the cat and a dog and the big cat runs"
+    assert len(tokenizer().encode([long])[0]) > 11
+    short, cut = classifier().classify(["a cat", long])
+    assert (short.truncated, cut.truncated) == (False, True)
+    np.testing.assert_allclose(cut.probabilities, probabilities(long), rtol=0, atol=1e-5)
+    shorter = Classifier(classifier().model, tokenizer(), max_length=3)
+    assert shorter.classify(["a big dog"])[0].truncated
+
+
+def test_nothing_is_classified_as_nothing():
+    assert classifier()([]) == [] == classifier().classify_batch([])
+
+
+def test_results_without_a_probability_have_a_score():
+    result = Classification("a", 0.0, False, np.zeros(2, "float32"))
+    assert np.isfinite(result.score) and result.score < -80
+
+
+@pytest.mark.parametrize("texts", ["a cat", b"a", 3, ["a", 3]])
+def test_texts_are_a_list_of_strings(texts):
+    with pytest.raises(TypeError, match="`texts` must be a list of strings. Received: "):
+        classifier()(texts)
+
+
+def test_another_model_tokenizer_or_length_is_refused():
+    model = classifier().model
+    with pytest.raises(TypeError, match="must be a TextClassifier; `Classifier.from_run.* Languag"):
+        Classifier(generator().model, tokenizer())
+    with pytest.raises(ValueError, match="as many entries as .* 31 entries, vocab_size=30"):
+        Classifier(model, tokenizer(31))
+    for length in (0, 12):
+        with pytest.raises(ValueError, match=f"between 1 and the model's 11. .*={length}"):
+            Classifier(model, tokenizer(), max_length=length)
+    with pytest.raises(TypeError, match="`max_length` must be an integer, or None. .*'9'"):
+        Classifier(model, tokenizer(), max_length="9")
+
+
+def test_a_run_is_opened_as_what_its_model_is_used_by(tmp_path):
+    for pipeline in (classifier(), generator()):
+        run = Run(tmp_path / pipeline.task)
+        run.path.mkdir()
+        pipeline.model.save(run.model)
+        run.write_tokenizers(pipeline.tokenizers)
+        opened = open_run(run.path, max_length=5)
+        assert type(opened) is type(pipeline) and opened.max_length == 5
+        assert opened(["dog"]) == type(pipeline)(pipeline.model, tokenizer(), 5)(["dog"])
+        name = type(pipeline.model).__name__
+        with pytest.raises(ValueError, match=f"must hold a Transformer. Received: a {name}"):
+            Translator.from_run(run.path)
+    with pytest.raises(ValueError, match="must hold a LanguageModel. Received: a TextClassifier"):
+        type(generator()).from_run(tmp_path / "classification")
+
+
+# The task
+
+
+class Fixed:
+    """Stands for a classifier whose answers are known."""
+
+    labels = ("a", "b", "c")
+
+    def __init__(self, answers, truncated=0):
+        self.answers, self.truncated = answers, truncated
+
+    def classify(self, texts):
+        assert len(texts) == len(self.answers)
+        return [
+            Classification(answer, 0.5, number < self.truncated, np.zeros(3))
+            for number, answer in enumerate(self.answers)
+        ]
+
+
+def evaluate(answers, labels, **options):
+    texts = [f"text {number}" for number in range(len(labels))]
+    results = TASK.evaluate(Fixed(answers, **options), [texts, labels])
+    assert results.pop("seconds") >= 0
+    return results
+
+
+def test_figures_are_those_of_the_definition():
+    """Of a: 2 right of 2 answers and 3 texts, F1 4/5; of b: 1 of 3 and 2, 2/5; of c none."""
+    found = evaluate(list("aabbcb"), ["a", "a ", "a", " b", "b", "c"], truncated=2)
+    assert found == {
+        "accuracy": 50.0,
+        "macro_f1": pytest.approx(100 * (4 / 5 + 2 / 5 + 0) / 3),
+        "texts": 6,
+        "truncated": 2,
+    }
+
+
+def test_a_label_that_nobody_has_counts_as_never_right():
+    assert evaluate(list("ab"), ["a", "b"])["macro_f1"] == pytest.approx(100 * 2 / 3)
+    assert evaluate(list("abc"), list("abc"))["macro_f1"] == pytest.approx(100)
+
+
+def test_an_unknown_label_and_no_text_are_one_line():
+    message = "example 2: the label must be one of a, b, c, which the training data have. .*'d'"
+    with pytest.raises(ValueError, match=message):
+        evaluate(list("aa"), ["a", "d"])
+    with pytest.raises(ValueError, match="at least one text to classify. Received: none"):
+        evaluate([], [])
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["1", "0", "1"], ("0", "1")),
+        (["10", "9", "-1.5", " 9 "], ("-1.5", "9", "10")),  # as numbers
+        (["b", "10", "a", "9"], ("9", "10", "a", "b")),
+        (["gut", "schön", "schlecht"], ("gut", "schlecht", "schön")),
+    ],
+)
+def test_the_labels_are_those_of_the_data_in_their_order(labels, expected):
+    rows = tf.data.Dataset.from_tensor_slices((["x"] * len(labels), labels))
+    assert TASK.fields(rows) == {"labels": expected}
+
+
+def test_a_model_of_such_a_task_is_a_text_classifier():
+    assert TASK.pipeline_class().model_class is TextClassifier

@@ -1,0 +1,164 @@
+"""A language model in use: what the searches find, and how probable a text is."""
+
+import math
+
+import numpy as np
+import pytest
+import reference
+from pipelines import classifier, generator, tokenizer
+
+from keras_transformer import (
+    Beam,
+    Generated,
+    Greedy,
+    Sample,
+    Score,
+    TextGenerator,
+    Translation,
+    beam_decode,
+    greedy_decode,
+    sample_decode,
+)
+from keras_transformer.tasks import TASKS
+
+PROMPTS = ["a cat", "the big", "", "dog", "a big cat and", "the the the"]
+LONG = "the big dog and the cat and a dog and the big cat runs"
+TASK = TASKS["language_modelling"]
+
+
+def ids_of(text):
+    ids = tokenizer().encode([text]).to_list()[0]
+    return ids if len(ids) <= 11 else [*ids[:10], 3]
+
+
+def text_of(tokens):
+    return tokenizer().decode(tokens)[0].numpy().decode()
+
+
+def log_probability(text):
+    """By one pass of the whole model over one text, in float64, its end included."""
+    ids = ids_of(text)
+    logits = generator().model(np.array([[2, *ids[:-1]]]))
+    rows = reference.log_probabilities(logits)[0]
+    return sum(row[token] for row, token in zip(rows, ids, strict=True))
+
+
+def test_a_text_is_the_decoded_output_of_greedy_decoding():
+    texts = generator()(PROMPTS)
+    assert len(set(texts)) == len(PROMPTS)
+    for prompt, text in zip(PROMPTS, texts, strict=True):
+        tokens, _ = greedy_decode(generator().model, np.array([ids_of(prompt)]))
+        assert text == text_of(tokens)
+        assert text.startswith(prompt)
+
+
+def test_a_beam_is_beam_decoding_and_goes_on_from_its_prompt():
+    best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))
+    for prompt, found in zip(PROMPTS, best, strict=True):
+        tokens, scores = beam_decode(
+            generator().model, np.array([ids_of(prompt)]), 3, 3, normalization="none"
+        )
+        assert found[0].text == text_of(tokens[:, 0])
+        assert found[0].score == pytest.approx(float(scores[0, 0]), abs=1e-4)
+        assert all(each.text.startswith(prompt) for each in found)
+        assert all(type(each) is Generated for each in found)
+
+
+def test_samples_go_on_from_their_prompts_whatever_the_batch():
+    search = Sample(temperature=2.0, seed=3)
+    drawn = generator()(PROMPTS, search)
+    assert all(text.startswith(prompt) for prompt, text in zip(PROMPTS, drawn, strict=True))
+    assert drawn == generator()(PROMPTS, search, batch_size=1)
+    assert drawn != generator()(PROMPTS, Sample(temperature=2.0, seed=4))
+    tokens, _ = sample_decode(generator().model, np.array([ids_of("dog")]), 0.0)
+    assert generator()(["dog"], Sample(temperature=0)) == [text_of(tokens)]
+
+
+def test_an_empty_prompt_is_answered():
+    """Where a translation of nothing is nothing."""
+    assert not generator().blank
+    tokens, scores = greedy_decode(generator().model, np.array([[3]]))
+    ((found,),) = generator().n_best([""], 1, Greedy())
+    assert found.text == text_of(tokens) and found.score == pytest.approx(
+        float(scores[0]), abs=1e-4
+    )
+
+
+def test_a_score_is_the_sum_of_the_log_probabilities():
+    texts = ["a cat runs", "dog", "", "the big dog and"]
+    for batch_size in (1, 64):
+        scores = generator().score(texts, batch_size)
+        for text, score in zip(texts, scores, strict=True):
+            assert score == Score(score.score, len(ids_of(text)), False)
+            assert score.score == pytest.approx(log_probability(text), abs=1e-4)
+    assert generator().score([]) == []
+
+
+def test_a_long_text_is_cut_and_said_to_be():
+    assert len(tokenizer().encode([LONG])[0]) > 11
+    (score,) = generator().score([LONG])
+    assert (score.truncated, score.tokens) == (True, 11)
+    ((found,),) = generator().n_best([LONG], 1, Greedy())
+    assert found.truncated
+
+
+def test_wrong_texts_models_and_searches_are_refused():
+    with pytest.raises(TypeError, match="`texts` must be a list of strings. Received: 'a'"):
+        generator().score("a")
+    with pytest.raises(TypeError, match="`sentences` must be a list of strings"):
+        generator()("a")
+    with pytest.raises(TypeError, match="must be a LanguageModel; `TextGenerator.from_run"):
+        TextGenerator(classifier().model, tokenizer())
+    with pytest.raises(ValueError, match="at most the vocabulary's number of pieces, 30.*size=31"):
+        generator()(["dog"], Beam(31))
+    assert not issubclass(Translation, TextGenerator) and not hasattr(generator(), "align")
+
+
+# The task
+
+
+class Fixed:
+    """Stands for a generator that finds each text as probable as its table says."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def score(self, texts):
+        return [self.scores[text] for text in texts]
+
+
+def evaluate(scores, texts):
+    results = TASK.evaluate(Fixed(scores), [texts])
+    assert results.pop("seconds") >= 0
+    return results
+
+
+def test_figures_are_those_of_the_definition():
+    """10 nats for 5 tokens of 4 + 7 characters, their ends included; the cut text is not one."""
+    scores = {
+        "dog": Score(-3.0, 2, False),
+        "a näht": Score(-7.0, 3, False),
+        "long": Score(-99.0, 11, True),
+    }
+    assert evaluate(scores, ["dog", "", "a näht", "long", "  "]) == {
+        "perplexity": pytest.approx(math.exp(10 / 5)),
+        "perplexity_per_character": pytest.approx(math.exp(10 / 11)),
+        "tokens": 5,
+        "characters": 11,
+        "texts": 3,
+        "truncated": 1,
+    }
+
+
+def test_the_perplexity_is_that_of_the_model():
+    texts = ["a cat runs", "dog", "the big dog and"]
+    results = TASK.evaluate(generator(), [texts])
+    total, tokens = sum(map(log_probability, texts)), sum(len(ids_of(text)) for text in texts)
+    assert results["perplexity"] == pytest.approx(math.exp(-total / tokens), rel=1e-5)
+
+
+def test_nothing_to_measure_is_one_line():
+    with pytest.raises(ValueError, match="at least one text that is not empty. Received: none"):
+        evaluate({}, ["", " "])
+    with pytest.raises(ValueError, match="Every text is longer than the model's limit"):
+        evaluate({"long": Score(-1.0, 11, True)}, ["long"])

@@ -1,0 +1,171 @@
+"""One protocol of epochs, of a corpus and of sampled pieces: skipped, shared out, kept together."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import ClassifierConfig, Tokenizer
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.data.stream import endless_batches
+from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.vocabulary import learn_vocabulary
+
+KINDS = list(TRAININGS)
+BATCH_TOKENS, MAX_LENGTH = 90, 30
+WORDS = ["wal", "tal", "under", "over", "king", "walking", "talked", "undertaking"]
+LABELS = ("few", "some", "many")
+
+
+def label_of(text):
+    return LABELS[min(len(text.split()) // 2, 2)]
+
+
+def make_rows(kind):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 6))) for _ in range(40)]
+    columns = {
+        "translation": (texts, [text.upper() for text in texts]),
+        "classification": (texts, [label_of(text) for text in texts]),
+        "language_modelling": (texts,),
+    }[kind]
+    return tf.data.Dataset.from_tensor_slices(columns), texts
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    texts = [text.encode() for text in make_rows("language_modelling")[1]]
+    both = [*texts, *(text.upper() for text in texts)]
+    return Tokenizer(learn_vocabulary(both, VocabularySettings(size=60)))
+
+
+@pytest.fixture(scope="module")
+def epochs(tokenizer):
+    """A function from a kind of task, and whether pieces are sampled, to its `Epochs`."""
+    made = {}
+
+    def make(kind, sampled):
+        if (kind, sampled) not in made:
+            rows, _ = make_rows(kind)
+            config = ClassifierConfig(vocab_size=60, labels=LABELS)
+            training = TRAININGS[kind](tokenizer, config)
+            corpus = TokenizedCorpus.from_rows(rows, training, MAX_LENGTH)
+            made[kind, sampled] = corpus.epochs(BATCH_TOKENS, seed=3)
+            if sampled:
+                sampler = SubwordSampler(corpus, rows, training, MAX_LENGTH, 0.3, seed=3)
+                made[kind, sampled] = sampler.epochs(BATCH_TOKENS)
+        return made[kind, sampled]
+
+    return make
+
+
+def plain(batches):
+    """Batches as nested lists, which compare."""
+    return [[part.numpy().tolist() for part in tf.nest.flatten(batch)] for batch in batches]
+
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_way = pytest.mark.parametrize("sampled", [False, True], ids=["usual", "sampled"])
+
+
+@each_way
+@each_kind
+def test_every_epoch_has_as_many_batches_in_an_order_of_its_own(epochs, kind, sampled):
+    made = epochs(kind, sampled)
+    found = [plain(made.batches(epoch)) for epoch in (0, 1, 1, tf.constant(2, tf.int64))]
+    assert {len(batches) for batches in found} == {made.steps} and made.steps > 4
+    assert found[1] == found[2]
+    assert found[0] != found[1] != found[3] != found[0]
+
+
+@each_way
+def test_batches_are_skipped_and_shared_out(epochs, sampled):
+    """Of all batches of all epochs, numbered on, every third belongs to the same of three."""
+    made = epochs("classification", sampled)
+    whole = [plain(made.batches(epoch)) for epoch in range(2)]
+    for skip in (0, 1, made.steps - 1, made.steps):
+        assert plain(made.batches(1, skip)) == whole[1][skip:]
+        assert plain(made.batches(1, tf.constant(skip))) == whole[1][skip:]
+    for epoch, skip, turn in itertools.product(range(2), (0, 2), range(3)):
+        expected = [
+            batch
+            for number, batch in enumerate(whole[epoch])
+            if number >= skip and (epoch * made.steps + number) % 3 == turn
+        ]
+        assert plain(made.batches(epoch, skip, 3, turn)) == expected
+
+
+@each_way
+def test_an_endless_stream_is_one_epoch_after_the_other(epochs, sampled):
+    made = epochs("language_modelling", sampled)
+    whole = [batch for epoch in range(3) for batch in plain(made.batches(epoch))]
+    assert plain(endless_batches(made).take(len(whole))) == whole
+    skip = made.steps + 1
+    assert plain(endless_batches(made, skip=skip).take(3)) == whole[skip : skip + 3]
+    (update,) = endless_batches(made, skip=2, accumulate=2).take(1)
+    assert plain(update) == whole[4:6]
+
+
+@each_way
+@each_kind
+def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sampled):
+    """Whatever the order and the pieces; and what a decoder reads is what it predicts, shifted."""
+    texts = set(make_rows(kind)[1])
+    seen = set()
+    for inputs, labels in epochs(kind, sampled).batches(1):
+        read = inputs["source"] if kind == "translation" else inputs
+        outputs = labels if kind != "classification" else None
+        if kind == "language_modelling":
+            read = labels
+        strings = [text.decode() for text in tokenizer.decode(read).numpy()]
+        assert set(strings) <= texts
+        seen |= set(strings)
+        if kind == "classification":
+            assert [LABELS[number] for number in labels.numpy()] == list(map(label_of, strings))
+            assert labels.dtype == tf.int32
+            continue
+        if kind == "translation":
+            targets = [text.decode() for text in tokenizer.decode(labels).numpy()]
+            assert targets == [text.upper() for text in strings]
+        shifted = inputs["target"] if kind == "translation" else inputs
+        for row, label in zip(shifted.numpy(), outputs.numpy(), strict=True):
+            length = np.count_nonzero(label)
+            assert label[length - 1] == 3 and np.count_nonzero(row) == length
+            assert row[:length].tolist() == [2, *label[: length - 1]]
+    assert len(seen) >= 0.8 * len(texts)  # of sampled pieces the last batches may not fit
+
+
+def test_what_is_no_label_is_named_by_its_place(tokenizer):
+    texts = ["wal"] * 1500
+    labels = ["few"] * 1200 + ["none"] + ["few"] * 299
+    rows = tf.data.Dataset.from_tensor_slices((texts, labels))
+    config = ClassifierConfig(vocab_size=60, labels=LABELS)
+    training = TRAININGS["classification"](tokenizer, config)
+    message = "example 1201, column 2: must be one of the training data's labels, few, some, many.$"
+    with pytest.raises(ValueError, match=message):
+        TokenizedCorpus.from_rows(rows, training, MAX_LENGTH)
+
+
+def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
+    rows = [("wal", "few"), ("", "some"), (" ".join(WORDS * 5), "some"), ("over tal", "many")]
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*rows, strict=True))))
+    training = TRAININGS["classification"](
+        tokenizer, ClassifierConfig(vocab_size=60, labels=LABELS)
+    )
+    corpus = TokenizedCorpus.from_rows(dataset, training, MAX_LENGTH)
+    assert (corpus.size, corpus.empty, corpus.too_long, len(corpus.tokens)) == (2, 1, 1, 1)
+    found = {
+        (text.decode(), LABELS[label])
+        for inputs, labels in corpus.batches(BATCH_TOKENS)
+        for text, label in zip(tokenizer.decode(inputs).numpy(), labels.numpy(), strict=True)
+    }
+    assert found == {("wal", "few"), ("over tal", "many")}
+    other = TokenizedCorpus.from_rows(
+        dataset.map(lambda text, label: (text, tf.where(label == "many", "few", label))),
+        training,
+        MAX_LENGTH,
+    )
+    assert other.fingerprint != corpus.fingerprint, "a label is part of the data"

@@ -1,0 +1,409 @@
+"""Classifiers, language models and two vocabularies are trained, stopped, resumed and averaged."""
+
+import csv
+import os
+import shutil
+import signal
+
+import numpy as np
+import pytest
+from documents import ROOT, unrun_examples
+from small_runs import At, assert_same_end, run_quietly
+
+from keras_transformer import Classifier, LanguageModel, TextClassifier, TextGenerator, Translator
+from keras_transformer.run import Run
+from keras_transformer.tasks import TASKS, open_run
+from keras_transformer.training.averaging import average_checkpoints
+from keras_transformer.training.evaluate import evaluate_files, evaluate_split
+from keras_transformer.training.loop.history import columns_of
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+
+CONFIG = """
+[task]
+kind = "{kind}"
+
+[model]
+num_layers = 1
+d_model = 8
+d_ff = 12
+num_heads = 2
+dropout = 0.2
+max_length = 20
+{model}
+
+[data]
+source = "text"
+train = "{kind}.train.tsv"
+validation = "{kind}.validation.tsv"
+max_length = 14
+batch_tokens = 90
+
+[vocabulary]
+size = 15
+{vocabulary}
+
+[schedule]
+warmup_steps = 1
+peak = 0.02
+
+[training]
+updates = 6
+validate_every = 2
+validate_sentences = 0
+checkpoint_every = 1
+keep_checkpoints = 3
+log_every = 2
+{training}
+"""
+MORE = {
+    "classification": {
+        "model": 'pooling = "attention"',
+        "training": 'best_by = "accuracy"\nfinal_model = "best"',
+    },
+    "language_modelling": {},
+    # Words of letters and words of digits: no piece is in both vocabularies.
+    "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
+}
+KINDS = list(MORE)
+LABELS = ("2", "3", "10")  # as numbers, not as letters
+
+
+def line_of(kind, digits):
+    text = "".join(map(str, digits))
+    if kind == "classification":
+        return f"{text}\t{LABELS[digits[0] % 3]}"
+    letters = "".join("abcdefghij"[digit] for digit in digits)
+    return f"{letters}\t{text}" if kind == "translation" else text
+
+
+def write(folder, kind, split, count, seed):
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(0, 10, rng.integers(1, 6)).tolist() for _ in range(count)]
+    lines = [line_of(kind, row) for row in rows]
+    (folder / f"{kind}.{split}.tsv").write_text("\n".join(lines) + "\n")
+
+
+def configuration(kind):
+    fields = {"model": "", "vocabulary": "", "training": "", **MORE[kind]}
+    return CONFIG.format(kind=kind, **fields)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for kind in KINDS:
+        write(folder, kind, "train", 40, seed=1)
+        write(folder, kind, "validation", 9, seed=2)
+        (folder / f"{kind}.toml").write_text(configuration(kind))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """A function from a kind to its run, never interrupted, and what `train` returned."""
+    made = {}
+
+    def run(kind):
+        if kind not in made:
+            folder = tmp_path_factory.mktemp(kind) / "run"
+            settings = load_settings(corpus / f"{kind}.toml")
+            made[kind] = folder, run_quietly(settings, folder)[0]
+        return made[kind]
+
+    return run
+
+
+def columns(corpus, kind, split="validation"):
+    lines = (corpus / f"{kind}.{split}.tsv").read_text().splitlines()
+    return [list(column) for column in zip(*(line.split("\t") for line in lines), strict=True)]
+
+
+def table(folder):
+    with open(Run(folder).history, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+CLASSES = {
+    "classification": (TextClassifier, Classifier, "examples_seen"),
+    "language_modelling": (LanguageModel, TextGenerator, "tokens_seen"),
+    "translation": (None, Translator, "tokens_seen"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_explains_itself(finished, corpus, kind):
+    folder, figures = finished(kind)
+    task, (model_class, pipeline_class, seen) = TASKS[kind], CLASSES[kind]
+    run = Run(folder)
+    model = run.load_model(model_class)
+    assert type(open_run(folder)) is pipeline_class
+    assert run.read_metrics() == figures
+    assert (figures["updates"], figures["parameters"]) == (6, model.count_params())
+    assert figures[seen] > 0 and len([name for name in figures if name.endswith("_seen")]) == 1
+    measured = {name for name, figure in task.figures.items() if not figure.of_texts}
+    assert set(figures["validation"]) == measured
+    rows = table(folder)
+    assert list(rows[0]) == ["update", *columns_of(task)]
+    assert [row["update"] for row in rows] == ["2", "4", "6"]
+    for name in measured:
+        assert all(np.isfinite(float(row[f"validation/{name}"])) for row in rows)
+    assert float(rows[-1][f"train/{task.unit}"]) == figures[seen]
+    assert run.curve.read_bytes().startswith(b"\x89PNG")
+    if kind == "classification":
+        assert model.config.labels == LABELS and model.config.pooling == "attention"
+
+
+@pytest.mark.parametrize(
+    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
+)
+def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
+    settings = load_settings(corpus / f"{kind}.toml")
+    press = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    figures, shown = run_quietly(settings, tmp_path / "run", [press])
+    assert figures is None and "Stopped after update 3 of 6" in shown
+    _, shown = run_quietly(settings, tmp_path / "run")
+    assert "Continuing after update 3 of 6." in shown
+    assert_same_end(tmp_path / "run", finished(kind))
+
+
+# Classification
+
+
+def test_examples_seen_are_counted(finished, corpus):
+    """An epoch has 40 texts; six updates of at most 90 tokens see each of them once or more."""
+    assert 40 <= finished("classification")[1]["examples_seen"] < 6 * 90 / 3
+
+
+def test_the_best_accuracy_becomes_the_model(finished, corpus):
+    folder, figures = finished("classification")
+    measured = [float(row["validation/accuracy"]) for row in table(folder)]
+    best = 2 * (1 + int(np.argmax(measured)))  # the first of equals
+    assert (figures["best_update"], figures["model_update"]) == (best, best)
+    assert figures["validation"]["accuracy"] == max(measured)
+    texts, labels = columns(corpus, "classification")
+    classifier = Classifier.from_run(folder)
+    right = np.mean([ours == label for ours, label in zip(classifier(texts), labels, strict=True)])
+    assert right == pytest.approx(max(measured), abs=1e-6)
+    results = evaluate_split(folder, "validation")
+    assert results["accuracy"] == pytest.approx(100 * max(measured), abs=1e-4)
+
+
+def test_an_average_has_the_labels_and_the_mean_of_the_weights(finished, tmp_path):
+    folder, _ = finished("classification")
+    output = average_checkpoints(folder, 2, tmp_path / "average")
+    model = Run(output).load_model(TextClassifier)
+    assert model.config.labels == LABELS
+    paths = sorted(Run(folder).checkpoints.glob("update-*.npz"))
+    archives = [np.load(path) for path in paths if path.stem[-1] in "56"]
+    assert len(archives) == 2
+    arrays = [{k.split("/", 1)[-1]: each[k] for k in each.files} for each in archives]
+    for weight in model.weights:
+        mean = np.mean([each[weight.path].astype("float64") for each in arrays], axis=0)
+        np.testing.assert_array_equal(weight.numpy(), mean.astype("float32"), err_msg=weight.path)
+
+
+def changed(corpus, folder, kind, split, lines):
+    """A copy of the corpus with other lines in one of its files."""
+    copy = shutil.copytree(corpus, folder / "corpus")
+    (copy / f"{kind}.{split}.tsv").write_text("".join(f"{line}\n" for line in lines))
+    return copy / f"{kind}.toml"
+
+
+def test_an_unknown_label_is_one_line(corpus, tmp_path):
+    lines = ["12\t2", "345\tx", "6\t3"]
+    config = changed(corpus, tmp_path, "classification", "validation", lines)
+    message = "example 2, column 2: must be one of the training data's labels, 2, 3, 10"
+    with pytest.raises(ValueError, match=message) as error:
+        run_quietly(load_settings(config), tmp_path / "run")
+    assert "\n" not in str(error.value)
+    assert not Run(tmp_path / "run").model.exists()
+
+
+@pytest.mark.slow
+def test_spaces_around_a_label_are_none_of_it(corpus, tmp_path):
+    lines = [
+        f"{text}\t {label} " for text, label in zip(*columns(corpus, "classification"), strict=True)
+    ]
+    config = changed(corpus, tmp_path, "classification", "validation", lines)
+    figures, _ = run_quietly(load_settings(config, ["training.updates=2"]), tmp_path / "run")
+    assert 0 <= figures["validation"]["accuracy"] <= 1
+
+
+def test_one_label_alone_is_refused(corpus, tmp_path):
+    config = changed(corpus, tmp_path, "classification", "train", ["12\ta", "3\ta"])
+    message = "the training data must have at least two different labels. Received: a."
+    with pytest.raises(ValueError, match=message):
+        run_quietly(load_settings(config), tmp_path / "run")
+
+
+def start_from(run, config, *overrides):
+    overrides = [f'model.start_from="{run}"', "training.updates=1", *overrides]
+    return load_settings(config, [*overrides, "training.validate_every=1", "schedule.peak=1e-9"])
+
+
+@pytest.mark.slow
+def test_a_classifier_starts_with_the_weights_of_another(finished, corpus, tmp_path):
+    folder, figures = finished("classification")
+    settings = start_from(folder, corpus / "classification.toml")
+    tuned, shown = run_quietly(settings, tmp_path / "run")
+    assert f"Starting with the weights of {folder}." in shown
+    assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
+
+
+def test_the_weights_of_a_classifier_with_other_labels_are_refused(finished, corpus, tmp_path):
+    folder, _ = finished("classification")
+    texts, labels = columns(corpus, "classification", "train")
+    lines = [
+        f"{text}\t{'4' if label == '3' else label}"
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    config = changed(corpus, tmp_path, "classification", "train", lines)
+    shutil.copyfile(
+        tmp_path / "corpus" / "classification.train.tsv",
+        tmp_path / "corpus" / "classification.validation.tsv",
+    )
+    message = "do not fit: the training data have the labels 2, 4, 10 here and 2, 3, 10 there."
+    with pytest.raises(ValueError, match=message) as error:
+        run_quietly(start_from(folder, config), tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+def test_the_weights_of_another_task_are_refused(finished, corpus, tmp_path):
+    folder, _ = finished("language_modelling")
+    settings = start_from(folder, corpus / "classification.toml")
+    with pytest.raises(ValueError, match="must hold a TextClassifier. Received: a LanguageModel"):
+        run_quietly(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# Language models
+
+
+def test_the_perplexity_of_a_validation_is_that_of_an_evaluation(finished, corpus, tmp_path):
+    """The learner's without its smoothing, and `evaluate`'s on the split and on a file of it."""
+    folder, figures = finished("language_modelling")
+    results = evaluate_split(folder, "validation")
+    assert results["perplexity"] == pytest.approx(figures["validation"]["perplexity"], rel=1e-4)
+    assert results["perplexity"] != pytest.approx(np.exp(figures["validation"]["loss"]), rel=1e-3)
+    again = evaluate_files(folder, corpus / "language_modelling.validation.tsv")
+    assert {**again, "seconds": 0} == {**results, "seconds": 0}
+    with pytest.raises(ValueError, match="whose data have text: evaluating files takes one of"):
+        file = corpus / "language_modelling.validation.tsv"
+        evaluate_files(folder, file, file)
+
+
+def test_tokens_of_texts_are_counted(finished, corpus):
+    """Every digit is a piece, one begins a text (the space before it), and one ends it."""
+    (texts,) = columns(corpus, "language_modelling")
+    results = evaluate_split(finished("language_modelling")[0], "validation")
+    assert results["tokens"] == sum(len(text) + 2 for text in texts)
+    assert results["characters"] == sum(len(text) + 1 for text in texts)
+
+
+# Two vocabularies
+
+
+def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
+    folder, figures = finished("translation")
+    run = Run(folder)
+    assert run.vocabulary() == (folder / "source.model", folder / "target.model")
+    assert not run.tokenizer.exists()
+    translator = Translator.from_run(folder)
+    source, target = translator.tokenizers
+    assert not translator.tokenizers.shared
+    letters, digits = columns(corpus, "translation")
+    for tokenizer, own, other in ((source, letters, digits), (target, digits, letters)):
+        assert [each.decode() for each in tokenizer.decode(tokenizer.encode(own)).numpy()] == own
+        assert 1 in tokenizer.encode(other[:1]).to_list()[0]  # unknown
+    assert translator.model.config.target_vocab_size == 15
+    assert not set("".join(translator(letters))) & set("abcdefghij")
+    scores = translator.score(letters, digits)
+    mean = sum(each.score for each in scores) / sum(each.tokens for each in scores)
+    assert np.exp(-mean) == pytest.approx(figures["validation"]["perplexity"], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_two_vocabularies_are_averaged_and_started_from(finished, corpus, tmp_path):
+    folder, figures = finished("translation")
+    output = average_checkpoints(folder, 1, tmp_path / "average")
+    files = [path.name for path in Run(output).vocabulary()]
+    assert files == ["source.model", "target.model"]
+    for name in files:
+        assert (output / name).read_bytes() == (folder / name).read_bytes()
+    settings = start_from(folder, corpus / "translation.toml")
+    tuned, shown = run_quietly(settings, tmp_path / "run")
+    assert "Learning" not in shown
+    assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["source.model", "target.model"])
+def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
+    folder = shutil.copytree(finished("translation")[0], tmp_path / "run")
+    (folder / name).unlink()
+    with pytest.raises(ValueError, match=f"is not a finished run: {name} is missing"):
+        Run(folder).load_tokenizers()
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "folder"),
+    [
+        ("classification", "classifier", "runs/sst2"),
+        ("language_modelling", "text_generator", "runs/captions"),
+    ],
+)
+def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):
+    """As tests/system/test_whole_path.py runs those of translations."""
+    shutil.copytree(finished(kind)[0], tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    file = ROOT / "keras_transformer" / "tasks" / f"{module}.py"
+    ((_, code),) = unrun_examples(file)
+    assert folder in code
+    exec(compile(code, str(file), "exec"), {})
+
+
+# What has no effect
+
+
+@pytest.mark.parametrize(
+    ("kind", "overrides", "message"),
+    [
+        ("classification", ["vocabulary.shared=false"], "`vocabulary.shared = false` needs a sou"),
+        ("classification", ["training.best_by=bleu"], "must be one of loss, accuracy for classif"),
+        ("classification", ["model.tie=all"], r"\[model\] `tie` has no effect on a model for clas"),
+        ("classification", ["model.pooling=last"], r"model.pooling must be .*'last'"),
+        ("language_modelling", ["model.pooling=max"], "`pooling` has no effect on a model for lan"),
+        ("language_modelling", ["model.num_decoder_layers=2"], "`num_decoder_layers` has no eff"),
+        ("language_modelling", ["model.tie=target"], r"\[model\] `tie` must be "),
+        ("language_modelling", ["training.best_by=accuracy"], "must be one of loss, perplexity, "),
+        ("language_modelling", ["data.tsv_columns=[1, 2]"], "must have 1 number, for text. Recei"),
+        (
+            "language_modelling",
+            ['data.source_language="en"', 'data.target_language="de"'],
+            "`data.source_language` and `data.target_language` have no effect on language_modell",
+        ),
+        ("translation", ["model.tie=all"], '`vocabulary.shared = false` needs `model.tie = "tar'),
+        ("translation", ["model.pooling=max"], "`pooling` has no effect on a model for transl"),
+        ("translation", ["training.best_by=accuracy"], "`training.best_by` must be one of loss"),
+        ("translation", ["task.kind=tagging"], "task.kind must be .*'tagging'"),
+    ],
+)
+def test_settings_without_effect_are_one_line(corpus, kind, overrides, message):
+    with pytest.raises(SettingsError, match=message) as error:
+        load_settings(corpus / f"{kind}.toml", overrides)
+    assert "\n" not in str(error.value)
+
+
+def test_data_with_other_columns_are_refused(tmp_path):
+    for kind, needed in (("classification", "text and label"), ("language_modelling", "text")):
+        config = tmp_path / f"{kind}.toml"
+        config.write_text(f'[task]\nkind = "{kind}"\n[data]\nsource = "cldr"\n')
+        message = f'`data.source = "cldr"` has source and target: {kind} needs {needed}, `data.sou'
+        with pytest.raises(SettingsError, match=message):
+            load_settings(config)
+    config.write_text(
+        '[task]\nkind = "language_modelling"\n[data]\nsource = "text"\nvalidation = "v"\n'
+        'train_source = "a"\ntrain_target = "b"\n'
+    )
+    message = "`data.train_source` and `data.train_target` need a task of two columns: for language"
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)
