@@ -105,6 +105,11 @@ class Rules:
             allowed = tf.logical_and(allowed, may)
         stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
         allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))
+        # A predictor may have put all tokens but one out of reach, as those of a prompt are.
+        possible = logits > NEVER / 2  # [B, N, V]
+        allowed = tf.logical_and(allowed, possible)
+        stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
+        allowed = tf.logical_or(allowed, tf.logical_and(stuck, possible))
         if self.prefix is not None:
             forced = tf.reshape(tf.gather(self.prefix, index, axis=1), [-1, 1, 1])  # [B, 1, 1]
             only = tf.equal(tf.range(len(self.words)), forced)  # [B, 1, V]

@@ -5,6 +5,8 @@ import time
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.tasks.task import LOSS, Figure, Task
 
+SPACES = " \t\n\v\f\r"  # around a label: those that `tf.strings.strip` removes
+
 
 class ClassificationTask(Task):
     """Texts and their labels, by a `TextClassifier`; the labels are those of the training data."""
@@ -23,7 +25,7 @@ class ClassificationTask(Task):
     def fields(self, rows):
         """Returns the labels, in the order of their numbers if they are numbers."""
         labels = {
-            label.decode("utf-8", "replace").strip()
+            label.decode("utf-8", "replace").strip(SPACES)
             for _, batch in rows.batch(1024).as_numpy_iterator()
             for label in batch
         }
@@ -46,7 +48,7 @@ class ClassificationTask(Task):
             of each label; `texts`, their number; `truncated`, how many were longer than the model's
             limit and were cut; and `seconds`.
         """
-        texts, labels = columns[0], [label.strip() for label in columns[1]]
+        texts, labels = columns[0], [label.strip(SPACES) for label in columns[1]]
         known = pipeline.labels
         for number, label in enumerate(labels, start=1):
             if label not in known:

@@ -231,3 +231,28 @@ def test_another_model_and_an_alignment_are_refused():
     message = "`model` must be one of .*LanguageModel, .*Transformer. Received: .*str"
     with pytest.raises(TypeError, match=message):
         greedy_decode("model", sources())
+
+
+@each_search
+def test_a_prompt_is_followed_whatever_is_forbidden(name):
+    """Constraints are for what comes after the prompt."""
+    model, prompts = talkative_text(), text_prompts()
+    size = model.config.vocab_size
+    banned = np.zeros(size, bool)
+    banned[[token for prompt in prompts for token in words_of(prompt)]] = True
+    assert not banned.all()
+    for constraints in (Constraints(banned=banned), Constraints(no_repeat_ngram=1)):
+        tokens, scores = SEARCHES[name](model, prompts, cache_length=LIMIT, constraints=constraints)
+        for prompt, rows, row_scores in zip(prompts, tokens.numpy(), scores.numpy(), strict=True):
+            begun = words_of(prompt)[:LIMIT]
+            for row, score_of_row in zip(rows, row_scores, strict=True):
+                if score_of_row < -1e8:
+                    continue  # there are fewer hypotheses
+                text = said(row)
+                assert text[: len(begun)] == begun
+                rest = [token for token in text[len(begun) :] if token != EOS]
+                if constraints.banned is not None:
+                    assert not banned[rest].any()
+                else:
+                    assert len(set(rest)) == len(rest) and not set(rest) & set(begun)
+        assert (scores.numpy()[:, 0] > -1e8).all()
