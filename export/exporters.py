@@ -1,4 +1,4 @@
-"""Which function writes what in which form: the table to add another one to."""
+"""The exporters: a table of which function writes what in which form."""
 
 import importlib
 

@@ -1,9 +1,9 @@
-"""Whether an export differs from the model in memory by rounding alone: teacher-forced scores.
+"""Near ties: whether an export differs from the model in memory by rounding alone.
 
 Two programs add up the same numbers in another order, on another processor in yet another. So their
 scores differ in the last digits, and where two tokens or two hypotheses are nearly tied, the
-searches may take either. What tells that from a mistake is the model in memory: it is given the
-tokens of the export's output (teacher forcing), and then
+searches may take either. The model in memory tells that from a mistake by teacher forcing: it is
+given the tokens of the export's output, and then
 
 - it must find the log-probability that the export reports,
 - in greedy search, no token that is more probable than the one taken, at any position,

@@ -1,4 +1,4 @@
-"""What was exported must say what the model in memory says."""
+"""Parity of an export with the model in memory, in translations and in quality."""
 
 import dataclasses
 import itertools
@@ -166,7 +166,7 @@ def check_sentences(sentences):
 
     Raises:
         TypeError: If they are not strings.
-        ValueError: If there is none that says something.
+        ValueError: If all of them are empty.
     """
     if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")

@@ -1,4 +1,4 @@
-"""Puts what is exported in its place: whole and checked, or not at all."""
+"""The place of an export: filled whole and checked, or not at all."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ BYTES = {"none": 4, "float16": 2, "int8": 1, "int8_static": 1}  # of a weight
 
 
 def silent(stage):
-    """Shows nothing: the `progress` of an export that none is asked of."""
+    """Shows nothing: the `progress` of an export without any."""
 
 
 def check_place_of_file(path):
@@ -43,7 +43,7 @@ def check_place_of_file(path):
 
 
 def is_tflite(path):
-    """Returns whether a file says that it is a .tflite file."""
+    """Returns whether a file begins as a .tflite file does."""
     with open(path, "rb") as file:
         return file.read(8)[4:] == TFLITE
 

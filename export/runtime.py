@@ -1,4 +1,4 @@
-"""What the programs share that open an export: names, checks of arguments, reasons of errors."""
+"""Checks of arguments and reasons of errors for the programs that open an export."""
 
 
 def check_strings(sentences):
@@ -18,6 +18,6 @@ def check_n_best(n, most):
 
 
 def reason(error):
-    """Returns the first line of an error that says something."""
+    """Returns the first line of an error that is not empty."""
     message = getattr(error, "message", None) or str(error)
     return message.removeprefix("Graph execution error:").strip().partition("\n")[0]

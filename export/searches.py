@@ -88,7 +88,7 @@ class RequestedSearch(ModelSearch):
 
 
 def _attention(alignment, config):
-    """The end of a summary: whose attention a search tells."""
+    """The end of a summary: whose attention a search returns."""
     if alignment is None:
         return "."
     layer, head = alignment

@@ -1,4 +1,4 @@
-"""From a configuration to a trained model, in one call that can be repeated until it is done."""
+"""Training from a configuration to a model, in one call that can be repeated until it is done."""
 
 import contextlib
 import zlib

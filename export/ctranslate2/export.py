@@ -50,14 +50,14 @@ def export_ctranslate2(
     options of `translate_batch` it finds what the searches of this package find:
 
     - always `min_decoding_length=0` and, up to 256, `max_decoding_length=max_length`;
-    - `greedy_decode`: `beam_size=1`; with `length_penalty=0` the scores, too;
+    - `greedy_decode`: `beam_size=1`; with `length_penalty=0` also the scores;
     - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
     - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0 CTranslate2 goes on until
       the best of all hypotheses has ended, where `beam_decode` stops after `beam_size` of them.
 
     Nothing there equals `normalization="gnmt"`, the default of `beam_decode`: CTranslate2 divides
     by `n ** length_penalty`. Two differences remain with a beam: CTranslate2 may say `pad_id` and
-    `bos_id`, and it ranks hypotheses that the limit cut among those that ended, not behind them.
+    `bos_id`, and it ranks hypotheses that the limit cut among those that ended, not after them.
 
     The folder appears at `directory` when it has translated `sentences` as the model in memory
     does, greedily and with a beam of 4 and averages where the limit cut nothing; with the beam 1 %

@@ -172,7 +172,7 @@ def _dense(layer):
 def _projections(spec, attention):
     """The four projections of an attention, and its scale, with heads of one size.
 
-    CTranslate2 has no d_v beside d_k: the smaller heads are filled up with zeros, which change no
+    CTranslate2 has no d_v beside d_k: the smaller heads are padded with zeros, which change no
     product and no sum.
     """
     heads = attention.num_heads

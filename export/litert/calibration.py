@@ -30,7 +30,7 @@ def check_calibration(quantize, sentences):
 
     Raises:
         TypeError: If they are not strings.
-        ValueError: If there is none that says something, or `quantize` does not go with them.
+        ValueError: If all of them are empty, or `quantize` does not go with them.
     """
     if quantize != "int8_static":
         if sentences is not None:

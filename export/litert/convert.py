@@ -1,4 +1,4 @@
-"""From a model and its signatures to the bytes of a .tflite file."""
+"""Conversion of a model and its signatures to the bytes of a .tflite file."""
 
 import functools
 import pathlib

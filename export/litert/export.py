@@ -102,7 +102,7 @@ def export_litert(
             check.
         n_best: How many of its hypotheses the beam returns.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
-            heads: the greedy signatures then have the output `alignment`, too, float32 `[1,
+            heads: the greedy signatures then also have the output `alignment`, float32 `[1,
             max_length, 16]`, what each token of the output attended to in the source.
         license: Under which the model may be used, a string for the facts.
         tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a

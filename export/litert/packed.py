@@ -31,8 +31,8 @@ class Signature:
         target_length: Longest output, in tokens, `eos_id` included; 1 where that is a label.
         beam_size: Hypotheses of its beam. `None`: it searches greedily.
         n_best: How many of them it returns.
-        alignment: A decoder layer and a head, or `None` for the mean of its heads: of these it says
-            what each token of the output attended to. `None`: it does not say.
+        alignment: A decoder layer and a head, or `None` for the mean of its heads: it
+            returns what each token of the output attended to there. `None`: it does not.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which signature of a .tflite file runs which sentences."""
+"""The plan of a call: which signature of a .tflite file runs which sentences."""
 
 # What a call costs, in rows, besides its rows. Seen, for greedy search with one and two threads,
 # float32 and int8, models of 5 and 60 million parameters: 1 to 4 (one 7), with a beam 0.1 to 0.5.

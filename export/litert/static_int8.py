@@ -1,4 +1,4 @@
-"""What LiteRT's converter leaves to do where int8 has scales that are known beforehand."""
+"""Static int8: the part of it that LiteRT's converter leaves undone."""
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
@@ -15,7 +15,7 @@ def finish_static_int8(content):
     """Returns a .tflite model whose products with weights all take these in int8.
 
     The converter computes in int8 between two places that were rounded by `fake_quantize`. Other
-    weights, those of the logits, it leaves in float32: here they become int8, too, and LiteRT
+    weights, those of the logits, it leaves in float32: here they also become int8, and LiteRT
     rounds what they are multiplied with when it runs, as for dynamic int8. And it rounds what comes
     out of every softmax, even where no product in int8 follows: that is undone.
 

@@ -34,9 +34,9 @@ class Buckets:
 
 
 class BucketedSearch:
-    """A search compiled by XLA for each of a few shapes, to which every batch is filled up.
+    """A search compiled by XLA for each of a few shapes, to which every batch is padded.
 
-    XLA compiles anew for every shape it meets, which takes seconds. Batches are filled up with
+    XLA compiles anew for every shape it meets, which takes seconds. Batches are padded with
     copies of their first sentence, which end no later than it does; sentences with padding.
 
     Args:
@@ -60,7 +60,7 @@ class BucketedSearch:
         width = _smallest(self._buckets.lengths, length)
         parts = tf.maximum((batch + size - 1) // size, 1)
         source = tf.pad(source, [[0, 0], [0, width - length]], constant_values=self._pad_id)
-        # The sentence that fills up a batch of none.
+        # The sentence that pads an empty batch.
         end = tf.one_hot([0], width, self._eos_id, self._pad_id, dtype=tf.int32)  # [1, width]
         rows = tf.range(parts * size)
         rows = tf.where(rows < batch, rows, 0)

@@ -75,7 +75,7 @@ def export_saved_model(
         lengths: Source lengths in tokens to compile for, increasing; the last one is the
             translator's `max_length`. Others are padded. `None`: see `default_lengths`.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
-            heads: whose attention the signature `alignment` tells. `None`: there is none.
+            heads: whose attention the signature `alignment` gives. `None`: there is none.
         progress: Function that is called with a stage of the work, a string, when it begins, such
             as `print`. `None`: nothing is shown.
 

@@ -1,4 +1,4 @@
-"""What lies beside an exported model for whoever runs it with TensorFlow Serving."""
+"""The texts beside a SavedModel, for whoever runs it with TensorFlow Serving."""
 
 import json
 import re
@@ -34,7 +34,7 @@ $signatures
   and have a score of -1e9.
 - L: $max_length, the longest output in tokens.
 - Token ids are those of the SentencePiece vocabulary inside. A source ends in $eos_id, and whatever
-  follows is ignored; an output ends in $eos_id and is filled up with $pad_id.
+  follows is ignored; an output ends in $eos_id and is padded with $pad_id.
 - `score` is the sum of the log-probabilities of the tokens; from a search with a beam it is divided
   by the penalty for the length.
 - `search` takes its settings with each sentence: `beam_size`, 1 to $beam_size hypotheses, of which
@@ -143,13 +143,13 @@ print(translate(sentences=tf.constant([$sentence]))["translation"][0].numpy().de
 # Parts of the text above, for an export with that signature.
 ALIGNMENT = string.Template("""\
 - T: tokens of the longest translation of a request. `alignment[b, t, s]` is how much of its
-  attention the decoder gave to piece s of source b when it said piece t of the translation; a row
-  sums to 1. Behind the end of a sentence or translation ids are $pad_id, pieces are empty and
-  weights are 0; of an empty sentence nothing is said. Where the server decodes several requests
+  attention the decoder gave to piece s of source b when it generated piece t of the translation; a
+  row sums to 1. After the end of a sentence or translation ids are $pad_id, pieces are empty and
+  weights are 0; an empty sentence has no pieces. Where the server decodes several requests
   together, S and T are those of all of them.
 - `source_pieces` and `target_pieces` are the tokens as SentencePiece writes them, the end, `$end`,
   included. Without it and one after the other, with a space for each `▁`, they are the text as
-  SentencePiece normalises it; what the vocabulary has not is `$unknown`.
+  SentencePiece normalises it; what the vocabulary does not have is `$unknown`.
 """)
 ALIGNMENT_REST = string.Template("""\
 curl http://localhost:8501/v1/models/$model:predict -d \\
@@ -165,7 +165,7 @@ for target, weights in zip(answer["target_pieces"][0], answer["alignment"][0]):
 
 COMPILED = string.Template("""
 The searches are compiled by XLA while the model is loaded, for batches of $sizes and sources of
-$lengths tokens, to which requests are filled up; larger batches are decoded in parts. On a
+$lengths tokens, to which requests are padded; larger batches are decoded in parts. On a
 processor the server must be started with `$flag`, as above; without it, it
 cannot load the model. Images for GPUs were reported to lack the compiler
 (https://github.com/tensorflow/serving/issues/2214).

@@ -1,4 +1,4 @@
-"""What an export can be asked: each signature of a SavedModel is one of these."""
+"""The signatures of a SavedModel that generates text."""
 
 import numpy as np
 import tensorflow as tf
@@ -24,7 +24,7 @@ def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, al
             if that is less.
         graph_of: Makes of each search the function that the endpoints call.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
-            heads: with it there is a signature that says, too, what each token attended to.
+            heads: with it there is a signature that also gives what each token attended to.
 
     Returns:
         List of `Endpoint`s.
@@ -210,7 +210,7 @@ class Alignments(Sentences):
     `sentences`, string `[B]`, UTF-8, to what `Sentences` gives; `tokens`, int32 `[B, T]`;
     `source_pieces`, string `[B, S]`, and `target_pieces`, string `[B, T]`, as SentencePiece writes
     them, the end of the sentence included; and `alignment`, float32 `[B, T, S]`. S and T are the
-    lengths of the longest source and translation of the batch. Behind the end, tokens are
+    lengths of the longest source and translation of the batch. After the end, tokens are
     `pad_id`, pieces are empty and weights are 0. Of an empty sentence there is nothing but the end
     of the source.
     """
@@ -227,12 +227,12 @@ class Alignments(Sentences):
         tokens = self._answers(outputs["found"].tokens)  # [B, L]
         source = outputs["source"].to_tensor(pad_id)  # [B, S]
         empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
-        said = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
-        columns = tf.range(1, said.shape[1] + 1)  # [L]
-        longest = tf.reduce_max(tf.where(tf.reduce_any(said, axis=0), columns, 0))  # T
-        said = said[:, :longest]  # [B, T]
-        tokens = tf.where(said, tokens[:, :longest], pad_id)
-        # A compiled search has filled up the sources: S may be less than the width it looked at.
+        real = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
+        columns = tf.range(1, real.shape[1] + 1)  # [L]
+        longest = tf.reduce_max(tf.where(tf.reduce_any(real, axis=0), columns, 0))  # T
+        real = real[:, :longest]  # [B, T]
+        tokens = tf.where(real, tokens[:, :longest], pad_id)
+        # A compiled search has padded the sources: S may be less than the width it looked at.
         weights = self._answers(outputs["found"].alignment)  # [B, L, S or more]
         weights = weights[:, :longest, : tf.shape(source)[1]]  # [B, T, S]
         return {
@@ -240,7 +240,7 @@ class Alignments(Sentences):
             "tokens": tokens,
             "source_pieces": _pieces(self.translator.source_tokenizer, source),
             "target_pieces": _pieces(self.translator.target_tokenizer, tokens),
-            "alignment": tf.where(tf.expand_dims(said, 2), weights, 0.0),
+            "alignment": tf.where(tf.expand_dims(real, 2), weights, 0.0),
         }
 
 
@@ -257,7 +257,7 @@ class Ids(Endpoint):
     `source`, int32 `[B, S]`, each row ending in `eos_id`, to `tokens`, int32 `[B, L]`, each row
     ending in `eos_id` and then padding, and `score`, float32 `[B]`; or `[B, M, L]` and `[B, M]`
     with the best first. Whatever follows the first `eos_id` of a row is ignored: TensorFlow Serving
-    fills up the rows of a batch with the first id of a request, not with `pad_id`. A row without
+    pads the rows of a batch with the first id of a request, not with `pad_id`. A row without
     `eos_id`, longer than `max_length`, or with ids that are not in the vocabulary is an error.
     """
 

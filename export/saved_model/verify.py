@@ -1,4 +1,4 @@
-"""Asks a SavedModel what its endpoints were asked in memory, and compares the answers."""
+"""Verification of a SavedModel: the answers of its signatures against those in memory."""
 
 import dataclasses
 
@@ -74,11 +74,11 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
 def _judge(model, name, endpoints, agreement, answers):
     """The figures of every endpoint of a model that is loaded."""
 
-    def asked(endpoint):
+    def answer_of(endpoint):
         return lambda **inputs: model.run(endpoint.name, **inputs)
 
     tokenizer = agreement.translator.target_tokenizer
-    found = [_answers(each, asked(each), agreement.sentences) for each in endpoints]
+    found = [_answers(each, answer_of(each), agreement.sentences) for each in endpoints]
     known = [
         _decoded(tokenizer, rows)
         for rows in (*found, *answers)
@@ -201,7 +201,7 @@ class SessionModel:
         path: The folder of the SavedModel.
 
     Raises:
-        ExportError: If it has operations that TensorFlow Serving has not.
+        ExportError: If it has operations that TensorFlow Serving does not have.
     """
 
     def __init__(self, path):

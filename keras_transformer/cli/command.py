@@ -1,4 +1,4 @@
-"""What the commands share: how they run, how they say what was wrong, and their options.
+"""The frame of every command: how it runs, its errors in one line, and shared options.
 
 TensorFlow is imported by the commands that need it, so that `--help` answers at once.
 """

@@ -55,7 +55,7 @@ def export():
 @click.option(
     "--alignment",
     is_flag=True,
-    help="Add the signature alignment: what each token attended to, too, the mean of the heads of "
+    help="Add the signature alignment: also what each token attended to, the mean of the heads of "
     "the decoder's last layer.",
 )
 @batch_sizes("1,4,16 with --jit")

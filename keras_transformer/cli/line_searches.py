@@ -1,4 +1,4 @@
-"""What `predict` makes of lines: the best, several, random or aligned translations, or labels.
+"""Functions of numbered lines: the best, several, random or aligned translations, or labels.
 
 Each is a function of numbered lines: it takes the numbers of the lines, their texts and a batch
 size, and returns for each line a list of results, such as `Translation`s or one `Alignment`.

@@ -162,7 +162,7 @@ def evaluate(run, source, reference, split, beam, length_penalty, **options):
 @click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
 @click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
 def score(run, source, target, batch_size):
-    """Say how probable RUN finds given translations.
+    """Write how probable RUN finds given translations.
 
     One line for each pair: the natural logarithm of the probability of the translation, a tab, and
     its number of tokens, the end of the sentence included in both.

@@ -1,4 +1,4 @@
-"""How probable a model finds an output that is given."""
+"""The probability of an output that is given."""
 
 import tensorflow as tf
 

@@ -107,7 +107,7 @@ def check_mask(mask, name, queries, keys, layer):
 
 
 def _checked_at_run_time(mask, queries, keys, rule, received):
-    """The mask, behind an assertion. XLA leaves assertions out: there the reshape fails instead."""
+    """The mask, after an assertion. XLA leaves assertions out: there the reshape fails instead."""
     import tensorflow as tf
 
     mask = tf.convert_to_tensor(mask)

@@ -1,4 +1,4 @@
-"""What the models share: a configuration that is all they are built from, and their ends."""
+"""The base of the models: a configuration that is all they are built from, and their ends."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""What turns the output of an encoder into an answer: pooling over the tokens of a text."""
+"""Heads of an encoder: pooling over the tokens of a text."""
 
 import keras
 from keras import ops

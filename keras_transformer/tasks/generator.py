@@ -83,7 +83,7 @@ class Generator(tf.Module):
         return Tokenizers(self.source_tokenizer, self.target_tokenizer)
 
     def encode(self, sentences):
-        """Returns token ids `[B, S]`, filled up with padding; see the function `encode`."""
+        """Returns token ids `[B, S]`, padded; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty
 

@@ -1,4 +1,4 @@
-"""How much memory a beam takes, and how much there is: to refuse what cannot fit."""
+"""The memory that a beam takes, and the memory there is: to refuse what cannot fit."""
 
 import os
 import pathlib

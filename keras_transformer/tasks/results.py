@@ -1,4 +1,4 @@
-"""What comes out of a model that generates text, however it is searched."""
+"""Results of a model that generates text, however it is searched."""
 
 import dataclasses
 

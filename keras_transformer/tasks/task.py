@@ -32,10 +32,10 @@ TOKEN_ACCURACY = Figure("token accuracy", higher_is_better=True, drawn=False)
 class Task(abc.ABC):
     """What a model is trained, evaluated, used and exported for.
 
-    Settings, the session of a training, `evaluate`, `predict` and the exports ask it, and know no
-    task by name. How its data become batches and what its training lowers is said by the class of
-    the same name in `training/tasks/`, which is handed this one; the rest is here. Reading a
-    configuration imports this module, so that TensorFlow is imported by methods only.
+    Settings, the session of a training, `evaluate`, `predict` and the exports use it, and know no
+    task by name. How its data become batches, and the loss of its training, are in the class for it
+    in `training/tasks/`; the rest is here. Reading a configuration imports this module, so that
+    only methods import TensorFlow.
 
     Attributes:
         name: The `kind` in a configuration's `[task]`.

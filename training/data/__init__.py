@@ -1,1 +1,1 @@
-"""From corpora to batches of token ids."""
+"""Batches of token ids, and the corpora they are made of."""

@@ -1,4 +1,4 @@
-"""From texts to batches of token ids: few shapes, little padding, the same every time.
+"""A corpus of token ids and its batches: few shapes, little padding, the same every time.
 
 A corpus is tokenised once, in the graph, and kept in memory: 2 bytes a token (4 for a vocabulary
 above 65,536), about 0.5 GB for the 4.5 million pairs of WMT14 English-German. That is what makes

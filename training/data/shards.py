@@ -1,12 +1,12 @@
-"""Every batch cut into pieces, so that all replicas together see what one device would."""
+"""Shards of a batch: all replicas together see what one device would."""
 
 import tensorflow as tf
 
 
 def cut_batches(batches, strategy, pad_id):
-    """Gives every replica its own piece of every batch.
+    """Gives every replica its own shard of every batch.
 
-    Of n replicas the one with number i gets `rows[i::n]`. Pieces are filled up with rows of padding
+    Of n replicas the one with number i gets `rows[i::n]`. Shards are padded with rows of `pad_id`
     to the same size, so that all replicas see the same shapes, even where a batch has fewer rows
     than there are replicas. With losses that are summed over real tokens and divided by the
     tokens of all replicas, an update is therefore that of one device with the whole batch. No
@@ -25,38 +25,38 @@ def cut_batches(batches, strategy, pad_id):
     if strategy is tf.distribute.get_strategy():
         return batches
 
-    def pieces_of_process(context):
+    def shards_of_process(context):
         total = context.num_replicas_in_sync
         count = total // context.num_input_pipelines
         first = context.input_pipeline_id * count
 
-        def own_pieces(*batch):
+        def own_shards(*batch):
             return tf.nest.map_structure(
                 lambda tensor: cut(tensor, total, pad_id)[first : first + count], batch
             )
 
-        pieces = batches.map(own_pieces).unbatch().prefetch(2 * count)
+        shards = batches.map(own_shards).unbatch().prefetch(2 * count)
         # Or the processes would ask each other before every update whether there is one.
-        return pieces.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+        return shards.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
-    return strategy.distribute_datasets_from_function(pieces_of_process)
+    return strategy.distribute_datasets_from_function(shards_of_process)
 
 
-def cut(tensor, pieces, pad_id):
-    """Cuts a batch by rows: `rows[i::pieces]`, filled up with rows of padding to the same size.
+def cut(tensor, shards, pad_id):
+    """Cuts a batch by rows: `rows[i::shards]`, padded to the same size.
 
     Args:
         tensor: Integers, [rows, ...].
-        pieces: Number of pieces.
+        shards: Number of shards.
         pad_id: What the added rows consist of.
 
     Returns:
-        [pieces, ceil(rows / pieces), ...].
+        [shards, ceil(rows / shards), ...].
     """
     rows, others = tf.shape(tensor)[0], tf.shape(tensor)[1:]
-    size = -(-rows // pieces)
-    added = [[0, size * pieces - rows]] + [[0, 0]] * (tensor.shape.rank - 1)
+    size = -(-rows // shards)
+    added = [[0, size * shards - rows]] + [[0, 0]] * (tensor.shape.rank - 1)
     full = tf.pad(tensor, added, constant_values=pad_id)
-    by_piece = tf.reshape(full, tf.concat([[size, pieces], others], 0))
-    # Row r is in piece r mod `pieces`.
-    return tf.transpose(by_piece, [1, 0, *range(2, tensor.shape.rank + 1)])
+    by_shard = tf.reshape(full, tf.concat([[size, shards], others], 0))
+    # Row r is in shard r mod `shards`.
+    return tf.transpose(by_shard, [1, 0, *range(2, tensor.shape.rank + 1)])

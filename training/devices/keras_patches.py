@@ -1,4 +1,4 @@
-"""What Keras 3 lacks under `tf.distribute`; the one place that leans on its private methods.
+"""Patches for Keras 3 under `tf.distribute`; the one place that leans on its private methods.
 
 - Under `MultiWorkerMirroredStrategy` `fit` fails (keras issue 20585): it averages a whole batch to
   learn its shape, and figures that are scalars along an axis that they do not have. A model that

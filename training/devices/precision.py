@@ -1,4 +1,4 @@
-"""Which dtype policy a machine trains fastest with."""
+"""The dtype policy with which a machine trains fastest."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Which validation was the best, and whether it is time to stop."""
+"""The best validation so far, and whether it is time to stop."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What happens between the updates: progress, logs, validation, Ctrl-C, checkpoints."""
+"""Callbacks between the updates: progress, logs, validation, Ctrl-C, checkpoints."""
 
 import collections
 import math

@@ -20,9 +20,9 @@ class History:
     """`history.csv` of a run: one row for each update at which something was measured.
 
     The updates grow from row to row, also after a training that was killed: `restore` drops what
-    lies behind the checkpoint from which it goes on. A row is written when the next one begins, or
+    lies after the checkpoint from which it goes on. A row is written when the next one begins, or
     by `flush`, which every checkpoint is preceded by; what a process that is killed has not
-    written yet lies behind its last checkpoint.
+    written yet lies after its last checkpoint.
 
     The first `train/loss` after a restart is the mean since then, not since the row before.
 

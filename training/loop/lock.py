@@ -38,7 +38,7 @@ class RunLock:
       keeps locks within one machine, or has none, a holder elsewhere is known by it, until it has
       been silent for `SILENCE` seconds. Both times are the file server's: clocks may differ.
 
-    A process that slept so long that another one took its place (a suspended laptop) is told so by
+    A process that slept so long that another one took its place (a suspended laptop) learns it from
     `check` before it writes.
 
     Args:

@@ -1,4 +1,4 @@
-"""What an update lowers and what a validation measures: a loss, and how it is computed."""
+"""Objectives: the loss that an update lowers, how it is computed, and the metrics beside it."""
 
 import keras
 import tensorflow as tf

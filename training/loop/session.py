@@ -289,7 +289,7 @@ class Session:
                 raise diverged(what, self.checkpoints.last_good())
 
     def _validate(self, update):
-        """Measures the model; tells the logs, the history and whoever waits for the best one."""
+        """Measures the model, for the logs, the history and the best validation."""
         figures = self._measure_once(update)
         self.logs.write(update, figures, prefix="validation")
         self._draw()

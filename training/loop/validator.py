@@ -1,4 +1,4 @@
-"""What is measured on the validation split during the training."""
+"""Validation: the figures of a learner on the validation split."""
 
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.shards import cut_batches

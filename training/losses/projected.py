@@ -173,7 +173,7 @@ class _Cut:
         x: `[N, ...]`.
 
     Returns:
-        `[C, R, ...]`, filled up with zeros: C chunks of R rows, those of the first pass first.
+        `[C, R, ...]`, padded with zeros: C chunks of R rows, those of the first pass first.
     """
 
     def __init__(self, hidden, vocab_size, passes):

@@ -1,4 +1,4 @@
-"""What a training configuration may say: its sections, keys, types, ranges, defaults, meanings.
+"""The schema of a training configuration: sections, keys, types, ranges, defaults, meanings.
 
 Every section is frozen and strict: a key that is not listed here, a string where a number belongs
 or a number out of range is an error, never a guess. Reading and writing is `settings.py`'s; the

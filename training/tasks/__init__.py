@@ -1,4 +1,4 @@
-"""How each task is trained."""
+"""The training of each task."""
 
 from keras_transformer.training.tasks.classification import ClassificationTraining
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining

@@ -1,4 +1,4 @@
-"""How text classification is trained."""
+"""The training of text classification."""
 
 import keras
 import tensorflow as tf
@@ -37,5 +37,5 @@ class ClassificationTraining(Training):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def weigh(self, inputs, labels):
-        """Returns 1 for each text, and 0 for the rows of padding that fill up a replica's batch."""
+        """Returns 1 for each text, and 0 for the rows that pad a replica's batch."""
         return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)

@@ -1,4 +1,4 @@
-"""How a causal language model is trained."""
+"""The training of a causal language model."""
 
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import Training

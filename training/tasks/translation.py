@@ -1,4 +1,4 @@
-"""How translation is trained (section 5)."""
+"""The training of translation (section 5)."""
 
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import Training

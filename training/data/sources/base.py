@@ -1,4 +1,4 @@
-"""What every source of data offers."""
+"""The interface of every source of data."""
 
 import abc
 

@@ -250,5 +250,5 @@ def _check_whole(file):
 
 
 def _has_text(line):
-    # \pZ and the controls are what `str.strip` removes, too: the counts agree with `_read`'s.
+    # \pZ and the controls are also what `str.strip` removes: the counts agree with `_read`'s.
     return tf.strings.regex_full_match(line, r"(?s).*[^\s\pZ\x0b\x1c-\x1f\x{85}].*")
