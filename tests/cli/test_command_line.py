@@ -184,7 +184,10 @@ def test_traceback_shows_where(tmp_path):
 def test_the_public_names_are_those_of_the_documentation():
     assert keras_transformer.__all__ == sorted(
         [
+            "Additive",
+            "Alibi",
             "Alignment",
+            "AttentionScore",
             "Beam",
             "Classification",
             "Classifier",
@@ -192,6 +195,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Constraints",
             "Decoder",
             "DecoderBlock",
+            "DotProduct",
             "Encoder",
             "EncoderBlock",
             "FeedForward",
@@ -204,10 +208,12 @@ def test_the_public_names_are_those_of_the_documentation():
             "MultiHeadSelfAttention",
             "PRESETS",
             "PaddingMask",
+            "Position",
             "PositionalEmbedding",
             "Rotary",
             "Run",
             "Sample",
+            "ScaledDotProduct",
             "Score",
             "Sinusoidal",
             "TextClassifier",

@@ -43,7 +43,8 @@ def translators(tokenizer):
 
 
 def sources(translator, sentences):
-    ids = [row for row in translator.tokenizer.encode(sentences).to_list() if len(row) <= LIMIT]
+    rows = translator.source_tokenizer.encode(sentences).to_list()
+    ids = [row for row in rows if len(row) <= LIMIT]
     return tf.constant([[*row, *[0] * (LIMIT - len(row))] for row in ids])
 
 
@@ -96,7 +97,7 @@ def light_with_bias(light):
     bias = np.random.default_rng(1).uniform(-2, 2, config.vocab_size)
     for each in model.weights:
         each.assign(bias if each is model.output_bias else weights[each.path])
-    return Translator(model, light.tokenizer)
+    return Translator(model, light.source_tokenizer)
 
 
 @pytest.mark.slow

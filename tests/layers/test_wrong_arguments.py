@@ -215,5 +215,7 @@ def test_a_translator_of_other_things(model, tokenizer, name):
     message = rf"^`{name}` must be a \w+; `Translator.from_run\(FOLDER\)` opens .* of type \w+\.$"
     with pytest.raises(TypeError, match=message):
         Translator(model, tokenizer)
-    with pytest.raises(TypeError, match="^`tokenizer` must be a Tokenizer; .* of type int"):
+    with pytest.raises(
+        TypeError, match="^`tokenizer` must be a Tokenizer, or a pair .* of type int"
+    ):
         Translator(Transformer(small_config()), 3)

@@ -23,7 +23,7 @@ def classifier_config(**changes):
     """The sizes of `small_config`, two layers deep."""
     labels, pooling = changes.pop("labels", LABELS), changes.pop("pooling", "mean")
     fields = small_config(num_layers=2, **changes).to_dict()
-    for name in ("target_vocab_size", "num_decoder_layers", "tie"):
+    for name in ("target_vocab_size", "num_decoder_layers", "tie", "output_bias"):
         del fields[name]
     return ClassifierConfig(**fields, labels=labels, pooling=pooling)
 
