@@ -1,5 +1,6 @@
 """The dtype policy with which a machine trains fastest."""
 
+import os
 import pathlib
 
 import tensorflow as tf
@@ -28,5 +29,11 @@ def dtype_policy(precision, cpuinfo=CPUINFO):
         native = capability is not None and capability >= (8, 0)
     else:
         words = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
-        native = bool(words & NATIVE_BFLOAT16)
+        native = bool(words & NATIVE_BFLOAT16) and not _is_held_back()
     return "mixed_bfloat16" if native else "float32"
+
+
+def _is_held_back():
+    """Whether oneDNN is told to leave instructions for bfloat16 out: TensorFlow would abort."""
+    most = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
+    return bool(most) and not any(name in most for name in ("DEFAULT", "BF16", "AMX"))

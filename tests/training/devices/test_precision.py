@@ -16,7 +16,10 @@ def test_a_policy_stands_for_itself(policy):
         ("fpu sse avx2 avx512f", "float32"),
     ],
 )
-def test_auto_is_bfloat16_where_the_processor_multiplies_it(tmp_path, flags, expected):
+def test_auto_is_bfloat16_where_the_processor_multiplies_it(
+    tmp_path, monkeypatch, flags, expected
+):
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"model name\t: Some CPU\nflags\t\t: {flags}\n")
     assert dtype_policy("auto", cpuinfo) == expected
@@ -24,3 +27,20 @@ def test_auto_is_bfloat16_where_the_processor_multiplies_it(tmp_path, flags, exp
 
 def test_auto_is_float32_where_nothing_is_known(tmp_path):
     assert dtype_policy("auto", tmp_path / "missing") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        ("AVX2", "float32"),
+        ("AVX512_CORE_VNNI", "float32"),
+        ("AVX512_CORE_BF16", "mixed_bfloat16"),
+        ("AVX512_CORE_AMX", "mixed_bfloat16"),
+        ("DEFAULT", "mixed_bfloat16"),
+    ],
+)
+def test_auto_respects_what_onednn_is_told(tmp_path, monkeypatch, most, expected):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", most)
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("flags\t\t: avx2 avx512f avx512_bf16\n")
+    assert dtype_policy("auto", cpuinfo) == expected
