@@ -22,7 +22,7 @@ pad_variable_length_inputs: true
 TEXT = string.Template("""\
 # $model
 
-Translates, with its tokenizer and its search inside, under TensorFlow Serving. Written by
+$purpose, with its tokenizer and its search inside, under TensorFlow Serving. Written by
 `keras-transformer export saved-model`; neither a server nor a client needs that package.
 
 | signature | inputs | outputs |
@@ -30,7 +30,7 @@ Translates, with its tokenizer and its search inside, under TensorFlow Serving. 
 $signatures
 
 - B: sentences of a request, any number. S: tokens of its longest source, at most $max_length.
-- M: translations of a sentence, the best first. Where a search finds fewer, the others are empty
+- M: outputs for a sentence, the best first. Where a search finds fewer, the others are empty
   and have a score of -1e9.
 - L: $max_length, the longest output in tokens.
 - Token ids are those of the SentencePiece vocabulary inside. A source ends in $eos_id, and whatever
@@ -40,8 +40,8 @@ $signatures
 - `search` takes its settings with each sentence: `beam_size`, 1 to $beam_size hypotheses, of which
   no more than that are given; `length_penalty`, at least 0; `max_length`, the longest output in
   tokens, $shortest to $max_length. Settings out of range are an error.
-- Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is translated, and
-  `truncated` says so. An empty sentence stays empty. Token ids that cannot be read are an error.
+- Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is read, and
+  `truncated` says so. $empty Token ids that cannot be read are an error.
 $alignment
 How they search:
 
@@ -111,10 +111,10 @@ def predict(signature, **inputs):
 
 
 answer = predict("serving_default", sentences=[$sentence])
-print(answer["score"][0], answer["translation"][0].decode())
+print(answer["score"][0], answer["$output"][0].decode())
 
 answer = predict("n_best", sentences=[$sentence])
-for text, score in zip(answer["translation"][0], answer["score"][0]):
+for text, score in zip(answer["$output"][0], answer["score"][0]):
     print(score, text.decode())
 
 print(predict("tokens", source=[$ids])["tokens"][0])
@@ -122,7 +122,7 @@ print(predict("beam_tokens", source=[$ids])["tokens"][0])
 
 settings = {"beam_size": [$beam_size], "length_penalty": [1.0], "max_length": [$max_length]}
 answer = predict("search", sentences=[$sentence], **settings)
-print(answer["score"][0, 0], answer["translation"][0, 0].decode())
+print(answer["score"][0, 0], answer["$output"][0, 0].decode())
 $alignment_grpc```
 
 ## Load it in Python
@@ -136,9 +136,17 @@ import tensorflow as tf
 import tensorflow_text  # registers the operations of the tokenizer
 
 translate = tf.saved_model.load(".").signatures["serving_default"]
-print(translate(sentences=tf.constant([$sentence]))["translation"][0].numpy().decode())
+print(translate(sentences=tf.constant([$sentence]))["$output"][0].numpy().decode())
 ```
 """)
+
+# By whether an empty input has an empty output: of a translator, and of a language model.
+PURPOSES = {True: "Translates", False: "Continues texts from prompts"}
+EMPTY = {
+    True: "An empty sentence stays empty.",
+    False: "An output begins with its prompt, and its score is that of what follows; an empty "
+    "prompt is the beginning of any text.",
+}
 
 # Parts of the text above, for an export with that signature.
 ALIGNMENT = string.Template("""\
@@ -205,6 +213,9 @@ def readme(model, endpoints, sentence, buckets=None):
     translator = endpoints[0].translator
     facts = {
         "model": model,
+        "output": translator.output,
+        "purpose": PURPOSES[translator.blank],
+        "empty": EMPTY[translator.blank],
         "signatures": "\n".join(_row(endpoint) for endpoint in endpoints),
         "max_length": translator.max_length,
         "shortest": endpoints[0].beam.min_length,

@@ -77,13 +77,14 @@ def saved_model(
 ):
     """Write DIRECTORY/1/ as TensorFlow Serving expects it.
 
-    Its signatures: serving_default, strings to translations; n_best, strings to the best M of a
-    beam; tokens and beam_tokens, the same with token ids; search, strings to the best M of a beam
-    of 1 to N hypotheses, whose size, length penalty and longest output come with each sentence;
-    with --alignment one of that name, which adds to what serving_default gives the tokens and what
-    they attended to. --beam and --length-penalty are those of every search with a beam; with --beam
-    serving_default is one of them. DIRECTORY/1/README.md says how to start the server and how to
-    ask it. A Python program that loads the version must import tensorflow_text first.
+    Its signatures, where a model generates text: serving_default, strings to translations; n_best,
+    strings to the best M of a beam; tokens and beam_tokens, the same with token ids; search,
+    strings to the best M of a beam of 1 to N hypotheses, whose size, length penalty and longest
+    output come with each sentence; with --alignment one of that name, which adds to what
+    serving_default gives the tokens and what they attended to. --beam and --length-penalty are
+    those of every search with a beam; with --beam serving_default is one of them. A classifier has
+    serving_default and tokens, to labels. DIRECTORY/1/README.md says how to start the server and
+    how to ask it. A Python program that loads the version must import tensorflow_text first.
     """
     from keras_transformer.export.place import check_place_of_versions
 

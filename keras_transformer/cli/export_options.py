@@ -70,21 +70,22 @@ LIMITS = [
         default=1.0,
         show_default=True,
         metavar="POINTS",
-        help="BLEU, and chrF, that a quantised model may lose.",
+        help="BLEU, and chrF, or accuracy that a quantised model may lose.",
     ),
     click.option(
         "--max-score-loss",
         type=FiniteRange(0),
         metavar="NATS",
-        help="How much less probable, in nats per token by the run's model, the translations of a "
-        "quantised model may be, and how wrong its scores.  [default: 0.01 of float16, 0.1 of "
-        "int8; of CTranslate2's int8 weights 0.03]",
+        help="How much less probable, in nats per token by the run's model, the outputs of a "
+        "quantised model may be, and how wrong its scores or its log-probabilities of labels.  "
+        "[default: 0.01 of float16, 0.1 of int8; of CTranslate2's int8 weights 0.03]",
     ),
     SENTENCES,
     click.option(
         "--references",
         type=EXISTING_FILE,
-        help="Translations of --sentences, line by line, for BLEU and chrF of a quantised model.",
+        help="What belongs to --sentences, line by line, translations or labels, for what a "
+        "quantised model loses.",
     ),
 ]
 

@@ -16,9 +16,7 @@ def test_a_policy_stands_for_itself(policy):
         ("fpu sse avx2 avx512f", "float32"),
     ],
 )
-def test_auto_is_bfloat16_where_the_processor_multiplies_it(
-    tmp_path, monkeypatch, flags, expected
-):
+def test_auto_is_bfloat16_where_the_processor_multiplies_it(tmp_path, monkeypatch, flags, expected):
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"model name\t: Some CPU\nflags\t\t: {flags}\n")
