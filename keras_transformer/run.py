@@ -81,7 +81,6 @@ class Run:
         Raises:
             ValueError: If the run has no vocabulary, or it cannot be read.
         """
-        from keras_transformer.text.tokenizer import Tokenizer
         from keras_transformer.text.tokenizers import Tokenizers
 
         def read(name):
@@ -89,14 +88,12 @@ class Run:
             return file.read_bytes() if file.is_file() else None
 
         self._require_vocabulary()
-        for file in self.vocabulary():
-            try:
-                Tokenizer(file.read_bytes())
-            except ValueError as error:
-                raise ValueError(
-                    f"{file}: {error} Put back a copy: the run's exports carry one."
-                ) from error
-        return Tokenizers.from_files(read)
+        try:
+            return Tokenizers.from_files(read)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path}/{error} Put back a copy: the run's exports carry one."
+            ) from error
 
     def write_tokenizers(self, tokenizers):
         """Writes the vocabularies; each file is replaced whole."""
@@ -111,8 +108,10 @@ class Run:
 
     def remove_vocabulary(self):
         """Removes the files of the vocabulary."""
-        for file in (self.tokenizer, *self.tokenizers):
-            file.unlink(missing_ok=True)
+        from keras_transformer.text.tokenizers import FILES
+
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
 
     def require_finished(self):
         """Refuses a folder in which a file of a finished run is missing.

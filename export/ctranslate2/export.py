@@ -16,10 +16,10 @@ from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.parity import check_sentences, in_float32
 from keras_transformer.export.place import check_place_of_folder, check_space, place_folder, silent
 from keras_transformer.export.reference import Reference, outputs_of
-from keras_transformer.text.tokenizers import SEPARATE, SHARED
+from keras_transformer.text.tokenizers import FILES as TOKENIZERS
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
-FILES = {MODEL, CONFIG, SHARED, *SEPARATE, *VOCABULARIES}
+FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}
 QUANTIZATIONS = ("none", "float16", "int8")
 # Nats per token that a quantised model may lose: its weights, computed with in float32, and the
 # processor's kernels. Seen of int8, for the small model of the tests: 0.001 and, with VNNI, 0.0015,

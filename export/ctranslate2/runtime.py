@@ -1,5 +1,6 @@
 """A CTranslate2 model as a translator. The one door to `ctranslate2`."""
 
+import functools
 import json
 import pathlib
 
@@ -12,7 +13,6 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.export.runtime import reason
 from keras_transformer.tasks.results import to_best, to_n_best
 from keras_transformer.tasks.strings import generate_strings
-from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
 
 MODEL, CONFIG = "model.bin", "config.json"
@@ -56,8 +56,10 @@ class CTranslate2Translator:
                     f"damaged: {name} is missing."
                 )
         self.max_length = _max_length(path / CONFIG)
-        loaded = [Tokenizer.load(path / name) for name in vocabulary]
-        self.tokenizers = source, target = Tokenizers.of(loaded if loaded[1:] else loaded[0])
+        try:
+            self.tokenizers = source, target = Tokenizers.from_files(functools.partial(_read, path))
+        except ValueError as error:
+            raise ValueError(f"{path}/{error}") from error
         self._pieces = source.pieces(range(source.vocab_size))
         target_pieces = target.pieces(range(target.vocab_size))
         self._ids = {piece: number for number, piece in enumerate(target_pieces)}
@@ -168,3 +170,8 @@ def load_ctranslate2():
             'pip install "keras-transformer-kit[ctranslate2]"'
         ) from error
     return ctranslate2
+
+
+def _read(folder, name):
+    """The content of a file of a folder; `None` where there is none."""
+    return (folder / name).read_bytes() if (folder / name).is_file() else None

@@ -33,6 +33,11 @@ class FastTokenizer:
     """
 
     def __init__(self, tokenizer, max_length):
+        if tokenizer.table is not None:
+            raise ExportError(
+                "`tokenizer` needs a vocabulary whose ids are SentencePiece's own; this one has "
+                "a table of others. Export without the tokenizer."
+            )
         proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
         _check(proto)  # the operators would end the process, or give other pieces
         self._tokenizer = tokenizer

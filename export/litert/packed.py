@@ -7,7 +7,7 @@ import json
 import zipfile
 import zlib
 
-from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
+from keras_transformer.text.tokenizers import FILES, SEPARATE, SHARED, Tokenizers
 
 FORMAT = 2
 FACTS = "facts.json"
@@ -121,7 +121,7 @@ def _split(path):
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             begin = min(item.header_offset for item in archive.infolist())
-            names = {FACTS, SHARED, *SEPARATE} & set(archive.namelist())
+            names = {FACTS, *FILES} & set(archive.namelist())
             if not {FACTS, SHARED} <= names and not {FACTS, *SEPARATE} <= names:
                 raise KeyError(FACTS)
             return content[:begin], {name: archive.read(name) for name in names}

@@ -21,16 +21,19 @@ class Tokenizer(tf.Module):
 
     Args:
         model: A serialised SentencePiece model, as `learn_vocabulary` returns it.
+        table: A `PieceTable`, where ids are not SentencePiece's own. `None`: they are.
 
     Attributes:
         model: The bytes it was made from; written to a file, `Tokenizer.load` reads them.
+        table: As above.
         vocab_size: Number of pieces, the four special ones included.
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of the unknown piece, and of the pieces that
-            begin and end a sentence, as the model itself defines them.
+            begin and end a sentence, as the model or the table defines them.
 
     Raises:
         TypeError: If `model` is not bytes.
-        ValueError: If `model` is not a SentencePiece model, or lacks a special piece.
+        ValueError: If `model` is not a SentencePiece model, or lacks a special piece, or `table` is
+            not one of its pieces.
 
     Example:
         tokenizer = Tokenizer.load("runs/demo/tokenizer.model")
@@ -40,20 +43,30 @@ class Tokenizer(tf.Module):
     Reference: Kudo and Richardson (2018), "SentencePiece".
     """
 
-    def __init__(self, model, name=None):
+    def __init__(self, model, table=None, name=None):
         super().__init__(name=name)
         if not isinstance(model, bytes):
             raise TypeError(
                 "`model` must be the bytes of a SentencePiece model (for a file, use "
                 f"`Tokenizer.load`). Received: model of type {type(model).__name__}."
             )
-        processor = _read(model)
+        processor = _read(model, () if table else ("pad", "bos", "eos"))
         self.model = model
         self.vocab_size = processor.vocab_size()
-        self.pad_id = processor.pad_id()
-        self.unk_id = processor.unk_id()
-        self.bos_id = processor.bos_id()
-        self.eos_id = processor.eos_id()
+        if table is not None:
+            _check_table(table, processor)
+            self.vocab_size = table.size
+        # In a function: a `tf.Module` would look through a table for what it could track.
+        self._table = lambda: table
+        source = processor if table is None else table
+        for name in ("pad_id", "unk_id", "bos_id", "eos_id"):
+            number = getattr(source, name)
+            setattr(self, name, number() if callable(number) else number)
+
+    @property
+    def table(self):
+        """The `PieceTable`, or `None`."""
+        return self._table()
 
     def _pieces(self):
         # Made anew in every graph that uses it. TensorFlow Text's resource belongs to the operation
@@ -105,7 +118,11 @@ class Tokenizer(tf.Module):
     # `Tokenizer.load(path).encode(...)` would fail.
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="strings")])
     def _encode(self, strings):
-        return self._pieces().tokenize(strings)
+        pieces = self._pieces().tokenize(strings)
+        if self.table is None:
+            return pieces
+        ids = [self.unk_id if number < 0 else number for number in self.table.ids]
+        return pieces.with_flat_values(tf.gather(tf.constant(ids), pieces.flat_values))
 
     def decode(self, tokens):
         """Joins pieces into strings.
@@ -126,6 +143,9 @@ class Tokenizer(tf.Module):
         ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
         keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on
         keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
+        if self.table is not None:
+            tokens = tf.gather(tf.constant(self.table.places), tokens)
+            keep &= tokens >= 0  # the others are written into no text
         lengths = tf.reduce_sum(tf.cast(keep, tf.int64), axis=1)
         pieces = tf.RaggedTensor.from_row_lengths(
             tf.boolean_mask(tokens, keep), lengths, validate=False
@@ -150,9 +170,13 @@ class Tokenizer(tf.Module):
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         sentencepiece.set_random_generator_seed(seed)
         # One thread, which is new and therefore begins with that seed.
-        return processor.encode(
+        rows = processor.encode(
             strings, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
         )
+        if self.table is None:
+            return rows
+        ids = [self.unk_id if number < 0 else number for number in self.table.ids]
+        return [[ids[piece] for piece in row] for row in rows]
 
     def pieces(self, tokens):
         """Names pieces for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
@@ -164,10 +188,31 @@ class Tokenizer(tf.Module):
             A list of strings, one for each id.
         """
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        return [processor.id_to_piece(int(token)) for token in tokens]
+        if self.table is None:
+            return [processor.id_to_piece(int(token)) for token in tokens]
+        names, places = self.table.names, self.table.places
+        return [
+            processor.id_to_piece(places[token]) if places[token] >= 0 else names.get(token, "")
+            for token in map(int, tokens)
+        ]
 
 
-def _read(model):
+def _check_table(table, processor):
+    """Raises a `ValueError` unless a table is one of the pieces of a model."""
+    pieces, end = processor.vocab_size(), processor.eos_id()
+    if len(table.ids) != pieces:
+        raise ValueError(
+            f"`table` must have an id for each of the {pieces} pieces. "
+            f"Received: {len(table.ids)} ids."
+        )
+    if end < 0 or table.ids[end] != table.eos_id:
+        raise ValueError(
+            "`table` must give the piece that ends a text the id `eos_id`. "
+            f"Received: eos_id={table.eos_id}."
+        )
+
+
+def _read(model, special=("pad", "bos", "eos")):
     """A `sentencepiece` processor over `model`, once it is known to be whole."""
     try:
         if not model:  # SentencePiece would take it for "no model given" and load nothing
@@ -178,8 +223,7 @@ def _read(model):
             "`model` must be a serialised SentencePiece model; this one is damaged or something "
             f"else. Received: {len(model)} bytes."
         ) from error
-    pieces = {"pad": processor.pad_id(), "bos": processor.bos_id(), "eos": processor.eos_id()}
-    missing = [name for name, piece in pieces.items() if piece < 0]
+    missing = [name for name in special if getattr(processor, f"{name}_id")() < 0]
     if missing:
         raise ValueError(
             "`model` must define the special pieces pad, unk, bos and eos. Received: a "

@@ -2,10 +2,13 @@
 
 import typing
 
+from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizer import Tokenizer
 
 SHARED = "tokenizer.model"  # the name of its file
 SEPARATE = ("source.model", "target.model")
+TABLE = ".ids.json"  # in the place of `.model`: the table of ids, where there is one
+FILES = {name.replace(".model", end) for name in (SHARED, *SEPARATE) for end in (".model", TABLE)}
 SPECIAL = ("pad_id", "bos_id", "eos_id")
 
 
@@ -50,26 +53,36 @@ class Tokenizers(typing.NamedTuple):
             read: Function of the name of a file to its bytes, or `None` where there is none.
 
         Raises:
-            ValueError: If one is missing or is no vocabulary.
+            ValueError: If one is missing or is no vocabulary; the message begins with its name.
         """
-        model = read(SHARED)
-        if model is not None:
-            return cls.of(Tokenizer(model))
-        models = [read(name) for name in SEPARATE]
-        if None in models:
+
+        def tokenizer(name):
+            table = read(name.replace(".model", TABLE))
+            try:
+                return Tokenizer(read(name), None if table is None else PieceTable.from_json(table))
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+
+        if read(SHARED) is not None:
+            return cls.of(tokenizer(SHARED))
+        if any(read(name) is None for name in SEPARATE):
             raise ValueError(f"there is neither {SHARED} nor {' and '.join(SEPARATE)}.")
-        return cls.of([Tokenizer(model) for model in models])
+        return cls.of([tokenizer(name) for name in SEPARATE])
 
     @property
     def shared(self):
         """Whether both are the same."""
-        return self.source.model == self.target.model
+        ours, theirs = ((side.model, side.table) for side in self)
+        return ours == theirs
 
     def files(self):
         """Returns what keeps them, a dictionary from the name of a file to its bytes."""
-        if self.shared:
-            return {SHARED: self.source.model}
-        return dict(zip(SEPARATE, (self.source.model, self.target.model), strict=True))
+        sides = {SHARED: self.source} if self.shared else dict(zip(SEPARATE, self, strict=True))
+        files = {name: side.model for name, side in sides.items()}
+        for name, side in sides.items():
+            if side.table is not None:
+                files[name.replace(".model", TABLE)] = side.table.to_json()
+        return files
 
     def check_sizes(self, config):
         """Raises a `ValueError` unless they have the vocabularies of a model.
