@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_transformer.export.parity import SHOWN, ExportError
 from keras_transformer.export.processor import describe_processor
+from keras_transformer.tasks.classification import SPACES
 
 # Runtimes add in different orders. Seen: differences of probabilities of up to 1e-6.
 TOLERANCE = 1e-4
@@ -115,9 +116,9 @@ class LabelAgreement:
             )
 
     def _accuracy(self, found, what):
+        right = [reference.strip(SPACES) for reference in self.references]
         ours, theirs = (
-            100
-            * np.mean([a.label == b.strip() for a, b in zip(side, self.references, strict=True)])
+            100 * np.mean([a.label == b for a, b in zip(side, right, strict=True)])
             for side in (self.expected, found)
         )
         if self.quantize != "none" and not theirs >= ours - self.max_loss:

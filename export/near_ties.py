@@ -99,6 +99,9 @@ class Teacher:
             sources: List of lists of token ids, each ending in `eos_id`.
             targets: List of tuples of token ids.
         """
+        # A guess of the tokens of a text can have more of them than there are positions.
+        longest = self._translator.model.config.max_length
+        targets = [target[:longest] for target in targets]
         readings = [None] * len(sources)
         order = sorted(range(len(sources)), key=lambda number: len(targets[number]))
         for begin in range(0, len(order), BATCH_SIZE):

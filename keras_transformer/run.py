@@ -59,8 +59,10 @@ class Run:
             ValueError: If the run has no model, or it cannot be read.
         """
         from keras_transformer.models.base import ConfiguredModel
+        from keras_transformer.registration import import_models
 
         self._require(self.model)
+        import_models()
         try:
             model = keras.saving.load_model(self.model, compile=False)
         except (PermissionError, MemoryError):

@@ -62,7 +62,10 @@ def test_another_model_of_keras_is_named(tmp_path):
 def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)
-    small, large = (type("Other", (), {"vocab_size": n, "model": bytes([n])})() for n in (7, 8))
+    small, large = (
+        type("Other", (), {"vocab_size": size, "model": bytes([size]), "table": None})()
+        for size in (7, 8)
+    )
     for pair, files, sizes in (
         ((small, small), r"tokenizer\.model", "7"),
         ((small, large), r"source\.model and \S+target\.model", "7 and 8"),
@@ -101,3 +104,13 @@ def test_metrics_are_added_and_replaced(tmp_path):
     run.update_metrics(bleu=2.0, chrf=3.0)
     assert json.loads(run.metrics.read_text()) == {"bleu": 2.0, "parameters": 7, "chrf": 3.0}
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
+
+
+@pytest.mark.parametrize("order", ["keras", "tensorflow, keras", "importlib.util, keras"])
+def test_the_models_are_known_to_keras_whoever_looks_for_it_first(order):
+    """TensorFlow looks for Keras without importing it."""
+    code = "import keras_transformer, importlib.util; importlib.util.find_spec('keras')"
+    code += f"\nimport {order}\nname = 'keras_transformer>Transformer'"
+    code += "\nassert name in keras.saving.get_custom_objects(), 'not registered'"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]

@@ -7,6 +7,7 @@ import json
 import zipfile
 import zlib
 
+from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import FILES, SEPARATE, SHARED, Tokenizers
 
 FORMAT = 2
@@ -91,6 +92,7 @@ def unpack(path):
     with _reading(path, FACTS):
         facts = dict(json.loads(members[FACTS]))
         version = facts["format"]
+        facts.setdefault("task", "translation")  # before there were others
     if version != FORMAT:
         raise ValueError(
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
@@ -99,6 +101,8 @@ def unpack(path):
         for name, kind in (("max_length", int), ("quantize", str), ("task", str)):
             if not isinstance(facts[name], kind):
                 raise TypeError(name)
+        if facts["task"] not in TASKS:
+            raise ValueError(facts["task"])
         signatures = {
             kind: [Signature(**fields) for fields in facts[kind]]
             for kind in (SIGNATURES, STRINGS)

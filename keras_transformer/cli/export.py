@@ -210,6 +210,9 @@ class _Export:
         self._pipeline = open_run(run, max_length)
         self._run, self._function = run, exporter_of(form, self._pipeline)
         self._taken = set(inspect.signature(self._function).parameters)
+        if not hasattr(self._pipeline, "align"):
+            named = {"alignment"} & set(click.get_current_context().params)
+            refuse(sorted(named), f"has no effect on {run}, a run for {self._pipeline.task}.")
         names = {"beam": "search", "length_penalty": "search"}
         if "searches" in self._taken:
             names["beam"] = "searches"

@@ -1,10 +1,12 @@
 """The task of text classification: a text to one of a few labels."""
 
+import math
 import time
 
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.tasks.task import LOSS, Figure, Task
 
+SHOWN = 20  # labels
 SPACES = " \t\n\v\f\r"  # around a label: those that `tf.strings.strip` removes
 
 
@@ -35,6 +37,12 @@ class ClassificationTask(Task):
                 f"Received: {', '.join(sorted(labels)) or 'none'}."
             )
         return {"labels": tuple(sorted(labels, key=_order))}
+
+    def describe(self, fields):
+        """Returns the labels: a header or exchanged columns show there."""
+        labels = fields["labels"]
+        shown = ", ".join(map(repr, labels[:SHOWN])) + (", ..." if len(labels) > SHOWN else "")
+        return f"{len(labels)} labels: {shown}."
 
     def evaluate(self, pipeline, columns):
         """Classifies texts and counts the right labels.
@@ -75,9 +83,10 @@ class ClassificationTask(Task):
 def _order(label):
     """Numbers in their order, and other labels in that of their letters."""
     try:
-        return (0, float(label), label)
+        value = float(label)
     except ValueError:
-        return (1, 0.0, label)
+        value = math.nan
+    return (0, value, label) if math.isfinite(value) else (1, 0.0, label)
 
 
 def _f1(pairs, label):

@@ -34,7 +34,7 @@ def trace_score(translator):
             encode(tokenizer, texts, longest)  # ragged [B, (S)] or [B, (T)]; [B]
             for tokenizer, texts in zip(translator.tokenizers, (sources, targets), strict=True)
         )
-        source, target = source.to_tensor(pad_id), target.to_tensor(pad_id)
+        source, target = source.to_tensor(pad_id), _whole(target, target_cut).to_tensor(pad_id)
         _, scores = score(translator.model, source, target)
         real = tf.not_equal(target, pad_id)  # [B, T]
         return {
@@ -51,10 +51,11 @@ def trace_alignment(translator, layer, head):
 
     def align(sentences):
         outputs = _translate(translator, sentences, Greedy(), alignment=(layer, head))
+        pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
         return {
             **{name: outputs[name] for name in COLUMNS},
-            "source": outputs["source"].to_tensor(translator.model.config.pad_id),  # [B, S]
-            "target": tf.squeeze(outputs["found"].tokens, 1),  # [B, L]
+            "source": outputs["source"].to_tensor(pad_id),  # [B, S]
+            "target": tf.where(tf.expand_dims(outputs["empty"], 1), pad_id, target),  # [B, L]
             "weights": tf.squeeze(outputs["found"].alignment, 1),  # [B, L, S]
         }
 
@@ -78,6 +79,7 @@ def trace_text_score(generator):
     def score_texts(texts):
         config, longest = generator.model.config, generator.max_length
         ids, truncated, _ = encode(generator.target_tokenizer, texts, longest)
+        ids = _whole(ids, truncated)
         text = ids.to_tensor(config.pad_id)  # [B, T]
         prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # of no token
         _, scores = score(generator.model, prompt, text)
@@ -85,3 +87,9 @@ def trace_text_score(generator):
         return {"score": scores, "tokens": tokens, "truncated": truncated}
 
     return tf.function(score_texts, input_signature=[STRINGS], autograph=False)
+
+
+def _whole(ids, truncated):
+    """Ragged ids without the end of texts that were cut: it stands where they go on."""
+    lengths = ids.row_lengths() - tf.cast(truncated, tf.int64)
+    return tf.RaggedTensor.from_tensor(ids.to_tensor(), lengths=lengths)

@@ -35,7 +35,8 @@ class Score:
     """How probable a model finds a given translation.
 
     Args:
-        score: Sum of the log-probabilities of its tokens, the end of the sentence included.
+        score: Sum of the log-probabilities of its tokens, the end of the sentence included, but for
+            one that was cut.
         tokens: Their number.
         truncated: Whether source or translation was longer than the model's limit and was cut.
     """

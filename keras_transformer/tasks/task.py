@@ -73,6 +73,14 @@ class Task(abc.ABC):
         """
         return {}
 
+    def describe(self, fields):
+        """Returns what the training data have decided, a sentence for people; may be empty.
+
+        Args:
+            fields: What `fields` returned.
+        """
+        return ""
+
     def samples(self, inputs):
         """Returns what an export is checked with: a list of inputs as they are in use.
 

@@ -6,6 +6,7 @@ TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `Sentence
 """
 
 import os
+import zlib
 from pathlib import Path
 
 import sentencepiece
@@ -74,8 +75,11 @@ class Tokenizer(tf.Module):
         # TensorFlow drop the operations it ran eagerly: a tokenizer that was shared between
         # graphs would then be gone from all of them ("Resource ... does not exist").
         with tf.device("CPU:0"):  # the operations have no kernel anywhere else
+            # Under a name of its own: TensorFlow shares resources of equal names, and a graph may
+            # have two vocabularies.
+            name = f"sentencepiece_{zlib.crc32(self.model):08x}"
             return tensorflow_text.SentencepieceTokenizer(
-                model=self.model, out_type=tf.int32, add_eos=True
+                model=self.model, out_type=tf.int32, add_eos=True, name=name
             )
 
     @classmethod

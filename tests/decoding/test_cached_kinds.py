@@ -18,6 +18,11 @@ KINDS = {
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+each_stages = pytest.mark.parametrize(
+    "stages",
+    [pytest.param((), marks=pytest.mark.slow), STAGES],
+    ids=["one cache", "stages"],
+)
 
 
 def logits_of(model):
@@ -37,7 +42,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
 
 
 @each_kind
-@pytest.mark.parametrize("stages", [(), STAGES], ids=["one cache", "stages"])
+@each_stages
 def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source = sentences([S, 5, 1], seed=3)
@@ -48,7 +53,7 @@ def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
 
 
 @each_kind
-@pytest.mark.parametrize("stages", [(), STAGES], ids=["one cache", "stages"])
+@each_stages
 def test_a_beam_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source, size = sentences([7, 3], seed=3), 3

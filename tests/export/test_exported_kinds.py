@@ -65,7 +65,10 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
         assert len(np.unique(np.round(scores, 3))) > 25  # they depend on the source
 
 
-@each_kind
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind == "additive" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
 def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     translator, path = translators(kind), tmp_path / "x.tflite"
     options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}

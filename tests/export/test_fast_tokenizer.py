@@ -30,7 +30,7 @@ CHARACTERS = "inweksotafrm0127  ▁▁\t\n\u00a0\u3000\u200bé\u0301eßﬁ½¨�
 def ours():
     """A vocabulary as `train` learns it, with the rules of normalisation of this package."""
     settings = types.SimpleNamespace(
-        size=46, model_type="unigram", split_digits=True, character_coverage=1.0
+        table=None, size=46, model_type="unigram", split_digits=True, character_coverage=1.0
     )
     return Tokenizer(learn_vocabulary(WORDS, settings))
 
@@ -120,7 +120,7 @@ def test_a_vocabulary_that_the_operators_cut_differently_is_refused(tokenizer, o
     for function, message in refused:
         proto = sentencepiece_model_pb2.ModelProto.FromString(ours.model)
         function(proto)
-        altered = types.SimpleNamespace(model=proto.SerializeToString())
+        altered = types.SimpleNamespace(table=None, model=proto.SerializeToString())
         with pytest.raises(ExportError, match=f"`tokenizer` needs .* This vocabulary {message}"):
             FastTokenizer(altered, LENGTH)
     message = 'needs a vocabulary that is a unigram model.* a BPE model.*model_type = "unigram"'

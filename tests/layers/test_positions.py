@@ -103,6 +103,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @each_kind
 def test_it_is_kept_in_a_file(changes, tmp_path):
     model = randomise(Transformer(small_config(**changes)))

@@ -135,6 +135,7 @@ def test_only_dot_products_ask_the_kernel(name):
     assert bool(calls) == (name != "additive")
 
 
+@pytest.mark.slow
 @each_score
 def test_it_is_kept_in_a_file(name, small_model, tmp_path):
     model = small_model(score=name)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from pipelines import classifier, generator, tokenizer
 
 from keras_transformer import (
@@ -97,7 +98,11 @@ def test_a_score_is_the_sum_of_the_log_probabilities():
 def test_a_long_text_is_cut_and_said_to_be():
     assert len(tokenizer().encode([LONG])[0]) > 11
     (score,) = generator().score([LONG])
-    assert (score.truncated, score.tokens) == (True, 11)
+    assert (score.truncated, score.tokens) == (True, 10), "the end is not the text's"
+    ids = np.array([[2, *tokenizer().encode([LONG])[0].numpy()[:10]]], "int32")
+    logits = tf.nn.log_softmax(generator().model(ids[:, :-1]))
+    expected = tf.reduce_sum(tf.gather(logits, ids[:, 1:], batch_dims=2))
+    assert score.score == pytest.approx(float(expected), abs=1e-4)
     ((found,),) = generator().n_best([LONG], 1, Greedy())
     assert found.truncated
 

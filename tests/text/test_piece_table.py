@@ -17,7 +17,7 @@ TEXTS = ["a dog runs", "two dogs run fast", "", "the cat sits", "a cat and a dog
 @pytest.fixture(scope="module")
 def model():
     settings = types.SimpleNamespace(
-        size=40, model_type="unigram", split_digits=True, character_coverage=1.0
+        size=24, model_type="unigram", split_digits=True, character_coverage=1.0
     )
     return learn_vocabulary(TEXTS * 5, settings)
 
@@ -88,9 +88,9 @@ def test_tables_are_kept_with_the_models(model):
     ("changes", "message"),
     [
         ({"size": 9}, "`ids` must be integers from -1 to below 9"),
-        ({"pad_id": 99}, "`pad_id` must be from 0 to below 43. Received: pad_id=99"),
+        ({"pad_id": 99}, "`pad_id` must be from 0 to below 27. Received: pad_id=99"),
         ({"ids": [7, 7]}, "each be there once. Received twice: \\(7\\)"),
-        ({"ids": [1, 2]}, "an id for each of the 40 pieces. Received: 2 ids"),
+        ({"ids": [1, 2]}, "an id for each of the 24 pieces. Received: 2 ids"),
         ({"eos_id": 1}, "the piece that ends a text the id `eos_id`"),
     ],
 )

@@ -212,7 +212,10 @@ def changed(corpus, folder, kind, split, lines):
 def test_an_unknown_label_is_one_line(corpus, tmp_path):
     lines = ["12\t2", "345\tx", "6\t3"]
     config = changed(corpus, tmp_path, "classification", "validation", lines)
-    message = "example 2, column 2: must be one of the training data's labels, 2, 3, 10"
+    message = (
+        "the validation split of the data, example 2: column 2 must be one of the training data's "
+        "labels, 2, 3, 10. Received: 'x'"
+    )
     with pytest.raises(ValueError, match=message) as error:
         run_quietly(load_settings(config), tmp_path / "run")
     assert "\n" not in str(error.value)

@@ -76,7 +76,7 @@ class TokenizedCorpus:
         return f"{checksum:08x}"
 
     @classmethod
-    def from_rows(cls, rows, training, max_length, weights=None):
+    def from_rows(cls, rows, training, max_length, weights=None, split="train"):
         """Tokenises a dataset of examples.
 
         Args:
@@ -87,6 +87,7 @@ class TokenizedCorpus:
                 end.
             weights: How often an epoch is to hold each of `rows`, float64 `[examples]`; see
                 `WeightedEpochs`. `None`: once, exactly.
+            split: Name of the split that `rows` are of, for errors.
 
         Returns:
             A `TokenizedCorpus`.
@@ -97,15 +98,17 @@ class TokenizedCorpus:
         """
         chunks, too_long, empty, every = {}, 0, 0, []
         encoded = rows.batch(1024).map(
-            lambda *columns: training.encode(*columns), num_parallel_calls=tf.data.AUTOTUNE
+            lambda *columns: (training.encode(*columns), columns),
+            num_parallel_calls=tf.data.AUTOTUNE,
         )
-        for batch in encoded.prefetch(1):
+        for batch, strings_of_batch in encoded.prefetch(1):
             lengths = np.stack([batch[number].row_lengths().numpy() for number in training.texts])
             is_empty = lengths.min(axis=0) < 2
             is_long = ~is_empty & (lengths.max(axis=0) > max_length)
             empty, too_long = empty + int(is_empty.sum()), too_long + int(is_long.sum())
             kept = ~(is_empty | is_long)
-            _check_numbers(batch, training, sum(map(len, every)))
+            before = sum(map(len, every))
+            _check_numbers(batch, strings_of_batch, training, split, before)
             every.append(kept)
             for number, column in enumerate(batch):
                 chunks.setdefault(number, []).append(_kept(column, kept, training.texts, number))
@@ -259,13 +262,14 @@ def _weights_of(weights, kept):
     return np.ascontiguousarray(weights[kept], np.float64)
 
 
-def _check_numbers(batch, training, before):
+def _check_numbers(batch, columns, training, split, before):
     """Raises if a column that is no text has what cannot be, which is numbered below 0."""
     for number, column in enumerate(batch):
         if number not in training.texts and (wrong := np.flatnonzero(column.numpy() < 0)).size:
+            value = columns[number].numpy()[wrong[0]].decode("utf-8", "replace")
             raise ValueError(
-                f"example {before + wrong[0] + 1}, column {number + 1}: must be "
-                f"{training.explain(number)}."
+                f"the {split} split of the data, example {before + wrong[0] + 1}: column "
+                f"{number + 1} must be {training.explain(number)}. Received: {value!r}."
             )
 
 

@@ -79,6 +79,8 @@ class Session:
         self.lineage = None  # where the first weights are from, if not drawn
         self.draws = workers.is_chief
         say(console, _introduction(self))
+        if described := self.task.describe(self.fields):
+            say(console, described)
 
     def restore(self, before=None):
         """Goes back to the newest checkpoint that is whole, if there is one.

@@ -30,7 +30,9 @@ class Validator:
     def __init__(self, learner, training, data, settings, workers):
         self.learner = learner
         rows = data.rows("validation")
-        corpus = TokenizedCorpus.from_rows(rows, training, settings.data.max_length)
+        corpus = TokenizedCorpus.from_rows(
+            rows, training, settings.data.max_length, split="validation"
+        )
         size = settings.data.batch_tokens
         batches = corpus.batches(size).cache().repeat()
         self.batches = cut_batches(batches, workers.strategy, training.pad_id)
