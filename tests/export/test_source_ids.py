@@ -90,6 +90,7 @@ def is_nothing(outputs, row):
     return "alignment" not in outputs or not outputs["alignment"][row].any()
 
 
+@pytest.mark.slow
 def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(runners):
     checked, unchecked = runners
     batches = {"1": [[row] for row in RIGHT], "3": [RIGHT]}

@@ -91,6 +91,7 @@ def weights_of(model):
     return [weight.numpy() for weight in model.trainable_variables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [None, 0.1])
 @each_tie
 def test_a_plain_transformer(tie, clip):

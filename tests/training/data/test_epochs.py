@@ -144,7 +144,10 @@ def test_what_is_no_label_is_named_by_its_place(tokenizer):
     rows = tf.data.Dataset.from_tensor_slices((texts, labels))
     config = ClassifierConfig(vocab_size=60, labels=LABELS)
     training = TRAININGS["classification"](tokenizer, config)
-    message = "example 1201, column 2: must be one of the training data's labels, few, some, many.$"
+    message = (
+        "the train split of the data, example 1201: column 2 must be one of the training data's "
+        "labels, few, some, many. Received: 'none'.$"
+    )
     with pytest.raises(ValueError, match=message):
         TokenizedCorpus.from_rows(rows, training, MAX_LENGTH)
 

@@ -156,6 +156,7 @@ def test_one_update_is_that_of_plain_keras(tiny_model):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_a_bias_of_the_logits_is_learned_and_measured(small_model, tie):
     """An update and the figures are those of the model's own logits."""
