@@ -1,6 +1,7 @@
 """A headless Chromium with the page of `examples/browser`."""
 
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -47,18 +48,25 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, query=""):
-        """Opens the page; returns what it says when it is ready, or why it is not."""
+        """Opens the page; returns what it says when it is ready, or why it is not.
+
+        Now and then a request of Chromium's stays without an answer: then the page is opened again.
+        """
+        for _ in range(2):
+            self.call("Page.navigate", url=f"{self.address}/index.html{query}")
+            with contextlib.suppress(AssertionError):
+                return self.wait_for("/^Ready/.test(said) || failed", seconds=60)
         self.call("Page.navigate", url=f"{self.address}/index.html{query}")
         return self.wait_for("/^Ready/.test(said) || failed")
 
-    def wait_for(self, condition):
+    def wait_for(self, condition, seconds=120):
         """The line of the page that says how things are, once a condition holds."""
         code = f"""(() => {{
             const line = document.getElementById("status");
             const said = line?.textContent ?? "", failed = line?.classList.contains("error");
             return {condition} ? said : null;
         }})()"""
-        for _ in range(1200):
+        for _ in range(10 * seconds):
             if said := self.evaluate(code):
                 return said
             time.sleep(0.1)
