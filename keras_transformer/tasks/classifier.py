@@ -6,10 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.classifier import TextClassifier
-from keras_transformer.run import Run
-from keras_transformer.tasks.generator import check_max_length, check_model
+from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
-from keras_transformer.text.tokenizers import Tokenizers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Classification:
         return float(np.log(max(self.probability, np.finfo(np.float32).tiny)))
 
 
-class Classifier(tf.Module):
+class Classifier(Pipeline):
     """A trained `TextClassifier` with its tokenizer.
 
     Args:
@@ -63,39 +61,13 @@ class Classifier(tf.Module):
     output = "label"
 
     def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(name="classifier")
-        check_model(model, self)
-        tokenizers = Tokenizers.of(tokenizer)
-        tokenizers.check_sizes(model.config)
-        self.max_length = check_max_length(max_length, model.config)
-        self.source_tokenizer, _ = tokenizers
+        super().__init__(model, tokenizer, max_length)
         self.labels = model.config.labels
-        self.weights = [variable.value for variable in model.variables]
-        self._model = lambda: model  # closed over and not tracked: see `Generator`
         self._classify = tf.function(
             self._probabilities,
             input_signature=[tf.TensorSpec([None], tf.string, name="sentences")],
             autograph=False,
         )
-
-    @classmethod
-    def from_run(cls, path, max_length=None):
-        """Returns the classifier that training left in the folder `path`.
-
-        Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
-        """
-        return cls(*Run(path).load(cls.model_class), max_length)
-
-    @property
-    def model(self):
-        """The `TextClassifier`."""
-        return self._model()
-
-    @property
-    def tokenizers(self):
-        """The `Tokenizers`, both of which are that of the texts."""
-        return Tokenizers.of(self.source_tokenizer)
 
     def encode(self, texts):
         """Returns token ids `[B, S]`, padded, and whether each text was cut, `[B]`."""

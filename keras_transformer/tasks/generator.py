@@ -4,21 +4,19 @@ import functools
 
 import tensorflow as tf
 
-from keras_transformer.checks import is_integer
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
-from keras_transformer.run import Run
 from keras_transformer.tasks.graphs import trace_search
 from keras_transformer.tasks.memory import beam_memory, check_memory
+from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.results import Generated, to_n_best
 from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
-from keras_transformer.text.tokenizers import Tokenizers
 
 SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
 
 
-class Generator(tf.Module):
+class Generator(Pipeline):
     """A trained model that generates text, with its tokenizers.
 
     Args:
@@ -34,53 +32,18 @@ class Generator(tf.Module):
             together.
 
     Attributes:
-        task: The name of its task.
-        model_class: The class of its model.
         result: The class of its results.
-        output: What a signature calls the text.
         blank: Whether an empty input has an empty output.
-        source_tokenizer, target_tokenizer: Often the same.
     """
 
-    task = ""
-    model_class = None
     result = Generated
     output = "text"
     blank = False
 
     def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(name="generator")
-        check_model(model, self)
-        tokenizers = Tokenizers.of(tokenizer)
-        config = model.config
-        self.max_length = check_max_length(max_length, config)
-        tokenizers.check_sizes(config)
-        self.source_tokenizer, self.target_tokenizer = tokenizers
-        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
-        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
-        self.weights = [variable.value for variable in model.variables]
-        self._model = lambda: model
+        super().__init__(model, tokenizer, max_length)
         # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
         self._searcher = functools.cache(functools.partial(trace_search, self))
-
-    @classmethod
-    def from_run(cls, path, max_length=None):
-        """Returns what training left in the folder `path`.
-
-        Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
-        """
-        return cls(*Run(path).load(cls.model_class), max_length)
-
-    @property
-    def model(self):
-        """The model."""
-        return self._model()
-
-    @property
-    def tokenizers(self):
-        """The `Tokenizers` of inputs and outputs."""
-        return Tokenizers(self.source_tokenizer, self.target_tokenizer)
 
     def encode(self, sentences):
         """Returns token ids `[B, S]`, padded; see the function `encode`."""
@@ -184,33 +147,3 @@ class Generator(tf.Module):
 
         numbered = list(zip(numbers, sentences, strict=True))
         return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
-
-
-def check_model(model, pipeline):
-    """Raises a `TypeError` unless a model is of the class that a pipeline is made for."""
-    if not isinstance(model, pipeline.model_class):
-        raise TypeError(
-            f"`model` must be a {pipeline.model_class.__name__}; "
-            f"`{type(pipeline).__name__}.from_run(FOLDER)` opens a trained run. "
-            f"Received: model of type {type(model).__name__}."
-        )
-
-
-def check_max_length(max_length, config):
-    """Returns the longest input in tokens: `max_length`, or that of a model's configuration.
-
-    Raises:
-        TypeError: If it is no integer.
-        ValueError: If it is out of range.
-    """
-    longest = config.max_length if max_length is None else max_length
-    if not is_integer(longest):
-        raise TypeError(
-            f"`max_length` must be an integer, or None. Received: max_length={max_length!r}."
-        )
-    if not 1 <= longest <= config.max_length:
-        raise ValueError(
-            f"`max_length` must be between 1 and the model's {config.max_length}. "
-            f"Received: max_length={max_length}."
-        )
-    return longest

@@ -1,0 +1,90 @@
+"""The base of what trained models are used by: a model and its tokenizers, opened from a run."""
+
+import tensorflow as tf
+
+from keras_transformer.checks import is_integer
+from keras_transformer.run import Run
+from keras_transformer.text.tokenizers import Tokenizers
+
+
+class Pipeline(tf.Module):
+    """A trained model with its tokenizers.
+
+    Args:
+        model: A model of the class `model_class`.
+        tokenizer: The `Tokenizer` it was trained with, or a pair of them: of its inputs and of its
+            outputs.
+        max_length: Longest input and longest output in tokens, the end of the text included.
+            `None`: the model's `max_length`.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
+            together.
+
+    Attributes:
+        task: The name of its task.
+        model_class: The class of its model.
+        output: What a signature calls the answer.
+        source_tokenizer, target_tokenizer: Often the same.
+    """
+
+    task = ""
+    model_class = None
+    output = ""
+
+    def __init__(self, model, tokenizer, max_length=None):
+        super().__init__(name=type(self).__name__.lower())
+        if not isinstance(model, self.model_class):
+            raise TypeError(
+                f"`model` must be a {self.model_class.__name__}; "
+                f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
+                f"Received: model of type {type(model).__name__}."
+            )
+        tokenizers = Tokenizers.of(tokenizer)
+        self.max_length = _check_max_length(max_length, model.config)
+        tokenizers.check_sizes(model.config)
+        self.source_tokenizer, self.target_tokenizer = tokenizers
+        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
+        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
+        self.weights = [variable.value for variable in model.variables]
+        self._model = lambda: model
+
+    @classmethod
+    def from_run(cls, path, max_length=None):
+        """Returns what training left in the folder `path`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
+        return cls(*Run(path).load(cls.model_class), max_length)
+
+    @property
+    def model(self):
+        """The model."""
+        return self._model()
+
+    @property
+    def tokenizers(self):
+        """The `Tokenizers` of inputs and outputs."""
+        return Tokenizers(self.source_tokenizer, self.target_tokenizer)
+
+
+def _check_max_length(max_length, config):
+    """Returns the longest input in tokens: `max_length`, or that of a model's configuration.
+
+    Raises:
+        TypeError: If it is no integer.
+        ValueError: If it is out of range.
+    """
+    longest = config.max_length if max_length is None else max_length
+    if not is_integer(longest):
+        raise TypeError(
+            f"`max_length` must be an integer, or None. Received: max_length={max_length!r}."
+        )
+    if not 1 <= longest <= config.max_length:
+        raise ValueError(
+            f"`max_length` must be between 1 and the model's {config.max_length}. "
+            f"Received: max_length={max_length}."
+        )
+    return longest
