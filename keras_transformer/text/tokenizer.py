@@ -209,6 +209,12 @@ def _check_table(table, processor):
             f"`table` must have an id for each of the {pieces} pieces. "
             f"Received: {len(table.ids)} ids."
         )
+    if table.pad_id in table.ids and not processor.is_control(table.ids.index(table.pad_id)):
+        piece = processor.id_to_piece(table.ids.index(table.pad_id))
+        raise ValueError(
+            "`table` must give `pad_id` to no piece of a text, which would be taken for padding. "
+            f"Received: pad_id={table.pad_id} for {piece!r}."
+        )
     if end < 0 or table.ids[end] != table.eos_id:
         raise ValueError(
             "`table` must give the piece that ends a text the id `eos_id`. "

@@ -395,3 +395,22 @@ def test_the_facts_name_the_task(classifier_files, generator_files):
     assert (folder / "assets.extra").is_dir()
     _, file = generator_files
     assert LiteRTTranslator(file["path"]).facts["task"] == "language_modelling"
+
+
+def test_a_file_from_before_there_were_tasks_translates(two_vocabularies, tmp_path):
+    from keras_transformer.export.litert.packed import pack, unpack
+
+    path = tmp_path / "x.tflite"
+    facts = {"format": 2, "max_length": 20, "quantize": "none"}
+    facts["signatures"] = [{"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}]
+    pack(path, b"\x1c\0\0\0TFL3 and the rest", two_vocabularies.tokenizers, facts)
+    assert unpack(path)[0]["task"] == "translation"
+    pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**facts, "task": "cooking"})
+    with pytest.raises(ValueError, match="its facts.json cannot be read"):
+        unpack(path)
+
+
+def test_an_empty_sentence_has_no_pieces(two_vocabularies):
+    (alignment,) = two_vocabularies.align([""])
+    assert alignment.translation.text == "" and alignment.target == []
+    assert alignment.weights.shape[0] == 0 and alignment.words() == []

@@ -110,3 +110,10 @@ def test_a_graph_has_the_table_inside(model, tmp_path):
     tf.saved_model.save(module, tmp_path)
     found = tf.saved_model.load(tmp_path).encode(tf.constant(TEXTS))
     np.testing.assert_array_equal(found, tokenizer.encode(TEXTS).to_tensor(0))
+
+
+def test_no_piece_of_a_text_is_padding(model):
+    piece = Tokenizer(model).encode(["dog"]).to_list()[0][0]
+    table = table_of(model)
+    with pytest.raises(ValueError, match="`table` must give `pad_id` to no piece of a text"):
+        Tokenizer(model, table_of(model, pad_id=table.ids[piece]))
