@@ -245,7 +245,7 @@ class Sample(Search):
     Example:
         >>> from keras_transformer import Sample, Transformer, TransformerConfig
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
-        >>> Sample(temperature=0.7, top_p=0.9, seed=1)(model, [[7, 8, 3]]).scores.shape
+        >>> Sample(temperature=0.7, seed=1)(model, [[7, 8, 3]], cache_length=5).scores.shape
         TensorShape([1, 1])
     """
 

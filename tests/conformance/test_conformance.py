@@ -76,6 +76,17 @@ def test_outputs_depend_on_every_argument(models, name):
 
 
 @each_row
+def test_a_symbolic_output_is_what_is_computed(models, name):
+    """Layers state it without being traced: a wrong statement would mislead whatever follows."""
+    model, _ = models[name]
+    out = model(inputs_of(name))
+    assert model.output.dtype == out.dtype
+    assert model.output.shape[-1] == out.shape[-1]
+    for symbolic, real in zip(model.output.shape, out.shape, strict=True):
+        assert symbolic in (None, real)
+
+
+@each_row
 def test_config_round_trip(name):
     layer = ROWS[name].make()
     again = type(layer).from_config(layer.get_config())
@@ -163,7 +174,7 @@ def test_mixed_precision(models, name, policy_name):
     mixed.set_weights(model.get_weights())
     out = mixed(inputs_of(name))
     compute_dtype = keras.config.dtype_policy().compute_dtype
-    assert out.dtype == ("float32" if name in MODELS else compute_dtype)
+    assert out.dtype == mixed.output.dtype == ("float32" if name in MODELS else compute_dtype)
     assert {weight.dtype for weight in mixed.weights} == {"float32"}
     for layer in mixed._flatten_layers(include_self=False):
         computes = not isinstance(layer, keras.layers.InputLayer | kt.PaddingMask)
