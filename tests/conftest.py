@@ -1,6 +1,5 @@
 """What every test stands on: one thread, no GPU, a fixed seed, small models and the real data."""
 
-import collections
 import gc
 import os
 import pathlib
@@ -24,16 +23,31 @@ gc.set_threshold(100_000, 20, 20)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-# Exports that several files use.
-SHARED = {"compiled", "serving", "export"}
+# Rooms whose files share exports that take long to make: one process runs them all.
+SHARED = ("tests/export/saved_model", "tests/export/litert")
+
+
+def scope_of(nodeid):
+    """The tests that one process runs: those of a room that shares exports, otherwise of a file."""
+    path = nodeid.partition("::")[0]
+    return next((room for room in SHARED if path.startswith(f"{room}/")), path)
 
 
 def pytest_collection_modifyitems(items):
-    """Files that use an export come first, so that the last to be handed out are short ones."""
-    fixtures = collections.defaultdict(set)
-    for item in items:
-        fixtures[item.path].update(item.fixturenames)
-    items.sort(key=lambda item: not SHARED & fixtures[item.path])
+    """These rooms come first, so that the last to be handed out are short files."""
+    items.sort(key=lambda item: scope_of(item.nodeid) not in SHARED)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Hands out scopes rather than files where `--dist loadfile` is asked for."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Rooms(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return scope_of(nodeid)
+
+    return Rooms(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item):
@@ -75,6 +89,13 @@ def fresh_keras():
     keras.utils.set_random_seed(7)
     yield
     keras.config.set_dtype_policy(policy)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_graphs_left():
+    """What a file has traced and compiled goes with it: a process runs dozens of files."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(params=["float32", "mixed_bfloat16", "mixed_float16"])

@@ -82,6 +82,11 @@ def sentences(lengths, vocab_size=19, pad_id=0, width=None, first=None, seed=0):
     return tokens
 
 
+def listing(folder):
+    """The paths of all that lies in a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
 def to_numpy(tensor):
     """Float64 copy of a tensor of any float dtype."""
     return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")), "float64")

@@ -24,8 +24,8 @@ def translator(tokenizer):
 
 @pytest.fixture(scope="session")
 def light(tokenizer):
-    """The same in small, for tests of what happens around an export."""
-    return phrase_translator(tokenizer, num_layers=1, max_length=16)
+    """The same for short sentences, for tests of what happens around an export."""
+    return phrase_translator(tokenizer, max_length=16)
 
 
 @pytest.fixture(scope="session")

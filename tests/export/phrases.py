@@ -97,7 +97,7 @@ def _learn(model_type, vocab_size):
     return model.getvalue()
 
 
-def phrase_translator(tokenizer, num_layers=2, max_length=LENGTH):
+def phrase_translator(tokenizer, num_layers=1, max_length=LENGTH):
     """The translator, for a vocabulary in which every word is one piece; one layer is enough."""
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,

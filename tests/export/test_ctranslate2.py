@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from support import randomise, small_config
+from support import listing, randomise, small_config
 
 from keras_transformer import Beam, Run, Transformer, Translator, beam_decode, greedy_decode
 from keras_transformer.cli.main import cli
@@ -40,10 +40,6 @@ results = translator.translate_batch(batch, **options)
 assert not {"tensorflow", "keras", "keras_transformer"} & set(sys.modules)
 print(json.dumps([vocabulary.decode(result.hypotheses[0]) for result in results]))
 """
-
-
-def listing(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 @pytest.fixture(scope="module")

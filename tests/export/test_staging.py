@@ -7,6 +7,7 @@ import signal
 import types
 
 import pytest
+from support import listing
 
 from keras_transformer.export import place as staging
 from keras_transformer.export.parity import ExportError
@@ -18,10 +19,6 @@ CHECKS = {
     "versions": lambda path: staging.check_place_of_versions(path),
     "folder": lambda path: staging.check_place_of_folder(path, NAMES),
 }
-
-
-def listing(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def kill(kind, place):

@@ -38,7 +38,7 @@ PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 d
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
 LABELS = ("bad", "so so", "good")
 SIZES = {
-    "num_layers": 2,
+    "num_layers": 1,
     "d_model": 24,
     "d_ff": 40,
     "num_heads": 3,
@@ -59,7 +59,7 @@ def sizes(tokenizer):
 
 @pytest.fixture(scope="module", params=["all", pytest.param("none", marks=pytest.mark.slow)])
 def generator(request, tokenizer):
-    config = LanguageModelConfig(**sizes(tokenizer), tie=request.param)
+    config = LanguageModelConfig(**{**sizes(tokenizer), "num_layers": 2}, tie=request.param)
     return TextGenerator(randomise(LanguageModel(config)), tokenizer)
 
 
@@ -86,7 +86,12 @@ def generator_files(generator, made, tmp_path_factory):
 def export_generator(generator, folder):
     version = exporter_of("saved-model", generator)(generator, folder / "m", PROMPTS, Beam(3))
     file = exporter_of("litert", generator)(
-        generator, folder / "m.tflite", PROMPTS, searches=[Greedy(), Beam(3)], n_best=2
+        generator,
+        folder / "m.tflite",
+        PROMPTS,
+        lengths=[20],
+        searches=[Greedy(), Beam(3)],
+        n_best=2,
     )
     return version, file
 
@@ -142,7 +147,7 @@ def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, mo
 
     monkeypatch.setattr(f"{module}.copy_model", disturbed)
     with pytest.raises(ExportError, match="differ from those of the model in memory"):
-        exporter_of("litert", generator)(generator, tmp_path / "x.tflite", PROMPTS)
+        exporter_of("litert", generator)(generator, tmp_path / "x.tflite", PROMPTS, lengths=[20])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -171,9 +176,9 @@ def export_classifier(classifier, folder):
     export = exporter_of("litert", classifier)
     files = {
         quantize: export(
-            classifier, folder / f"{quantize}.tflite", texts, quantize, batch_sizes=(1, 3)
+            classifier, folder / f"{quantize}.tflite", texts, quantize, batch_sizes=sizes
         )
-        for quantize in ("none", "float16", "int8")
+        for quantize, sizes in (("none", (1, 3)), ("float16", (1,)), ("int8", (1,)))
     }
     return version, files
 
@@ -364,7 +369,7 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
     ids = source.encode(texts[:1]).to_list()[0]
     assert [piece.decode() for piece in pieces["source_pieces"][0]] == source.pieces(ids)
     report = exporter_of("litert", translator)(
-        translator, tmp_path / "x.tflite", texts, tokenizer=True
+        translator, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True
     )
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     loaded = LiteRTTranslator(report["path"])

@@ -43,7 +43,7 @@ RUN_BY = {
     "run": "tests/system/test_whole_path.py",
     "saved_model": "tests/system/test_whole_path.py",
     "litert": "tests/system/test_whole_path.py",
-    "browser": "tests/export/test_browser.py",
+    "browser": "tests/export/programs/test_browser.py",
     "server": "none: TensorFlow Serving is not part of our tests",
     "phone": "none: test_android.py compiles the Kotlin, and the Swift is not compiled",
     "network": "none: it installs the package",

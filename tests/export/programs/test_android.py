@@ -16,7 +16,7 @@ from keras_transformer import Tokenizer
 from keras_transformer.export.litert.packed import pack
 
 HERE = pathlib.Path(__file__).parent
-EXAMPLE = HERE.parents[1] / "examples" / "android"
+EXAMPLE = HERE.parents[2] / "examples" / "android"
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_litert import PHONE, listing, model_of, operators, tables
+from litert_files import PHONE, model_of, operators, tables
+from support import listing
 
 from keras_transformer import Beam, Sample, beam_decode
 from keras_transformer.export.litert import convert as conversion

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parents[2] / "examples" / "browser"
+PAGE = pathlib.Path(__file__).parents[3] / "examples" / "browser"
 SCRIPTS = pathlib.Path(__file__).parent / "browser"
 
 

@@ -7,7 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.lite.python import schema_py_generated as schema
+from litert_files import PHONE, codes_of, model_of, operators, tables
+from support import listing
 
 from keras_transformer import Greedy, Transformer, TransformerConfig, Translator, greedy_decode
 from keras_transformer.export import agreement
@@ -21,24 +22,6 @@ from keras_transformer.export.parity import ExportError
 from keras_transformer.tasks.strings import map_sorted
 
 pytest.importorskip("ai_edge_litert")
-
-# What a phone does: the interpreter and the ids, nothing of ours and no TensorFlow.
-PHONE = """
-import json, sys
-import numpy as np
-from ai_edge_litert.interpreter import Interpreter
-interpreter = Interpreter(sys.argv[1])
-name = sys.argv[2]
-run = interpreter.get_signature_runner(name)
-answers = []
-for ids in json.loads(sys.argv[3]):
-    source = np.zeros(run.get_input_details()["source"]["shape"], np.int32)
-    source[:, : len(ids)] = ids
-    answers.append(run(source=source)["tokens"][0].tolist())
-imported = {name.partition(".")[0] for name in sys.modules}
-assert not imported & {"tensorflow", "keras", "keras_transformer"}
-print(json.dumps(answers))
-"""
 
 
 @pytest.fixture
@@ -58,16 +41,6 @@ def sources(translator, sentences):
         row[: len(each)] = each
     tokens, scores = greedy_decode(translator.model, padded)
     return ids, tokens.numpy()[:, None], scores.numpy()[:, None]  # n-best of one
-
-
-def model_of(path):
-    """The file without what is packed behind the model."""
-    with zipfile.ZipFile(path) as archive:
-        return path.read_bytes()[: min(item.header_offset for item in archive.infolist())]
-
-
-def listing(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def test_the_report_says_what_was_written_and_checked(export, sentences):
@@ -175,27 +148,6 @@ def test_the_compiled_model_api_gives_the_same(export, sources):
     np.testing.assert_array_equal(ours.ravel(), tokens[row, 0])
 
 
-def operators(path):
-    """Names of the builtin operators, and the operator that makes each output of a signature."""
-    model = schema.Model.GetRootAs(path.read_bytes(), 0)
-    names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
-    codes = [
-        names[max(code.BuiltinCode(), code.DeprecatedBuiltinCode())]
-        for code in map(model.OperatorCodes, range(model.OperatorCodesLength()))
-    ]
-    ends = {}
-    for signature in map(model.SignatureDefs, range(model.SignatureDefsLength())):
-        graph = model.Subgraphs(signature.SubgraphIndex())
-        makers = {
-            int(output): codes[operator.OpcodeIndex()]
-            for operator in map(graph.Operators, range(graph.OperatorsLength()))
-            for output in operator.OutputsAsNumpy()
-        }
-        for output in map(signature.Outputs, range(signature.OutputsLength())):
-            ends[signature.SignatureKey(), output.Name()] = makers[output.TensorIndex()]
-    return set(codes), ends
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
@@ -265,28 +217,6 @@ def test_a_model_translates_in_another_thread_while_it_is_exported(translator, s
     assert answers and all(answer == expected for answer in answers)
 
 
-def tables(path, shape):
-    """The different contents of all tensors of a shape that are stored in the file."""
-    model = schema.Model.GetRootAs(path.read_bytes(), 0)
-    found = set()
-    for graph in map(model.Subgraphs, range(model.SubgraphsLength())):
-        for tensor in map(graph.Tensors, range(graph.TensorsLength())):
-            buffer = model.Buffers(tensor.Buffer())
-            rank = tensor.ShapeLength()
-            if rank == 2 and tuple(tensor.ShapeAsNumpy()) == shape and buffer.DataLength():
-                found.add((tensor.Buffer(), buffer.DataAsNumpy().tobytes()))
-    return [content for _, content in found]
-
-
-def codes_of(table):
-    """The table in int8, one scale per row, as plain loops."""
-    codes = np.zeros(table.shape, np.int8)
-    for row, values in zip(codes, table.astype(np.float64), strict=True):
-        scale = np.abs(values).max() / 127
-        row[:] = [int(abs(v) / scale + 0.5) * (1 if v > 0 else -1) for v in values]
-    return codes
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_the_tied_table_is_stored_once(export, translator, quantize):
@@ -297,7 +227,7 @@ def test_the_tied_table_is_stored_once(export, translator, quantize):
 
 
 def test_other_weights_are_stored_once_too(export, translator):
-    kernel = translator.model.decoder.blocks[1].feed_forward.inner.kernel.numpy()
+    kernel = translator.model.decoder.blocks[0].feed_forward.inner.kernel.numpy()
     assert export("none")[0].read_bytes().count(kernel.T.tobytes()) == 1
 
 

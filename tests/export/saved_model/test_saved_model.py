@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import listing
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import Transformer, Translator
@@ -64,10 +65,6 @@ def operations(serving):
 @pytest.fixture(scope="module")
 def serve(serving):
     return tf.saved_model.load(serving[0] / "1").signatures["serving_default"]
-
-
-def listing(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def test_the_report_says_what_was_written_and_checked(serving, sentences):

@@ -6,7 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_litert import PHONE, listing, model_of, operators
+from litert_files import PHONE, model_of, operators
+from support import listing
 
 from keras_transformer import Beam
 from keras_transformer.export.litert import export as litert

@@ -40,9 +40,10 @@ def lengths(strings):
 def attention(model, source, tokens, alignment):
     """What the model attends to in a source while it is told what to say, `[T, S]`."""
     layer, head = alignment
+    layer %= model.config.decoder_layers
     target = np.concatenate([[2], tokens[:-1]])[None].astype(np.int32)
     weights = model.attention_weights({"source": source[None], "target": target})
-    weights = weights[f"decoder/block_{layer % 2}/cross_attention"][0].numpy()  # [H, T, S]
+    weights = weights[f"decoder/block_{layer}/cross_attention"][0].numpy()  # [H, T, S]
     return weights.mean(axis=0) if head is None else weights[head]
 
 

@@ -1,0 +1,73 @@
+"""What is inside of a .tflite file, and a program that needs nothing of ours to run one."""
+
+import zipfile
+
+import numpy as np
+from tensorflow.lite.python import schema_py_generated as schema
+
+# What a phone does: the interpreter and the ids, nothing of ours and no TensorFlow.
+PHONE = """
+import json, sys
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+interpreter = Interpreter(sys.argv[1])
+name = sys.argv[2]
+run = interpreter.get_signature_runner(name)
+answers = []
+for ids in json.loads(sys.argv[3]):
+    source = np.zeros(run.get_input_details()["source"]["shape"], np.int32)
+    source[:, : len(ids)] = ids
+    answers.append(run(source=source)["tokens"][0].tolist())
+imported = {name.partition(".")[0] for name in sys.modules}
+assert not imported & {"tensorflow", "keras", "keras_transformer"}
+print(json.dumps(answers))
+"""
+
+
+def model_of(path):
+    """The file without what is packed behind the model."""
+    with zipfile.ZipFile(path) as archive:
+        return path.read_bytes()[: min(item.header_offset for item in archive.infolist())]
+
+
+def operators(path):
+    """Names of the builtin operators, and the operator that makes each output of a signature."""
+    model = schema.Model.GetRootAs(path.read_bytes(), 0)
+    names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
+    codes = [
+        names[max(code.BuiltinCode(), code.DeprecatedBuiltinCode())]
+        for code in map(model.OperatorCodes, range(model.OperatorCodesLength()))
+    ]
+    ends = {}
+    for signature in map(model.SignatureDefs, range(model.SignatureDefsLength())):
+        graph = model.Subgraphs(signature.SubgraphIndex())
+        makers = {
+            int(output): codes[operator.OpcodeIndex()]
+            for operator in map(graph.Operators, range(graph.OperatorsLength()))
+            for output in operator.OutputsAsNumpy()
+        }
+        for output in map(signature.Outputs, range(signature.OutputsLength())):
+            ends[signature.SignatureKey(), output.Name()] = makers[output.TensorIndex()]
+    return set(codes), ends
+
+
+def tables(path, shape):
+    """The different contents of all tensors of a shape that are stored in the file."""
+    model = schema.Model.GetRootAs(path.read_bytes(), 0)
+    found = set()
+    for graph in map(model.Subgraphs, range(model.SubgraphsLength())):
+        for tensor in map(graph.Tensors, range(graph.TensorsLength())):
+            buffer = model.Buffers(tensor.Buffer())
+            rank = tensor.ShapeLength()
+            if rank == 2 and tuple(tensor.ShapeAsNumpy()) == shape and buffer.DataLength():
+                found.add((tensor.Buffer(), buffer.DataAsNumpy().tobytes()))
+    return [content for _, content in found]
+
+
+def codes_of(table):
+    """The table in int8, one scale per row, as plain loops."""
+    codes = np.zeros(table.shape, np.int8)
+    for row, values in zip(codes, table.astype(np.float64), strict=True):
+        scale = np.abs(values).max() / 127
+        row[:] = [int(abs(v) / scale + 0.5) * (1 if v > 0 else -1) for v in values]
+    return codes
