@@ -209,18 +209,18 @@ def show(report):
         )  # fmt: skip
     console.print(table)
     print("KiB/token: peak memory beyond that of the loaded libraries; memory: relative to ours.")
-    for each in report["limits"]:
+    for limit in report["limits"]:
         print(
-            f"limit, {each['size']}, {each['precision']}: "
-            f"{each['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s at "
-            f"{each['training_flops_per_token'] / 1e6:,.1f} MFLOP/token, without the logits of "
-            f"{each['padding']:.1%} padding, are {each['tokens_per_second']:,.0f} tokens/s"
+            f"limit, {limit['size']}, {limit['precision']}: "
+            f"{limit['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s at "
+            f"{limit['training_flops_per_token'] / 1e6:,.1f} MFLOP/token, without the logits of "
+            f"{limit['padding']:.1%} padding, are {limit['tokens_per_second']:,.0f} tokens/s"
         )
-    for each in report["ratios"]:
-        ratio = each["ratio"]
+    for comparison in report["ratios"]:
+        ratio = comparison["ratio"]
         print(
-            f"ours / {each['fastest_peer']}, the fastest peer, {each['size']}, "
-            f"{each['precision']}: {ratio['median']:.2f} "
+            f"ours / {comparison['fastest_peer']}, the fastest peer, {comparison['size']}, "
+            f"{comparison['precision']}: {ratio['median']:.2f} "
             f"({ratio['lower']:.2f} to {ratio['upper']:.2f})"
         )
     if report["input"]:
@@ -235,10 +235,10 @@ def show_input(figures):
         f"({speed['lower']:,.0f} to {speed['upper']:,.0f}), {figures['padding']:.1%} padding, "
         f"{figures['pairs']:,} pairs tokenised in {figures['tokenize_seconds']:.1f} s"
     )
-    for each in figures["share_of_training_step"]:
+    for step in figures["share_of_training_step"]:
         print(
-            f"  {each['share']:.2%} of the time of a training step, "
-            f"{each['size']}, {each['precision']}"
+            f"  {step['share']:.2%} of the time of a training step, "
+            f"{step['size']}, {step['precision']}"
         )
 
 

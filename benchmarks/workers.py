@@ -106,8 +106,8 @@ class Worker:
         self._errors.seek(0)
         lines = self._errors.read().split("\n")
         # A message may have several lines; the last one that is not indented begins it.
-        said = [line for line in lines if line.strip() and not line.startswith(" ")]
-        return f"{said[-1] if said else 'it said nothing'} (exit status {code})"
+        messages = [line for line in lines if line.strip() and not line.startswith(" ")]
+        return f"{messages[-1] if messages else 'it said nothing'} (exit status {code})"
 
 
 def task_order(task, precision, cores):

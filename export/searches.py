@@ -41,8 +41,8 @@ class ModelSearch:
 
     def _run(self, search, source, **options):
         translator = self.translator
-        found = search(translator.model, source, self.n_best, translator.max_length, **options)
-        return {name: value for name, value in found._asdict().items() if value is not None}
+        result = search(translator.model, source, self.n_best, translator.max_length, **options)
+        return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property
     def summary(self):

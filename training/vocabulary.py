@@ -113,9 +113,9 @@ def _explain(reason, size):
             f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
             f"no more pieces to learn. Received: size={size}."
         )
-    if found := re.search(r"required_chars\. \d+ vs (\d+)", reason):
+    if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
         return (
-            f"`size` must be at least {found[1]}, to hold every character of the training text; a "
+            f"`size` must be at least {least[1]}, to hold every character of the training text; a "
             f"lower `character_coverage` needs fewer. Received: size={size}."
         )
     if most or "sentences_.empty()" in reason or "all_chars_count" in reason:

@@ -152,9 +152,9 @@ def _fill_feed_forward(spec, block):
     _fill_norm(spec.layer_norm, block.feed_forward_norm)
 
 
-def _fill_linear(spec, *parts):
+def _fill_linear(spec, *maps):
     """Puts pairs of a kernel `[in, out]` and a bias `[out]`, or `None`, side by side."""
-    kernels, biases = zip(*parts, strict=True)
+    kernels, biases = zip(*maps, strict=True)
     spec.weight = np.ascontiguousarray(np.concatenate(kernels, axis=1).T)  # [out, in]
     if biases[0] is not None:
         spec.bias = np.concatenate(biases)
@@ -181,8 +181,11 @@ def _projections(spec, attention):
     scale = math.sqrt(heads / attention.query.units)  # 1 / sqrt(d_k)
     spec.queries_scale = 1.0 if plain else scale
     inputs = [
-        tuple(None if part is None else _fill_up_heads(part, heads, size) for part in _dense(each))
-        for each in (attention.query, attention.key, attention.value)
+        tuple(
+            None if array is None else _fill_up_heads(array, heads, size)
+            for array in _dense(projection)
+        )
+        for projection in (attention.query, attention.key, attention.value)
     ]
     kernel, bias = _dense(attention.output_projection)
     return *inputs, (_fill_up_heads(kernel.T, heads, size).T, bias)

@@ -120,7 +120,7 @@ def _convert(model, signatures, quantize):
     if quantize == "int8":
         kernels = Kernels(look_up=Int8LookUp(layer.table for layer in model.embeddings))
     model = copy_model(model, kernels)
-    functions = {each.name: _trace(model, each) for each in signatures}
+    functions = {signature.name: _trace(model, signature) for signature in signatures}
     content = convert_functions(model, functions, quantize)
     return share_quantization(content) if quantize == "int8" else content
 
@@ -161,7 +161,7 @@ def _facts(classifier, signatures, quantize):
 def _answers(draft, sentences):
     """The file's answers, with the signatures taking turns, so that none goes unseen."""
     loaded = LiteRTClassifier(draft)
-    limit = {each: each.source_length for each in loaded.signatures}
+    limit = {signature: signature.source_length for signature in loaded.signatures}
     results = []
     for sentence, signature in zip(sentences, itertools.cycle(loaded.signatures), strict=False):
         length = min(len(loaded.tokenizers.source.encode([sentence])[0]), loaded.max_length)

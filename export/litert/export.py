@@ -172,7 +172,7 @@ def export_litert(
         )
         facts = {**_facts(translator, signatures, quantize), **about, **calibrated}
         if strings:
-            facts[STRINGS] = [vars(each) for each in strings]
+            facts[STRINGS] = [vars(signature) for signature in strings]
             facts["custom_operators"] = custom_operators(content)
         pack(draft, content, translator.tokenizers, facts)
         progress(f"translating {len(sentences)} sentences with every signature")

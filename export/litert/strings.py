@@ -31,12 +31,12 @@ def trace_strings(search, signature, tokenizers):
 
     def translate(sentence, **controls):
         source, truncated, empty = encoder.encode(sentence, signature.source_length)
-        found = search(source=source, **controls)
-        best = tf.reshape(found["tokens"], [signature.target_length])
+        outputs = search(source=source, **controls)
+        best = tf.reshape(outputs["tokens"], [signature.target_length])
         best = tf.where(empty, decoder.eos_id, best)  # [T], of an empty sentence nothing
         return {
             "translation": decoder.decode(best),
-            "score": tf.where(empty, 0.0, tf.reshape(found["score"], [1])),
+            "score": tf.where(empty, 0.0, tf.reshape(outputs["score"], [1])),
             "truncated": truncated,
         }
 

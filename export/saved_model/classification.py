@@ -163,8 +163,8 @@ def _verify(draft, name, classifier, agreement, progress):
         progress(f"asking every signature as {program} loads it")
         with load(draft) as model:
             for signature in (DEFAULT, TOKENS):
-                found = _answers(model, signature, classifier, agreement.sentences)
-                reports.append(agreement.judge(found, f"{name}, {signature}"))
+                answers = _answers(model, signature, classifier, agreement.sentences)
+                reports.append(agreement.judge(answers, f"{name}, {signature}"))
     return reports[0]
 
 

@@ -52,8 +52,8 @@ def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, al
     if alignment is not None:
         aligned = ModelSearch(translator, search, alignment=tuple(alignment))
         table.append((Alignments, "alignment", aligned, False))
-    graphs = {each: graph_of(each) for each in dict.fromkeys(row[2] for row in table)}
-    return [kind(name, each, graphs[each], beam, many) for kind, name, each, many in table]
+    graphs = {search: graph_of(search) for search in dict.fromkeys(row[2] for row in table)}
+    return [kind(name, search, graphs[search], beam, many) for kind, name, search, many in table]
 
 
 class Endpoint:
@@ -267,8 +267,8 @@ class Ids(Endpoint):
     def answer(self, source):  # noqa: D102
         translator = self.translator
         source = checked_ids(source, translator.source_tokenizer, translator.max_length)
-        found = self._find(source)
-        return {"tokens": self._answers(found.tokens), "score": self._answers(found.scores)}
+        result = self._find(source)
+        return {"tokens": self._answers(result.tokens), "score": self._answers(result.scores)}
 
     def example(self, sentences):  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])

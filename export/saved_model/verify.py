@@ -50,10 +50,13 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     Raises:
         ExportError: If an answer differs by more than rounding, or there is none.
     """
-    translations = [[Answer(each.text, each.score, each.truncated)] for each in expected]
+    translations = [
+        [Answer(translation.text, translation.score, translation.truncated)]
+        for translation in expected
+    ]
     answers = [
         translations,
-        *(_answers(each, each.function, sentences) for each in endpoints[1:]),
+        *(_answers(endpoint, endpoint.function, sentences) for endpoint in endpoints[1:]),
     ]
     agreement = Agreement(endpoints[0].translator, sentences)
     try:
@@ -78,14 +81,16 @@ def _judge(model, name, endpoints, agreement, answers):
         return lambda **inputs: model.run(endpoint.name, **inputs)
 
     tokenizer = agreement.translator.target_tokenizer
-    found = [_answers(each, answer_of(each), agreement.sentences) for each in endpoints]
+    exported = [
+        _answers(endpoint, answer_of(endpoint), agreement.sentences) for endpoint in endpoints
+    ]
     known = [
         _decoded(tokenizer, rows)
-        for rows in (*found, *answers)
+        for rows in (*exported, *answers)
         if all(answer.tokens is not None for row in rows for answer in row)
     ]
     reports = []
-    for endpoint, ours, theirs in zip(endpoints, answers, found, strict=True):
+    for endpoint, ours, theirs in zip(endpoints, answers, exported, strict=True):
         what = f"{name}, {endpoint.name}"
         ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
         searches = map_sorted(endpoint.searches, agreement.sentences, BATCH_SIZE)  # as `_answers`
@@ -181,11 +186,11 @@ def _texts(tokenizer, outputs, scores):
         texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
         return texts, [[None] * len(row) for row in texts]
     ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]
-    texts = [[" ".join(map(str, each)) for each in row] for row in ids]
+    texts = [[" ".join(map(str, sequence)) for sequence in row] for row in ids]
     tokens = [
         [
-            tokens_of(tokenizer, each) if exists(score) else ()
-            for each, score in zip(*pair, strict=True)
+            tokens_of(tokenizer, sequence) if exists(score) else ()
+            for sequence, score in zip(*pair, strict=True)
         ]
         for pair in zip(ids, scores, strict=True)
     ]

@@ -56,12 +56,12 @@ class Search:
         predictor = predictor_of(model, alignment)
         longest = predictor.max_length if cache_length is None else cache_length
         self.check(predictor.vocabulary, longest, n_best)
-        found = self._decode(predictor, source, n_best, longest, options)
-        if not isinstance(found, dict):
-            found = dict(zip(("tokens", "scores"), found, strict=True))
-        if found["tokens"].shape.rank == 2:
-            found = {name: tf.expand_dims(value, 1) for name, value in found.items()}  # M = 1
-        return Found(**found)
+        outputs = self._decode(predictor, source, n_best, longest, options)
+        if not isinstance(outputs, dict):
+            outputs = dict(zip(("tokens", "scores"), outputs, strict=True))
+        if outputs["tokens"].shape.rank == 2:
+            outputs = {name: tf.expand_dims(value, 1) for name, value in outputs.items()}  # M = 1
+        return Found(**outputs)
 
     def check(self, vocabulary, longest, n_best=1):
         """Raises unless the settings fit a model.

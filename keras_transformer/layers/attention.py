@@ -244,8 +244,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
         cache = (*recent, *past)
         keys, values = (
-            [self._by_hypothesis(part, x.shape[1]) for part in parts]
-            for parts in ((*past[:1], recent[0]), (*past[1:], recent[1]))
+            [self._by_hypothesis(cached, x.shape[1]) for cached in tensors]
+            for tensors in ((*past[:1], recent[0]), (*past[1:], recent[1]))
         )  # lists of [B, H, P * N, K], if there is a past, and [B, H, R * N, K]
         bias = self.position.bias(self, index, np.repeat(np.arange(length), x.shape[1]))
         if not past:

@@ -31,7 +31,7 @@ def cross_attention(translator, sentence):
     stack = [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(layers)]
     sides = zip(translator.tokenizers, (source[0].numpy(), target), strict=True)
     pieces = [tokenizer.pieces(ids) for tokenizer, ids in sides]
-    return *pieces, np.stack([tf.cast(each, tf.float32).numpy() for each in stack])
+    return *pieces, np.stack([tf.cast(heads, tf.float32).numpy() for heads in stack])
 
 
 def draw_attention(translator, sentence, path, layers=False):

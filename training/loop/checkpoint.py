@@ -172,11 +172,11 @@ def _key(index, variable):
 
 def _assign(path, arrays, variables):
     expected = [tuple(variable.shape) for variable in variables]
-    found = [arrays[key].shape for key in sorted(arrays)]
-    if found != expected:
+    stored = [arrays[key].shape for key in sorted(arrays)]
+    if stored != expected:
         raise ValueError(
-            f"{path} belongs to another model: {len(found)} variables, {len(expected)} expected."
-            if len(found) != len(expected)
+            f"{path} belongs to another model: {len(stored)} variables, {len(expected)} expected."
+            if len(stored) != len(expected)
             else f"{path} belongs to another model: shapes differ."
         )
     for variable, key in zip(variables, sorted(arrays), strict=True):

@@ -70,7 +70,9 @@ class Start:
         Raises:
             ValueError: If the data have decided on other labels.
         """
-        ours, theirs = (getattr(each.config, "labels", ()) for each in (model, self.model))
+        ours, theirs = (
+            getattr(config, "labels", ()) for config in (model.config, self.model.config)
+        )
         if ours != theirs:
             raise ValueError(
                 f"the weights of {self.path} do not fit: the training data have the labels "

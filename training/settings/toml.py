@@ -155,7 +155,9 @@ def _path_keys():
     for name, field in Settings.model_fields.items():
         for model in DATA_KINDS.values() if name == "data" else (field.annotation,):
             for key, kind in model.model_json_schema()["properties"].items():
-                if any(part.get("format") == "path" for part in (kind, *kind.get("anyOf", ()))):
+                if any(
+                    variant.get("format") == "path" for variant in (kind, *kind.get("anyOf", ()))
+                ):
                     keys.setdefault(name, set()).add(key)
     return keys
 
@@ -171,9 +173,9 @@ def _explain(error, values):
     if section == "data" and rest:
         rest = rest[1:]  # pydantic puts the kind of data there
     if error["type"] == "union_tag_invalid":
-        found = error["ctx"]["tag"]
-        near = _did_you_mean(found, DATA_KINDS)
-        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {found!r}."
+        source = error["ctx"]["tag"]
+        near = _did_you_mean(source, DATA_KINDS)
+        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {source!r}."
     if error["type"] == "union_tag_not_found" and isinstance(error["input"], dict):
         return f"data.source is missing: it must be one of {_list(DATA_KINDS)}."
     message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")
