@@ -1,4 +1,4 @@
-"""What the commands that compare peers have in common."""
+"""The shared part of the commands that compare peers."""
 
 import collections
 import contextlib
@@ -20,7 +20,7 @@ class Peer:
         module: Its module beside the script.
         package: The package.
         install: Command that installs it.
-        options: What its `make` is told besides.
+        options: Other fields of the order that its `make` gets.
         files: Pairs of a kind and a quantisation: what is written for it before it starts.
     """
 

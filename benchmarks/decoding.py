@@ -7,7 +7,7 @@ length, half of the longest that the model is made for; `decoding_task.py` shows
 `decoding_peers/` how each does it. Ours and CTranslate2 run the files that `keras-transformer
 export` writes; the commands are printed. Before anything is timed, the tokens that a peer finds in
 float32 must be those of the first peer; for the others the report has the share that is. Each has a
-process of its own, and the repeats go round, in turns of who begins.
+process of its own, and the repeats go round, each with another peer first.
 
 Two limits are measured in the same turns: matrix products of the size 2048, and reading as much
 memory as the weights that every step of the decoder needs. No call in float32 can take less time

@@ -2,10 +2,10 @@
 
     python benchmarks/training.py --size both --cores 1 --json figures.json
 
-All peers train the same model on the same batch; `task.py` says which, and `peers/` how each is
+All peers train the same model on the same batch; `task.py` defines them, and `peers/` how each is
 made. Each has a process of its own, and the repeats go round: every peer runs a few steps, then
-every peer again, in turns of who begins. A precision is compared as a whole before the next one,
-because eight base models at once would need some 30 GB; four need about 15.
+every peer again, each time with another one first. A precision is compared as a whole before the
+next one, because eight base models at once would need some 30 GB; four need about 15.
 
 Tokens are places for target tokens, padding included (64 x 32 in a step). All peers compute all of
 them up to the logits; ours leaves out the logits of padding, some 12 %, which no loss needs. The
@@ -64,12 +64,12 @@ PEERS = {
 @click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
 @click.option("--precisions", callback=names(PRECISIONS), default=",".join(PRECISIONS),
               show_default=True)
-@click.option("--jit", is_flag=True, help="Compile the Keras models, ours too, with XLA.")
+@click.option("--jit", is_flag=True, help="Compile the Keras models, also ours, with XLA.")
 @click.option("--closed-form", is_flag=True,
-              help="Smooth labels in closed form for the Keras peers, too.")
+              help="Also smooth labels in closed form for the Keras peers.")
 @click.option("--input", "corpus", type=click.Choice(["auto", "cldr", "multi30k", "smoke"]),
               is_flag=False, flag_value="auto",
-              help="Measure the input pipeline, too; without a name on Multi30K or else CLDR.")
+              help="Also measure the input pipeline; without a name on Multi30K, otherwise CLDR.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all figures.")
 # fmt: on

@@ -2,7 +2,7 @@
 
 Two programs add up the same numbers in another order, on another processor in yet another. So their
 scores differ in the last digits, and where two tokens or two hypotheses are nearly tied, the
-searches may take either. The model in memory tells that from a mistake by teacher forcing: it is
+searches may take either. Teacher forcing separates that from a mistake: the model in memory is
 given the tokens of the export's output, and then
 
 - it must find the log-probability that the export reports,

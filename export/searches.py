@@ -75,7 +75,7 @@ class RequestedSearch(ModelSearch):
         return self._run(search, source, beam_sizes=beam_size)
 
     def requested(self, length_penalty, max_length):
-        """Returns the `Beam` that a request asks for, but for its size."""
+        """Returns the `Beam` that a request describes, but for its size."""
         settings = {"length_penalty": length_penalty, "max_length": max_length}
         return dataclasses.replace(self.search, extra_length=None, **settings)
 

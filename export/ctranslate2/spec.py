@@ -14,8 +14,8 @@ from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import Learned, Sinusoidal
 from keras_transformer.layers.scores import DotProduct
 
-# Inputs are cut at 1,024 tokens and outputs at 256 unless the caller says otherwise. Positions up
-# to there keep those defaults from failing on a model that was trained on shorter sentences.
+# Inputs are cut at 1,024 tokens and outputs at 256 unless the caller sets other limits. Positions
+# up to there keep those defaults from failing on a model that was trained on shorter sentences.
 POSITIONS = 1024
 POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "none")  # which a table of rows can express
 

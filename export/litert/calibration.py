@@ -100,7 +100,7 @@ def calibrate(translator, sentences):
     Returns:
         Dictionary from the name of a product, as in `products`, to the smallest and the largest
         value of its input and of its output, `[2, 2]`, float32. 0 is in every range: int8 has to
-        say it exactly.
+        represent it exactly.
     """
 
     def extremes(name, side, x):
@@ -193,7 +193,7 @@ def _fake_quantize(low, high, x):
 
 
 def _observe(translator, sentences, measure):
-    """What `measure` says of the input and of the output of every product for every sentence.
+    """What `measure` returns of the input and of the output of every product for every sentence.
 
     Args:
         translator: A `Translator` whose model computes in float32.

@@ -50,7 +50,7 @@ class _Once:
 
 
 def _key(quantization):
-    """What a quantisation says, as something that can be compared."""
+    """The fields of a quantisation, as something that can be compared."""
     return tuple(
         (name, None if value is None else tuple(value) if hasattr(value, "__len__") else value)
         for name, value in sorted(vars(quantization).items())

@@ -202,7 +202,7 @@ def batching_parameters(buckets=None):
 
 
 def readme(model, endpoints, sentence, buckets=None):
-    """Returns a text in Markdown: the signatures, how to start a server and how to ask it.
+    """Returns a text in Markdown: the signatures, how to start a server and send requests.
 
     Args:
         model: Name of the model.
@@ -236,7 +236,7 @@ def readme(model, endpoints, sentence, buckets=None):
 
 
 def _alignment(endpoints, facts):
-    """What the text says about alignments: nothing if no endpoint gives them."""
+    """The sections of the text about alignments: nothing if no endpoint gives them."""
     templates = {
         "alignment": ALIGNMENT,
         "alignment_rest": ALIGNMENT_REST,

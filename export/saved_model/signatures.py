@@ -93,7 +93,7 @@ class Endpoint:
         return [self.search.search] * len(sentences)
 
     def example(self, sentences):
-        """Returns the inputs that ask for the translation of a list of strings, by name."""
+        """Returns the inputs that request the translation of a list of strings, by name."""
         raise NotImplementedError
 
     def _find(self, *inputs):
@@ -143,7 +143,7 @@ class Sentences(Endpoint):
 
 
 class SentencesAndSettings(Sentences):
-    """Strings to their best translations, by the search that the request asks for.
+    """Strings to their best translations, by the search that the request names.
 
     `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1 to the size of
     the beam N; `length_penalty`, float32 `[B]`, see `beam_decode`; and `max_length`, int32 `[B]`,
@@ -184,7 +184,7 @@ class SentencesAndSettings(Sentences):
         return self.beam.min_length, self.translator.max_length
 
     def searches(self, sentences):
-        """Returns the searches that `example` asks for, one for each sentence."""
+        """Returns the searches that `example` requests, one for each sentence."""
         settings = self.example(sentences)
         penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
         return [

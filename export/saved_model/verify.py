@@ -33,13 +33,13 @@ class Answer(Output):
 
 
 def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
-    """Loads a SavedModel in both ways that TensorFlow has and asks every signature.
+    """Loads a SavedModel in both ways that TensorFlow has and calls every signature.
 
     Args:
         path: Its folder.
         name: Name of the export, for errors.
-        endpoints: List of `Endpoint`s: how to ask and what the answers should be.
-        sentences: List of strings to ask for.
+        endpoints: List of `Endpoint`s: how to call them and what the answers should be.
+        sentences: List of strings to translate.
         requests: `Request`s that TensorFlow Serving will make while it loads the model.
         expected: Translations of `sentences` by the model itself, for the first endpoint.
         progress: See `export_saved_model`.
@@ -61,7 +61,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     agreement = Agreement(endpoints[0].translator, sentences)
     try:
         for load, program in LOADERS:
-            progress(f"asking every signature as {program} loads it")
+            progress(f"calling every signature as {program} loads it")
             with load(path) as model:
                 reports = _judge(model, name, endpoints, agreement, answers)
                 if load is SessionModel:
@@ -147,12 +147,12 @@ def _same(ours, theirs):
     return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # not a number is not the same
 
 
-def _answers(endpoint, ask, sentences):
+def _answers(endpoint, call, sentences):
     """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
     tokenizer = endpoint.translator.target_tokenizer
 
     def answer(batch):
-        return _rows(tokenizer, ask(**endpoint.example(batch)))
+        return _rows(tokenizer, call(**endpoint.example(batch)))
 
     return map_sorted(answer, sentences, BATCH_SIZE)
 
@@ -252,7 +252,7 @@ class PythonModel:
         pass
 
 
-# Both ways to load a SavedModel, and who does so.
+# Both ways to load a SavedModel, and the program that loads it so.
 LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
 
 

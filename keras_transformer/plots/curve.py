@@ -26,7 +26,7 @@ def draw_curve(history, path, task):
     Args:
         history: A `History`.
         path: The PNG file to write; its folder is created if missing.
-        task: The `Task`, which says what there is to draw.
+        task: The `Task`, which names what there is to draw.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.

@@ -161,7 +161,7 @@ class Interrupts(UpdateCallback):
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        anywhere: Function that tells whether its argument is true in any of the processes that
+        anywhere: Function that returns whether its argument is true in any of the processes that
             train together: all of them must stop after the same update.
     """
 
@@ -227,7 +227,7 @@ class Saving(UpdateCallback):
         total: See `UpdateCallback`.
         every: Updates between two checkpoints.
         save: Function of the number of the update.
-        last_good: Function that says which checkpoint to go back to, for the message below.
+        last_good: Function that names the checkpoint to go back to, for the message below.
         wanted: Function of the number of the update: whether it must be saved in any case.
 
     Raises:

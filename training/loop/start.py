@@ -12,7 +12,7 @@ def inherit(values, load):
     """Fills in what a configuration leaves to the run that `[model] start_from` names.
 
     Without `preset` these are the fields of `[model]` that are not given, without `size` the keys
-    of `[vocabulary]`. A configuration that was written for a run says everything, so that the run
+    of `[vocabulary]`. A configuration that was written for a run holds everything, so that the run
     stays readable when the other one is gone.
 
     Args:

@@ -40,7 +40,7 @@ def check_changes(run, before, settings):
 
 
 def describe_changes(before, settings, update):
-    """Returns the lines that say what is different from here on.
+    """Returns the lines that show what is different from here on.
 
     Args:
         before: The `Settings` until now.

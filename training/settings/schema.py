@@ -91,7 +91,7 @@ def _model_fields():
 
 
 def _arguments(documented):
-    """Returns what the `Args` of a docstring say about each argument, in one line each."""
+    """Returns the meaning of each argument in the `Args` of a docstring, in one line each."""
     _, _, rest = inspect.cleandoc(documented.__doc__ or "").partition("\nArgs:\n")
     block = re.split(r"\n(?=\S)", rest)[0]
     entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)

@@ -26,7 +26,7 @@ def load_settings(path, overrides=()):
     Args:
         path: A TOML file, or the name of a configuration that comes with the package, for example
             `"demo"`.
-        overrides: Strings `"section.key=value"` that replace what the file says. The value is TOML;
+        overrides: Strings `"section.key=value"` that replace those of the file. The value is TOML;
             quotes around a plain word may be left out. Paths in overrides are relative to the
             current folder, paths in the file to the file's.
 
@@ -107,7 +107,7 @@ def _override(values, text):
             f"--set {text}: must read section.key=value, for example training.updates=1000."
         )
     if section in values and not isinstance(values[section], dict):
-        return  # not a table: the validation says so, with its name
+        return  # not a table: the validation reports it, with its name
     changed = {name.strip(): _toml_value(value.strip())}
     values.setdefault(section, {}).update(
         _resolve_paths({section: changed}, f"--set {text}", Path.cwd())[section]
