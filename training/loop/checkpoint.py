@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.files import replacing
+from keras_transformer.training.loop.messages import diverged
 
 STATE = "state"
 
@@ -130,6 +131,23 @@ class Checkpoints:
         for update in sorted(earlier)[: -self.keep]:
             if update != best:
                 earlier[update].unlink()
+
+
+def refuse_infinite(variables, update, last_good):
+    """Raises unless all values are finite, so that no checkpoint holds others.
+
+    The loss of an update is from before it: its gradient may have broken the weights.
+
+    Args:
+        variables: List of variables, to be saved.
+        update: Number of the update after which they are.
+        last_good: Function that names the checkpoint to go back to, for the message.
+    """
+    for variable in variables:
+        values = variable.value.numpy()
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+            what = f"{variable.path} is no longer finite after update {update}"
+            raise diverged(what, last_good())
 
 
 def read(path):

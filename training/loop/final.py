@@ -3,8 +3,8 @@
 import math
 
 from keras_transformer.files import replacing
-from keras_transformer.training.loop.callbacks import say
 from keras_transformer.training.loop.checkpoint import read_state
+from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.moving_average import averaged_weights
 
 
