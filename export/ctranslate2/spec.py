@@ -182,18 +182,18 @@ def _projections(spec, attention):
     spec.queries_scale = 1.0 if plain else scale
     inputs = [
         tuple(
-            None if array is None else _fill_up_heads(array, heads, size)
+            None if array is None else _pad_heads(array, heads, size)
             for array in _dense(projection)
         )
         for projection in (attention.query, attention.key, attention.value)
     ]
     kernel, bias = _dense(attention.output_projection)
-    return *inputs, (_fill_up_heads(kernel.T, heads, size).T, bias)
+    return *inputs, (_pad_heads(kernel.T, heads, size).T, bias)
 
 
-def _fill_up_heads(weights, heads, size):
+def _pad_heads(weights, heads, size):
     """From `[..., H * K]` to `[..., H * size]`."""
     split = weights.reshape(*weights.shape[:-1], heads, -1)  # [..., H, K]
     missing = size - split.shape[-1]
-    filled = np.pad(split, [(0, 0)] * (split.ndim - 1) + [(0, missing)])  # [..., H, size]
-    return filled.reshape(*weights.shape[:-1], heads * size)
+    padded = np.pad(split, [(0, 0)] * (split.ndim - 1) + [(0, missing)])  # [..., H, size]
+    return padded.reshape(*weights.shape[:-1], heads * size)
