@@ -1,4 +1,4 @@
-"""What the commands that compare peers have in common."""
+"""The shared part of the commands that compare peers."""
 
 import collections
 import contextlib
@@ -20,7 +20,7 @@ class Peer:
         module: Its module beside the script.
         package: The package.
         install: Command that installs it.
-        options: What its `make` is told besides.
+        options: Other fields of the order that its `make` gets.
         files: Pairs of a kind and a quantisation: what is written for it before it starts.
     """
 
@@ -96,14 +96,14 @@ def processor_name():
     """Returns the model name that Linux gives, or what Python knows."""
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return found[0] if found else platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def versions(packages):
     """Returns the versions of the packages that are there."""
-    found = {}
+    installed = {}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            installed[package] = importlib.metadata.version(package)
+    return installed

@@ -7,7 +7,7 @@ length, half of the longest that the model is made for; `decoding_task.py` shows
 `decoding_peers/` how each does it. Ours and CTranslate2 run the files that `keras-transformer
 export` writes; the commands are printed. Before anything is timed, the tokens that a peer finds in
 float32 must be those of the first peer; for the others the report has the share that is. Each has a
-process of its own, and the repeats go round, in turns of who begins.
+process of its own, and the repeats go round, each with another peer first.
 
 Two limits are measured in the same turns: matrix products of the size 2048, and reading as much
 memory as the weights that every step of the decoder needs. No call in float32 can take less time
@@ -154,10 +154,10 @@ def _order(model, folder, cores):
 def _shapes(cases, cores):
     """The sizes of all beams, and how many sentences peers decode at a time, in parts or not."""
     sizes = {
-        len(part)
+        len(rows)
         for case in cases
         for parts, _ in ways(cores, case.batch_size)
-        for part in np.array_split(range(case.batch_size), parts)
+        for rows in np.array_split(range(case.batch_size), parts)
     }
     return sorted({case.beam_size for case in cases}), sorted(sizes)
 
@@ -229,8 +229,8 @@ def compare_tokens(tokens):
 
 def add_limits(report, model, case, times, facts):
     """Adds what the machine can do, and what that means for a call."""
-    flops = spread([facts["products"]["flops"] / each for each in times["products"]])
-    memory = spread([facts["memory"]["bytes"] / each for each in times["memory"]])
+    flops = spread([facts["products"]["flops"] / seconds for seconds in times["products"]])
+    memory = spread([facts["memory"]["bytes"] / seconds for seconds in times["memory"]])
     report["limits"].append(
         {
             **_columns(model, case), "flops_per_second": flops, "bytes_per_second": memory,
@@ -245,7 +245,7 @@ def add_limits(report, model, case, times, facts):
 
 def add_peers(report, model, case, times, agreement, threads):
     """Adds the figures of the peers; ratios are to the best that is not ours, repeat by repeat."""
-    seconds = {name: spread(each) for name, each in times.items()}
+    seconds = {name: spread(measured) for name, measured in times.items()}
     others = [name for name in times if not name.startswith("ours")]
     best = min(others, key=lambda name: seconds[name]["median"], default=None)
     for name in times:
@@ -289,14 +289,14 @@ def show(report):
         )  # fmt: skip
     console.print(table)
     print("to the best: time relative to the best peer's that is not ours; tokens: as the first's.")
-    for each in report["limits"]:
+    for limit in report["limits"]:
         print(
-            f"limit, {each['size']}, {each['search']}, batch {each['batch']}, length "
-            f"{each['length']}: {1e3 * each['seconds']:,.2f} ms "
-            f"({each['flops'] / 1e9:,.2f} GFLOP at "
-            f"{each['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s; "
-            f"{each['bytes'] / 1e9:,.2f} GB at "
-            f"{each['bytes_per_second']['median'] / 1e9:,.0f} GB/s)"
+            f"limit, {limit['size']}, {limit['search']}, batch {limit['batch']}, length "
+            f"{limit['length']}: {1e3 * limit['seconds']:,.2f} ms "
+            f"({limit['flops'] / 1e9:,.2f} GFLOP at "
+            f"{limit['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s; "
+            f"{limit['bytes'] / 1e9:,.2f} GB at "
+            f"{limit['bytes_per_second']['median'] / 1e9:,.0f} GB/s)"
         )
 
 

@@ -28,7 +28,7 @@ def make(order):
 
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
     transformer = build(model)
-    np.savez(folder / WEIGHTS, **{each.path: each.numpy() for each in transformer.weights})
+    np.savez(folder / WEIGHTS, **{weight.path: weight.numpy() for weight in transformer.weights})
     run = Run(folder / "run")
     run.path.mkdir()
     transformer.save(run.model)

@@ -1,4 +1,4 @@
-"""What every peer has to decode: one model of random weights, one batch, always the same length."""
+"""The task of every peer: one model of random weights, one batch, always the same length."""
 
 import dataclasses
 import functools
@@ -128,7 +128,7 @@ def vocabulary(model):
 def build(model):
     """Returns a `Transformer` of random weights that ends every sentence at the same length.
 
-    So that nobody has to be told when to: the last normalisation gives every hidden state a 1 in
+    No peer needs a rule for when to end: the last normalisation gives every hidden state a 1 in
     the first place, and there the table has -20 for the special tokens and 0 for all others. The
     last place of a hidden state is large at the last position alone, which the table of positions
     makes so, and there the table has a number for the end of a sentence alone: it is out of the

@@ -57,7 +57,7 @@ def check_dropout(peer, rate, losses):
 
     Args:
         peer: Its name.
-        rate: Of the dropout that it was told.
+        rate: Of the dropout that it was given.
         losses: Those of its steps.
 
     Raises:
@@ -100,7 +100,7 @@ def ratio_to_fastest(speeds, own="ours"):
 
 
 def shortest(call, trials=5):
-    """Returns the shortest of a few times that a call takes, in seconds: to choose, not to tell."""
+    """Returns the shortest of a few times of a call, in seconds: to choose by, not to report."""
     times = []
     for _ in range(trials):
         begin = time.perf_counter()

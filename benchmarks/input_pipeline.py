@@ -1,4 +1,4 @@
-"""How fast batches are made, and how much of them is padding."""
+"""Speed of the input pipeline, and the share of padding in its batches."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
 
 def choose(corpus):
-    """Returns the corpus that `"auto"` stands for: Multi30K where its files are, else CLDR's."""
+    """Returns the corpus that `"auto"` means: Multi30K where its files are, otherwise CLDR's."""
     if corpus != "auto":
         return corpus
     return "multi30k" if _multi30k().is_dir() else "cldr"

@@ -1,4 +1,4 @@
-"""What the peers that are Keras models have in common: compiling, and a step as `fit` takes it."""
+"""The shared part of the peers that are Keras models: compiling, and a step as `fit` takes it."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How fast the processor multiplies matrices: what no training step can surpass."""
+"""Speed of matrix products on the processor, which no training step can surpass."""
 
 import tensorflow as tf
 

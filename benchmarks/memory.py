@@ -1,4 +1,4 @@
-"""How fast the processor reads memory: what no step of a search for one sentence can surpass."""
+"""Speed of reading memory, which no step of a search for one sentence can surpass."""
 
 import numpy as np
 from figures import shortest

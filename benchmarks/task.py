@@ -1,4 +1,4 @@
-"""What every peer of a benchmark has to train: one model, one batch, and what a step costs."""
+"""The task of every peer of a benchmark: one model, one batch, and the cost of a step."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ class Task:
 
     Every peer drops out embeddings, attention weights and the output of each sublayer, has biases
     in its attentions, masks the padding of the source and the future of the target, and averages
-    the smoothed cross-entropy over the real labels. Padding behind a target needs no mask.
+    the smoothed cross-entropy over the real labels. Padding after a target needs no mask.
 
     Args:
         size: Name of the size.
@@ -88,7 +88,7 @@ class Task:
         """Returns `source`, `target` and `labels`, each int32 `[rows, length]`, always the same.
 
         Every sentence fills at least three quarters of its row. `target` is `labels` one to the
-        right behind the id that begins sentences.
+        right, after the id that begins sentences.
         """
         import numpy as np  # here, so that whoever only starts workers stays small
 

@@ -2,10 +2,10 @@
 
     python benchmarks/training.py --size both --cores 1 --json figures.json
 
-All peers train the same model on the same batch; `task.py` says which, and `peers/` how each is
+All peers train the same model on the same batch; `task.py` defines them, and `peers/` how each is
 made. Each has a process of its own, and the repeats go round: every peer runs a few steps, then
-every peer again, in turns of who begins. A precision is compared as a whole before the next one,
-because eight base models at once would need some 30 GB; four need about 15.
+every peer again, each time with another one first. A precision is compared as a whole before the
+next one, because eight base models at once would need some 30 GB; four need about 15.
 
 Tokens are places for target tokens, padding included (64 x 32 in a step). All peers compute all of
 them up to the logits; ours leaves out the logits of padding, some 12 %, which no loss needs. The
@@ -64,12 +64,12 @@ PEERS = {
 @click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
 @click.option("--precisions", callback=names(PRECISIONS), default=",".join(PRECISIONS),
               show_default=True)
-@click.option("--jit", is_flag=True, help="Compile the Keras models, ours too, with XLA.")
+@click.option("--jit", is_flag=True, help="Compile the Keras models, also ours, with XLA.")
 @click.option("--closed-form", is_flag=True,
-              help="Smooth labels in closed form for the Keras peers, too.")
+              help="Also smooth labels in closed form for the Keras peers.")
 @click.option("--input", "corpus", type=click.Choice(["auto", "cldr", "multi30k", "smoke"]),
               is_flag=False, flag_value="auto",
-              help="Measure the input pipeline, too; without a name on Multi30K or else CLDR.")
+              help="Also measure the input pipeline; without a name on Multi30K, otherwise CLDR.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all figures.")
 # fmt: on
@@ -209,18 +209,18 @@ def show(report):
         )  # fmt: skip
     console.print(table)
     print("KiB/token: peak memory beyond that of the loaded libraries; memory: relative to ours.")
-    for each in report["limits"]:
+    for limit in report["limits"]:
         print(
-            f"limit, {each['size']}, {each['precision']}: "
-            f"{each['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s at "
-            f"{each['training_flops_per_token'] / 1e6:,.1f} MFLOP/token, without the logits of "
-            f"{each['padding']:.1%} padding, are {each['tokens_per_second']:,.0f} tokens/s"
+            f"limit, {limit['size']}, {limit['precision']}: "
+            f"{limit['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s at "
+            f"{limit['training_flops_per_token'] / 1e6:,.1f} MFLOP/token, without the logits of "
+            f"{limit['padding']:.1%} padding, are {limit['tokens_per_second']:,.0f} tokens/s"
         )
-    for each in report["ratios"]:
-        ratio = each["ratio"]
+    for comparison in report["ratios"]:
+        ratio = comparison["ratio"]
         print(
-            f"ours / {each['fastest_peer']}, the fastest peer, {each['size']}, "
-            f"{each['precision']}: {ratio['median']:.2f} "
+            f"ours / {comparison['fastest_peer']}, the fastest peer, {comparison['size']}, "
+            f"{comparison['precision']}: {ratio['median']:.2f} "
             f"({ratio['lower']:.2f} to {ratio['upper']:.2f})"
         )
     if report["input"]:
@@ -235,10 +235,10 @@ def show_input(figures):
         f"({speed['lower']:,.0f} to {speed['upper']:,.0f}), {figures['padding']:.1%} padding, "
         f"{figures['pairs']:,} pairs tokenised in {figures['tokenize_seconds']:.1f} s"
     )
-    for each in figures["share_of_training_step"]:
+    for step in figures["share_of_training_step"]:
         print(
-            f"  {each['share']:.2%} of the time of a training step, "
-            f"{each['size']}, {each['precision']}"
+            f"  {step['share']:.2%} of the time of a training step, "
+            f"{step['size']}, {step['precision']}"
         )
 
 

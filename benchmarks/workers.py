@@ -1,4 +1,4 @@
-"""Processes that each hold one thing to measure, and run some steps of it when they are told to.
+"""Processes that each hold one thing to measure, and run some steps of it on demand.
 
 Frameworks must not share a process: their thread pools would compete, and peak memory could not be
 told apart. All workers of a comparison are alive at the same time, and all but one of them wait.
@@ -44,7 +44,7 @@ class Worker:
         name: What errors call it.
         module: Module beside this file whose `make(order)` returns an object with `facts`, a
             dictionary, and `run(steps)`, which returns another one.
-        order: What `make` is told; a dictionary that JSON can hold.
+        order: What `make` gets; a dictionary that JSON can hold.
         cores: Processors that it is pinned to, and threads.
 
     Attributes:
@@ -73,7 +73,7 @@ class Worker:
             raise
 
     def run(self, steps):
-        """Runs steps. Returns what the object says of them, `seconds` and `peak_bytes`."""
+        """Runs steps. Returns what the object reports of them, `seconds` and `peak_bytes`."""
         return self._ask({"steps": steps})
 
     def close(self):
@@ -106,12 +106,12 @@ class Worker:
         self._errors.seek(0)
         lines = self._errors.read().split("\n")
         # A message may have several lines; the last one that is not indented begins it.
-        said = [line for line in lines if line.strip() and not line.startswith(" ")]
-        return f"{said[-1] if said else 'it said nothing'} (exit status {code})"
+        messages = [line for line in lines if line.strip() and not line.startswith(" ")]
+        return f"{messages[-1] if messages else 'it wrote no message'} (exit status {code})"
 
 
 def task_order(task, precision, cores):
-    """What a peer is told: the fields of the task, the precision, the number of threads."""
+    """What a peer gets: the fields of the task, the precision, the number of threads."""
     return {"task": dataclasses.asdict(task), "precision": precision, "cores": cores}
 
 

@@ -112,7 +112,7 @@ class Agreement:
         }
         if self.quantize == "none":
             others = _require_same(comparisons, what)
-            near_ties = sum(not each.same for each in comparisons) - others
+            near_ties = sum(not comparison.same for comparison in comparisons) - others
             return {**report, "near_ties": near_ties, "other_hypotheses": others}
         report.update(_losses(comparisons))
         if self.min_agreement is not None:
@@ -155,10 +155,14 @@ class Agreement:
 def _require_same(comparisons, what):
     """Returns how many hypotheses of a beam are other ones, but as probable as they should be."""
     mistakes, others = (
-        [(each, clause) for each in comparisons if (clause := check(each)) is not None]
+        [
+            (comparison, clause)
+            for comparison in comparisons
+            if (clause := check(comparison)) is not None
+        ]
         for check in (Comparison.mistake, Comparison.other_choice)
     )
-    greedy = any(isinstance(each.search, Greedy) for each, _ in others)
+    greedy = any(isinstance(comparison.search, Greedy) for comparison, _ in others)
     if greedy or len(others) > OTHERS_OF_BEAM * len(comparisons):
         mistakes += others
     if mistakes:
@@ -166,7 +170,7 @@ def _require_same(comparisons, what):
         became = repr(first.found.text)
         if not first.same:
             became += f", not {first.expected.text!r}"
-        count = len({id(each) for each, _ in mistakes})
+        count = len({id(comparison) for comparison, _ in mistakes})
         raise ExportError(
             f"{what}: {count} of {len(comparisons)} translations differ from those of the model in "
             f"memory by more than rounding. First: {first.sentence!r} became {became}: {clause}. "
@@ -177,12 +181,15 @@ def _require_same(comparisons, what):
 
 def _losses(comparisons):
     """What a quantised model loses, in nats per token."""
-    best = [each for each in comparisons if each.rank == 0]
+    best = [comparison for comparison in comparisons if comparison.rank == 0]
     ours, theirs = (
         sum(reading.score for reading in side) / max(1, sum(reading.tokens for reading in side))
-        for side in ([each.read_expected for each in best], [each.read_found for each in best])
+        for side in (
+            [comparison.read_expected for comparison in best],
+            [comparison.read_found for comparison in best],
+        )
     )
-    errors = [each.score_error for each in comparisons if each.found.tokens]
+    errors = [comparison.score_error for comparison in comparisons if comparison.found.tokens]
     return {"score_loss": ours - theirs, "score_error": float(np.mean(errors)) if errors else 0.0}
 
 

@@ -2,7 +2,7 @@
 
 Two programs add up the same numbers in another order, on another processor in yet another. So their
 scores differ in the last digits, and where two tokens or two hypotheses are nearly tied, the
-searches may take either. The model in memory tells that from a mistake by teacher forcing: it is
+searches may take either. Teacher forcing separates that from a mistake: the model in memory is
 given the tokens of the export's output, and then
 
 - it must find the log-probability that the export reports,
@@ -83,7 +83,7 @@ class Teacher:
                 # Logits may all be small; the logarithm of their number is not.
                 tf.maximum(tf.maximum(highest, -lowest), tf.abs(total)),
             )
-            gains, gaps, sizes = (tf.where(here, each, 0.0) for each in columns)
+            gains, gaps, sizes = (tf.where(here, column, 0.0) for column in columns)
             return (
                 tf.reduce_sum(gains, axis=1),
                 tf.reduce_max(gaps, axis=1),
@@ -110,7 +110,7 @@ class Teacher:
             batch = (
                 self._padded([rows[number] for number in numbers]) for rows in (sources, targets)
             )
-            columns = (each.numpy().tolist() for each in self._read(*batch, lengths))
+            columns = (column.numpy().tolist() for column in self._read(*batch, lengths))
             for number, length, (score, gap, rounding) in zip(
                 numbers, lengths, zip(*columns, strict=True), strict=True
             ):
@@ -190,7 +190,9 @@ class Comparison:
         if isinstance(self.search, Greedy):
             gap, bound = theirs.gap, 2 * theirs.rounding
         else:
-            pair = [each.score / self.search.penalty(each.tokens) for each in (ours, theirs)]
+            pair = [
+                reading.score / self.search.penalty(reading.tokens) for reading in (ours, theirs)
+            ]
             gap, bound = (
                 abs(pair[0] - pair[1]),
                 _bound(ours, self.search) + _bound(theirs, self.search),

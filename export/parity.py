@@ -71,7 +71,9 @@ def compare(sentences, expected, found, tokenizer):
         for sentence, ours, theirs, equal in zip(sentences, expected, found, same, strict=True)
         if not equal
     ]
-    ours, theirs = (np.array([each.score for each in side]) for side in (expected, found))
+    ours, theirs = (
+        np.array([translation.score for translation in side]) for side in (expected, found)
+    )
     gaps = np.abs(ours - theirs) / np.maximum(1, np.abs(ours))
     return Parity(
         sentences=len(same),
@@ -133,7 +135,9 @@ def measure_quality(expected, found, references):
         Dictionary of `bleu` and `chrf`, each a dictionary of `in_memory`, `exported` and
         `difference`; a difference below 0 is a loss.
     """
-    ours, theirs = (score([each.text for each in side], references) for side in (expected, found))
+    ours, theirs = (
+        score([translation.text for translation in side], references) for side in (expected, found)
+    )
     return {
         name: {
             "in_memory": ours[name],
@@ -168,7 +172,7 @@ def check_sentences(sentences):
         TypeError: If they are not strings.
         ValueError: If all of them are empty.
     """
-    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+    if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
     if not any(sentence.strip() for sentence in sentences):
         raise ValueError(
@@ -209,7 +213,7 @@ def _shown(translation):
 
 def _token_agreement(expected, found, tokenizer):
     ours, theirs = (
-        tokenizer.encode([each.text for each in translations]).to_list()
+        tokenizer.encode([translation.text for translation in translations]).to_list()
         for translations in (expected, found)
     )
     pairs = [list(itertools.zip_longest(*pair)) for pair in zip(ours, theirs, strict=True)]

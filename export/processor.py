@@ -26,8 +26,8 @@ def describe_processor(path="/proc/cpuinfo"):
 
     Returns:
         `name`; `instructions`, a list of those of `INSTRUCTIONS` that it has, empty where the
-        system does not tell; and `limited_by`, a dictionary of the environment variables that keep
-        libraries from using all of them.
+        system does not show it; and `limited_by`, a dictionary of the environment variables that
+        keep libraries from using all of them.
     """
     try:
         text = pathlib.Path(path).read_text("utf-8", "replace")

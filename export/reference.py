@@ -123,7 +123,7 @@ def best_of(outputs):
 
 def flat(rows):
     """Returns the elements of a list of lists, in order."""
-    return [each for row in rows for each in row]
+    return [element for row in rows for element in row]
 
 
 def _filled(tokenizer, output, known):

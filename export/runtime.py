@@ -4,7 +4,7 @@
 def check_strings(sentences):
     """Raises `TypeError` unless `sentences` is a list of strings."""
     listed = isinstance(sentences, (list, tuple))
-    if not listed or not all(isinstance(each, str) for each in sentences):
+    if not listed or not all(isinstance(sentence, str) for sentence in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
 
 

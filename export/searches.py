@@ -41,8 +41,8 @@ class ModelSearch:
 
     def _run(self, search, source, **options):
         translator = self.translator
-        found = search(translator.model, source, self.n_best, translator.max_length, **options)
-        return {name: value for name, value in found._asdict().items() if value is not None}
+        result = search(translator.model, source, self.n_best, translator.max_length, **options)
+        return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property
     def summary(self):
@@ -75,7 +75,7 @@ class RequestedSearch(ModelSearch):
         return self._run(search, source, beam_sizes=beam_size)
 
     def requested(self, length_penalty, max_length):
-        """Returns the `Beam` that a request asks for, but for its size."""
+        """Returns the `Beam` that a request describes, but for its size."""
         settings = {"length_penalty": length_penalty, "max_length": max_length}
         return dataclasses.replace(self.search, extra_length=None, **settings)
 

@@ -1,10 +1,35 @@
-"""The source lengths that an export has graphs of fixed shape for."""
+"""The source lengths and batch sizes that an export has graphs of fixed shape for."""
+
+import numbers
 
 
 def default_lengths(max_length):
     """Returns few source lengths, each at most four times the one before: 16, 64, ..., the limit.
 
-    Filling up costs little: the encoder runs once, in parallel; the decoder runs token by token.
+    Padding costs little: the encoder runs once, in parallel; the decoder runs token by token.
     """
     lengths = [16 * 4**power for power in range(10)]
     return [length for length in lengths if length < max_length] + [max_length]
+
+
+def check_shapes(quantize, quantizations, lengths, batch_sizes, max_length):
+    """Raises a `ValueError` unless a quantisation is known and the shapes are as documented."""
+    if quantize not in quantizations:
+        raise ValueError(
+            f"`quantize` must be one of {', '.join(quantizations)}. Received: {quantize!r}."
+        )
+    if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
+        raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
+    if lengths[-1] != max_length:
+        raise ValueError(
+            f"`lengths` must end in the translator's max_length, {max_length}, which can be chosen "
+            f"when it is made. Received: {lengths}."
+        )
+    if not _are_counts(batch_sizes) or len(set(batch_sizes)) < len(batch_sizes):
+        raise ValueError(
+            f"`batch_sizes` must be positive numbers, each once. Received: {batch_sizes}."
+        )
+
+
+def _are_counts(values):
+    return bool(values) and all(isinstance(x, numbers.Integral) and x > 0 for x in values)

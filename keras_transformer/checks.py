@@ -75,7 +75,7 @@ def _check_number(name, value):
 
 
 def check_fields(config):
-    """Checks every field of a dataclass as its type says.
+    """Checks every field of a dataclass as its type demands.
 
     `Annotated[int, check_count]` calls `check_count` with name and value, a `Literal` is a choice
     of strings, and `bool` a flag. Other types are not checked.

@@ -55,7 +55,7 @@ def write_text(path, content):
 
 
 def draft_of(path):
-    """Returns a path beside `path`, with the same suffix, whose name tells who writes it."""
+    """Returns a path beside `path`, with the same suffix, whose name identifies its writer."""
     path = Path(path)
     process = f"{_machine()}-{os.getpid()}-{_start(os.getpid())}"
     return path.with_name(f".{path.stem}.draft-{process}-{secrets.token_hex(4)}{path.suffix}")
@@ -113,7 +113,7 @@ def _is_stale(draft):
 def _runs(process, start):
     """Whether a process runs that began at `start`: numbers are used again."""
     try:
-        os.kill(process, 0)  # asks only
+        os.kill(process, 0)  # signal 0 only checks
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:  # it runs, for another user
@@ -122,7 +122,7 @@ def _runs(process, start):
 
 
 def _start(process):
-    """When a process began, in ticks; 0 where the system does not tell; -1 if it was killed."""
+    """When a process began, in ticks; 0 where the system does not show it; -1 if it was killed."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2]
     except OSError:

@@ -83,7 +83,7 @@ def _train(strings, settings, rules):
         bos_id=BOS_ID,
         eos_id=EOS_ID,
         num_threads=1,  # the number of threads changes the model: it decides the order of sums
-        minloglevel=2,  # errors only; the most important of them are raised, too
+        minloglevel=2,  # errors only; the most important of them are also raised
     )
     proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
     proto.normalizer_spec.ClearField("normalization_rule_tsv")  # where a temporary file was
@@ -113,9 +113,9 @@ def _explain(reason, size):
             f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
             f"no more pieces to learn. Received: size={size}."
         )
-    if found := re.search(r"required_chars\. \d+ vs (\d+)", reason):
+    if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
         return (
-            f"`size` must be at least {found[1]}, to hold every character of the training text; a "
+            f"`size` must be at least {least[1]}, to hold every character of the training text; a "
             f"lower `character_coverage` needs fewer. Received: size={size}."
         )
     if most or "sentences_.empty()" in reason or "all_chars_count" in reason:
@@ -140,7 +140,7 @@ def _rules():
         # Hangul would add 11,000 rules for syllables, which keyboards put together themselves.
         if decomposed != character and not "가" <= character <= "힣":
             composed = unicodedata.normalize("NFC", character)
-            partly = unicodedata.decomposition(character).split()  # "ệ" is "ẹ" and "^", too
+            partly = unicodedata.decomposition(character).split()  # "ệ" is also "ẹ" and "^"
             for spelling in (decomposed, "".join(chr(int(code, 16)) for code in partly), character):
                 if spelling != composed:
                     rules.setdefault(spelling, composed)

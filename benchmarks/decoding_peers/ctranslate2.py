@@ -38,7 +38,7 @@ def _candidate(folder, model, case, parts, threads):
 
     def rows(results):
         return [
-            [int(piece.removeprefix(SPACE)) for piece in each.hypotheses[0]] for each in results
+            [int(piece.removeprefix(SPACE)) for piece in result.hypotheses[0]] for result in results
         ]
 
     return Parts([decode], rows, parts, threads)

@@ -122,8 +122,8 @@ class KerasHub:
                 )
                 return logits, None, cache
 
-            found = sampler(next_token, prompt, cache=cache, index=1, stop_token_ids=(EOS_ID,))
-            return found[:, 1:]
+            tokens = sampler(next_token, prompt, cache=cache, index=1, stop_token_ids=(EOS_ID,))
+            return tokens[:, 1:]
 
         spec = tf.TensorSpec(sources.shape, tf.int32)
         self._search = tf.function(

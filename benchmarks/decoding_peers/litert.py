@@ -20,8 +20,8 @@ def make(order):
 def _candidate(path, model, case, parts, threads):
     """An interpreter for each part."""
     decoders = [
-        _decoder(Interpreter(str(path), num_threads=threads), model, case, part)
-        for part in np.array_split(case.sources(model), parts)
+        _decoder(Interpreter(str(path), num_threads=threads), model, case, sources)
+        for sources in np.array_split(case.sources(model), parts)
     ]
     return Parts(decoders, _rows, parts, threads)
 

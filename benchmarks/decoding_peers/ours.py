@@ -17,9 +17,9 @@ def make(order):
     model, case = Model(**order["model"]), Case(**order["case"])
     how = "jit" if order["jit_compile"] else "none"
     loaded = tf.saved_model.load(str(path_of(order["folder"], "saved-model", how) / "1"))
-    parts = {parts for parts, _ in ways(order["cores"], case.batch_size)}
+    numbers = {parts for parts, _ in ways(order["cores"], case.batch_size)}
     return fastest(
-        [_candidate(loaded, model, case, each, order["cores"]) for each in sorted(parts)]
+        [_candidate(loaded, model, case, parts, order["cores"]) for parts in sorted(numbers)]
     )
 
 
@@ -27,13 +27,13 @@ def _candidate(loaded, model, case, parts, threads):
     """The parts share TensorFlow's threads, whose number is that of the process."""
     signature = loaded.signatures["tokens" if case.beam_size == 1 else "beam_tokens"]
 
-    def decoder(part):
-        part = tf.constant(part)
+    def decoder(sources):
+        sources = tf.constant(sources)
         # With `loaded`, as a signature does not keep its variables.
-        return lambda loaded=loaded: signature(source=part)["tokens"].numpy()
+        return lambda loaded=loaded: signature(source=sources)["tokens"].numpy()
 
     def rows(tokens):
         return without_end(tokens.reshape(len(tokens), -1).tolist())  # [B, L] or [B, 1, L]
 
-    decoders = [decoder(part) for part in np.array_split(case.sources(model), parts)]
+    decoders = [decoder(sources) for sources in np.array_split(case.sources(model), parts)]
     return Parts(decoders, rows, parts, threads)

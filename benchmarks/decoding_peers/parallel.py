@@ -31,7 +31,7 @@ class Parts:
         self._decoders = decoders
         self._pool = concurrent.futures.ThreadPoolExecutor(len(decoders))
         self.facts = {
-            "tokens": [row for part in self._decode() for row in rows(part)],
+            "tokens": [row for output in self._decode() for row in rows(output)],
             "threads": {"parts": parts, "each": threads},
         }
 

@@ -56,7 +56,7 @@ def export_ctranslate2(
       the best of all hypotheses has ended, where `beam_decode` stops after `beam_size` of them.
 
     Nothing there equals `normalization="gnmt"`, the default of `beam_decode`: CTranslate2 divides
-    by `n ** length_penalty`. Two differences remain with a beam: CTranslate2 may say `pad_id` and
+    by `n ** length_penalty`. Two differences remain with a beam: CTranslate2 may emit `pad_id` and
     `bos_id`, and it ranks hypotheses that the limit cut among those that ended, not after them.
 
     The folder appears at `directory` when it has translated `sentences` as the model in memory

@@ -14,8 +14,8 @@ from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import Learned, Sinusoidal
 from keras_transformer.layers.scores import DotProduct
 
-# Inputs are cut at 1,024 tokens and outputs at 256 unless the caller says otherwise. Positions up
-# to there keep those defaults from failing on a model that was trained on shorter sentences.
+# Inputs are cut at 1,024 tokens and outputs at 256 unless the caller sets other limits. Positions
+# up to there keep those defaults from failing on a model that was trained on shorter sentences.
 POSITIONS = 1024
 POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "none")  # which a table of rows can express
 
@@ -152,9 +152,9 @@ def _fill_feed_forward(spec, block):
     _fill_norm(spec.layer_norm, block.feed_forward_norm)
 
 
-def _fill_linear(spec, *parts):
+def _fill_linear(spec, *maps):
     """Puts pairs of a kernel `[in, out]` and a bias `[out]`, or `None`, side by side."""
-    kernels, biases = zip(*parts, strict=True)
+    kernels, biases = zip(*maps, strict=True)
     spec.weight = np.ascontiguousarray(np.concatenate(kernels, axis=1).T)  # [out, in]
     if biases[0] is not None:
         spec.bias = np.concatenate(biases)
@@ -181,16 +181,19 @@ def _projections(spec, attention):
     scale = math.sqrt(heads / attention.query.units)  # 1 / sqrt(d_k)
     spec.queries_scale = 1.0 if plain else scale
     inputs = [
-        tuple(None if part is None else _fill_up_heads(part, heads, size) for part in _dense(each))
-        for each in (attention.query, attention.key, attention.value)
+        tuple(
+            None if array is None else _pad_heads(array, heads, size)
+            for array in _dense(projection)
+        )
+        for projection in (attention.query, attention.key, attention.value)
     ]
     kernel, bias = _dense(attention.output_projection)
-    return *inputs, (_fill_up_heads(kernel.T, heads, size).T, bias)
+    return *inputs, (_pad_heads(kernel.T, heads, size).T, bias)
 
 
-def _fill_up_heads(weights, heads, size):
+def _pad_heads(weights, heads, size):
     """From `[..., H * K]` to `[..., H * size]`."""
     split = weights.reshape(*weights.shape[:-1], heads, -1)  # [..., H, K]
     missing = size - split.shape[-1]
-    filled = np.pad(split, [(0, 0)] * (split.ndim - 1) + [(0, missing)])  # [..., H, size]
-    return filled.reshape(*weights.shape[:-1], heads * size)
+    padded = np.pad(split, [(0, 0)] * (split.ndim - 1) + [(0, missing)])  # [..., H, size]
+    return padded.reshape(*weights.shape[:-1], heads * size)

@@ -35,8 +35,8 @@ def require_rows_as_alone(loaded, sentences, what):
         if signature.batch_size == 1 or not fitting:
             continue
         batch = list(itertools.islice(itertools.cycle(fitting), signature.batch_size))
-        tokens, scores = (each[:, 0] for each in loaded.decode(batch, signature))
-        expected = [np.concatenate(each)[:, 0] for each in zip(*map(alone, batch), strict=True)]
+        tokens, scores = (array[:, 0] for array in loaded.decode(batch, signature))
+        expected = [np.concatenate(column)[:, 0] for column in zip(*map(alone, batch), strict=True)]
         pad_id = loaded.tokenizers.target.pad_id
         _require_equal(tokens, scores, *expected, pad_id, f"{what}, {signature.name}")
 

@@ -36,7 +36,9 @@ def check_calibration(quantize, sentences):
         if sentences is not None:
             raise ValueError(f"`calibration` has no effect with quantize={quantize!r}.")
         return None
-    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences or ()):
+    if isinstance(sentences, str) or not all(
+        isinstance(sentence, str) for sentence in sentences or ()
+    ):
         raise TypeError(f"`calibration` must be a list of strings. Received: {sentences!r}.")
     if not any(sentence.strip() for sentence in sentences or ()):
         raise ValueError(
@@ -98,7 +100,7 @@ def calibrate(translator, sentences):
     Returns:
         Dictionary from the name of a product, as in `products`, to the smallest and the largest
         value of its input and of its output, `[2, 2]`, float32. 0 is in every range: int8 has to
-        say it exactly.
+        represent it exactly.
     """
 
     def extremes(name, side, x):
@@ -161,18 +163,18 @@ def products(model):
 
     Logits in 256 steps would be equal where one has to be the largest.
     """
-    found = {}
+    layers = {}
 
     def walk(layer, path):
         for sublayer in getattr(layer, "layers", ()):
             name = f"{path}/{sublayer.name}"
             if isinstance(sublayer, keras.layers.Dense):
-                found[name] = sublayer
+                layers[name] = sublayer
             walk(sublayer, name)
 
     for stack in (model.encoder, model.decoder):
         walk(stack, stack.name)
-    return found
+    return layers
 
 
 def observed(dense, x, at_input, at_output):
@@ -191,7 +193,7 @@ def _fake_quantize(low, high, x):
 
 
 def _observe(translator, sentences, measure):
-    """What `measure` says of the input and of the output of every product for every sentence.
+    """What `measure` returns of the input and of the output of every product for every sentence.
 
     Args:
         translator: A `Translator` whose model computes in float32.
@@ -224,10 +226,10 @@ def _observe(translator, sentences, measure):
         model.hidden_states({"source": source, "target": target}, training=False)
         return tf.stack([[seen[name, 0], seen[name, 1]] for name in names.values()])
 
-    found = [run(*(ids[None] for ids in pair)) for pair in _read(translator, sentences)]
-    if not found:
+    ranges = [run(*(ids[None] for ids in pair)) for pair in _read(translator, sentences)]
+    if not ranges:
         raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
-    return np.stack(found)
+    return np.stack(ranges)
 
 
 def _read(translator, sentences):

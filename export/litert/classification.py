@@ -8,14 +8,14 @@ import keras_transformer
 from keras_transformer.export.label_agreement import MAX_LOSS, LabelAgreement
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.export import check_shapes, figures_of
+from keras_transformer.export.litert.export import figures_of
 from keras_transformer.export.litert.kernels import Int8LookUp
 from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, Signature, pack
 from keras_transformer.export.litert.runtime import LiteRTClassifier, load_interpreter
 from keras_transformer.export.litert.source_ids import refuse_wrong_rows
 from keras_transformer.export.parity import check_sentences, copy_model, in_float32
 from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
-from keras_transformer.export.shapes import default_lengths
+from keras_transformer.export.shapes import check_shapes, default_lengths
 from keras_transformer.layers.kernels import Kernels
 
 QUANTIZATIONS = ("none", "float16", "int8")
@@ -120,7 +120,7 @@ def _convert(model, signatures, quantize):
     if quantize == "int8":
         kernels = Kernels(look_up=Int8LookUp(layer.table for layer in model.embeddings))
     model = copy_model(model, kernels)
-    functions = {each.name: _trace(model, each) for each in signatures}
+    functions = {signature.name: _trace(model, signature) for signature in signatures}
     content = convert_functions(model, functions, quantize)
     return share_quantization(content) if quantize == "int8" else content
 
@@ -161,7 +161,7 @@ def _facts(classifier, signatures, quantize):
 def _answers(draft, sentences):
     """The file's answers, with the signatures taking turns, so that none goes unseen."""
     loaded = LiteRTClassifier(draft)
-    limit = {each: each.source_length for each in loaded.signatures}
+    limit = {signature: signature.source_length for signature in loaded.signatures}
     results = []
     for sentence, signature in zip(sentences, itertools.cycle(loaded.signatures), strict=False):
         length = min(len(loaded.tokenizers.source.encode([sentence])[0]), loaded.max_length)

@@ -38,19 +38,19 @@ def share_quantization(content):
 
 
 class _Once:
-    """A part of the file that is written where it is needed first; later ones point to it."""
+    """A description that is written where it is needed first; later ones point to it."""
 
-    def __init__(self, part):
-        self._part, self._place = part, None
+    def __init__(self, quantization):
+        self._quantization, self._place = quantization, None
 
     def Pack(self, builder):  # noqa: N802  (the name that flatbuffers calls)
         if self._place is None:
-            self._place = self._part.Pack(builder)
+            self._place = self._quantization.Pack(builder)
         return self._place
 
 
 def _key(quantization):
-    """What a quantisation says, as something that can be compared."""
+    """The fields of a quantisation, as something that can be compared."""
     return tuple(
         (name, None if value is None else tuple(value) if hasattr(value, "__len__") else value)
         for name, value in sorted(vars(quantization).items())

@@ -47,10 +47,10 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=Non
     in_int8 = quantize in ("int8", "int8_static")
     grows = quantize != "int8_static"
     model = copy_model(model, _kernels(model, in_int8, ranges, grows))
-    functions = {each.name: _trace(model, each, grows) for each in signatures}
-    for each in strings:
-        search = functools.partial(_search, model, each, grows)
-        functions[each.name] = trace_strings(search, each, tokenizers)
+    functions = {signature.name: _trace(model, signature, grows) for signature in signatures}
+    for signature in strings:
+        search = functools.partial(_search, model, signature, grows)
+        functions[signature.name] = trace_strings(search, signature, tokenizers)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)
@@ -101,10 +101,10 @@ def _convert(folder, names, quantize, custom):
     try:
         content = converter.convert()
     except Exception as error:
-        found = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
-        if not found:
+        matches = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
+        if not matches:
             raise
-        raise _missing(name for names in found for name in names.strip().split(", ")) from error
+        raise _missing(name for names in matches for name in names.strip().split(", ")) from error
     if custom:
         foreign = [name for name in custom_operators(content) if not name.startswith(custom)]
         if foreign:
@@ -149,7 +149,7 @@ def _search(model, signature, grows, source, **numbers):
     search = Greedy()
     if signature.beam_size is not None:
         search = Beam(signature.beam_size, **{"extra_length": None, **numbers})
-    found = search(
+    result = search(
         model,
         source,
         signature.n_best,
@@ -158,17 +158,17 @@ def _search(model, signature, grows, source, **numbers):
         cache_stages=_cache_stages(signature) if grows else (),
     )
     if signature.beam_size is None:  # at once: the converter then leaves out both operations
-        found = found._make(None if each is None else tf.squeeze(each, 1) for each in found)
-    real = tf.cast(tf.not_equal(found.tokens, model.config.pad_id), tf.int32)
+        result = result._make(None if field is None else tf.squeeze(field, 1) for field in result)
+    real = tf.cast(tf.not_equal(result.tokens, model.config.pad_id), tf.int32)
     # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
     # browsers. Neither `maximum` nor `minimum` changes a value.
     outputs = {
-        "tokens": tf.maximum(found.tokens, 0),  # [B, (M,) L]
-        "score": tf.minimum(found.scores, 0.0),  # [B, (M)]
+        "tokens": tf.maximum(result.tokens, 0),  # [B, (M,) L]
+        "score": tf.minimum(result.scores, 0.0),  # [B, (M)]
         "length": tf.reduce_sum(real, axis=-1),  # [B, (M)]
     }
-    if found.alignment is not None:
-        outputs["alignment"] = tf.maximum(found.alignment, 0.0)  # [B, (M,) L, S]
+    if result.alignment is not None:
+        outputs["alignment"] = tf.maximum(result.alignment, 0.0)  # [B, (M,) L, S]
     return outputs
 
 

@@ -1,7 +1,8 @@
 """One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
 
+import dataclasses
 import itertools
-import numbers
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -12,15 +13,14 @@ from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.litert.beams import beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.convert import convert, custom_operators
-from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.gate import Gate
 from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, STRINGS, Signature, pack
 from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
 from keras_transformer.export.litert.source_ids import RULE
-from keras_transformer.export.litert.strings import string_signatures
+from keras_transformer.export.litert.strings import string_options
 from keras_transformer.export.parity import ExportError, check_sentences, in_float32
 from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
-from keras_transformer.export.shapes import default_lengths
+from keras_transformer.export.shapes import check_shapes, default_lengths
 from keras_transformer.tasks.translator import Translator
 
 QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
@@ -128,22 +128,16 @@ def export_litert(
     load_interpreter()
     sentences = check_sentences(sentences)
     path = check_place_of_file(path)
-    if lengths is None:
-        lengths = default_lengths(translator.max_length)
-    lengths, batch_sizes = list(lengths), list(batch_sizes)
+    lengths = list(default_lengths(translator.max_length) if lengths is None else lengths)
+    batch_sizes = list(batch_sizes)
     check_shapes(quantize, QUANTIZATIONS, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
-    if calibration is not None and not isinstance(translator, Translator):
-        raise ExportError(
-            f"int8_static needs a model that translates. Received: one for {translator.task}; "
-            "int8 needs no calibration."
-        )
+    _check_calibrates(translator, calibration)
     beam = beam_of(searches, STRINGS if tokenizer else SIGNATURES)
     if beam is not None:
         translator.check(beam, n_best)
     check_alignment(alignment, translator.model.config)
     check_space(path, translator, quantize)
-    progress = progress or silent
     translator = in_float32(translator)
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
@@ -154,41 +148,104 @@ def export_litert(
         *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
         *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
     ]
-    options = _string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
-    strings = options.get("strings", [])
+    options = string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
     about = {
         "source_language": source_language,
         "target_language": target_language,
         "license": license,
     }
-
-    def write(draft):
-        if calibration is not None:
-            progress(f"calibrating with {len(calibration)} sentences")
-        ranges, calibrated = find_ranges(translator, calibration, sentences, path)
-        progress(f"converting {len(signatures) + len(strings)} signatures")
-        content = _convert_or_explain(
-            path, translator.model, signatures, quantize, ranges=ranges, **options
-        )
-        facts = {**_facts(translator, signatures, quantize), **about, **calibrated}
-        if strings:
-            facts[STRINGS] = [vars(each) for each in strings]
-            facts["custom_operators"] = custom_operators(content)
-        pack(draft, content, translator.tokenizers, facts)
-        progress(f"translating {len(sentences)} sentences with every signature")
-        report = gate.check(draft, path, bool(strings))
-        pack(draft, content, translator.tokenizers, {**facts, "agreement": figures_of(report)})
-        LiteRTTranslator(draft).translate_batch(sentences[:1])
-        return {**report, **calibrated}
-
-    report = place_file(path, write)
+    contents = _Contents(gate, signatures, options, about, calibration, progress or silent)
+    report = place_file(path, lambda draft: contents.write(draft, path))
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
         "quantize": quantize,
-        "signatures": [signature.name for signature in [*signatures, *strings]],
+        "signatures": [signature.name for signature in [*signatures, *contents.strings]],
         **report,
     }
+
+
+@dataclasses.dataclass
+class _Contents:
+    """What goes into a file, in which the searches must agree before it is kept.
+
+    Args:
+        gate: The `Gate`, which knows the model, the sentences and the quantisation.
+        signatures: Those that take token ids.
+        options: What `string_options` returned; nothing where the file takes no strings.
+        about: Facts that the caller gave.
+        calibration: What `check_calibration` returned.
+        progress: See `export_saved_model`.
+    """
+
+    gate: Gate
+    signatures: list
+    options: dict
+    about: dict
+    calibration: list | None
+    progress: Callable
+
+    @property
+    def strings(self):
+        """The signatures that take strings."""
+        return self.options.get("strings", [])
+
+    def write(self, draft, path):
+        """Writes and checks the file `draft`; returns the figures. Errors name it `path`."""
+        agreement = self.gate.agreement
+        translator, sentences = agreement.translator, agreement.sentences
+        if self.calibration is not None:
+            self.progress(f"calibrating with {len(self.calibration)} sentences")
+        ranges, calibrated = find_ranges(translator, self.calibration, sentences, path)
+        self.progress(f"converting {len(self.signatures) + len(self.strings)} signatures")
+        content = self._convert(path, translator.model, ranges)
+        facts = {**self._facts(), **self.about, **calibrated}
+        if self.strings:
+            facts[STRINGS] = [vars(signature) for signature in self.strings]
+            facts["custom_operators"] = custom_operators(content)
+        pack(draft, content, translator.tokenizers, facts)
+        self.progress(f"translating {len(sentences)} sentences with every signature")
+        report = self.gate.check(draft, path, bool(self.strings))
+        pack(draft, content, translator.tokenizers, {**facts, "agreement": figures_of(report)})
+        LiteRTTranslator(draft).translate_batch(sentences[:1])
+        return {**report, **calibrated}
+
+    def _convert(self, path, model, ranges):
+        quantize = self.gate.agreement.quantize
+        try:
+            return convert(model, self.signatures, quantize, ranges=ranges, **self.options)
+        except ExportError as error:
+            raise ExportError(f"{path}: {error}") from error
+
+    def _facts(self):
+        """What a program needs to know to use the file."""
+        translator = self.gate.agreement.translator
+        tokenizer = translator.source_tokenizer
+        return {
+            "format": FORMAT,
+            "task": translator.task,
+            "tokens": {
+                name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")
+            },
+            "vocab_size": tokenizer.vocab_size,
+            "source": RULE,
+            "max_length": translator.max_length,
+            "parameters": translator.model.count_params(),
+            "quantize": self.gate.agreement.quantize,
+            SIGNATURES: [vars(signature) for signature in self.signatures],
+            "made_with": {
+                "keras_transformer": keras_transformer.__version__,
+                "tensorflow": tf.__version__,
+            },
+        }
+
+
+def _check_calibrates(translator, calibration):
+    if calibration is not None and not isinstance(translator, Translator):
+        raise ExportError(
+            f"int8_static needs a model that translates. Received: one for {translator.task}; "
+            "int8 needs no calibration."
+        )
 
 
 def _greedy_signatures(lengths, batch_sizes, target_length, alignment):
@@ -209,48 +266,6 @@ def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
     ]
 
 
-def _string_options(translator, sentences, lengths, beam_size):
-    """What `convert` needs for the signatures that take strings."""
-    if not translator.blank:
-        raise ExportError(
-            "`tokenizer` needs a model that translates: of other texts there are no signatures "
-            "that take strings. Export without the tokenizer."
-        )
-    source, target = translator.tokenizers
-    encoder = FastTokenizer(source, translator.max_length)
-    encoder.require_same_pieces(sentences)
-    decoder = encoder if target is source else FastTokenizer(target, translator.max_length)
-    strings = string_signatures(lengths, translator.max_length, beam_size)
-    return {"strings": strings, "tokenizers": (encoder, decoder)}
-
-
-def _convert_or_explain(path, model, signatures, quantize, **options):
-    try:
-        return convert(model, signatures, quantize, **options)
-    except ExportError as error:
-        raise ExportError(f"{path}: {error}") from error
-
-
-def _facts(translator, signatures, quantize):
-    """What a program needs to know to use the file."""
-    tokenizer = translator.source_tokenizer
-    return {
-        "format": FORMAT,
-        "task": translator.task,
-        "tokens": {name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")},
-        "vocab_size": tokenizer.vocab_size,
-        "source": RULE,
-        "max_length": translator.max_length,
-        "parameters": translator.model.count_params(),
-        "quantize": quantize,
-        SIGNATURES: [vars(signature) for signature in signatures],
-        "made_with": {
-            "keras_transformer": keras_transformer.__version__,
-            "tensorflow": tf.__version__,
-        },
-    }
-
-
 def figures_of(report):
     """Returns what of a report travels with the file: nobody's sentences."""
     return {
@@ -258,26 +273,3 @@ def figures_of(report):
         for name, value in report.items()
         if name != "differences"
     }
-
-
-def check_shapes(quantize, quantizations, lengths, batch_sizes, max_length):
-    """Raises a `ValueError` unless a quantisation is known and the shapes are as documented."""
-    if quantize not in quantizations:
-        raise ValueError(
-            f"`quantize` must be one of {', '.join(quantizations)}. Received: {quantize!r}."
-        )
-    if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
-        raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
-    if lengths[-1] != max_length:
-        raise ValueError(
-            f"`lengths` must end in the translator's max_length, {max_length}, which can be chosen "
-            f"when it is made. Received: {lengths}."
-        )
-    if not _are_counts(batch_sizes) or len(set(batch_sizes)) < len(batch_sizes):
-        raise ValueError(
-            f"`batch_sizes` must be positive numbers, each once. Received: {batch_sizes}."
-        )
-
-
-def _are_counts(values):
-    return bool(values) and all(isinstance(x, numbers.Integral) and x > 0 for x in values)

@@ -43,7 +43,7 @@ class FastTokenizer:
         self._tokenizer = tokenizer
         self.pad_id, self.eos_id = tokenizer.pad_id, tokenizer.eos_id
         self._limit = BYTES_PER_TOKEN * max_length
-        self._space = [each.piece for each in proto.pieces].index(_SPACE)
+        self._space = [entry.piece for entry in proto.pieces].index(_SPACE)
         self._encoder = tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
         # A space at the beginning is dropped, also that of an unknown piece: this one has two.
         proto.pieces.add(piece=_SPACE + _NO_PIECE.replace(" ", _SPACE), type=_Piece.NORMAL)
@@ -163,8 +163,8 @@ def _check(proto):
         "has no piece for a space": all(piece.piece != _SPACE for piece in proto.pieces),
         f"decodes the unknown piece to {trainer.unk_surface!r}": trainer.unk_surface != _NO_PIECE,
     }
-    for reason, found in reasons.items():
-        if found:
+    for reason, applies in reasons.items():
+        if applies:
             raise ExportError(
                 "`tokenizer` needs what TensorFlow Text's operators for LiteRT can do. This "
                 f"vocabulary {reason}. Export without the tokenizer."

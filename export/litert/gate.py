@@ -75,7 +75,7 @@ class Gate:
 
         def translate_strings(batch, signature):
             results = loaded.translate_batch(batch, signature)
-            return [[Output(each.text, each.score, each.truncated)] for each in results]
+            return [[Output(result.text, result.score, result.truncated)] for result in results]
 
         by_strings = _by_every_signature(loaded, translate_strings, sentences)
         expected = [row[:1] for row in expected]

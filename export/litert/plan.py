@@ -22,10 +22,16 @@ def plan(lengths, signatures):
     left = sorted(range(len(lengths)), key=lambda number: -lengths[number])
     while left:
         longest = lengths[left[0]]
-        width = min(each.source_length for each in signatures if each.source_length >= longest)
+        width = min(
+            signature.source_length
+            for signature in signatures
+            if signature.source_length >= longest
+        )
         chosen = min(
-            (each for each in signatures if each.source_length == width),
-            key=lambda each: (each.batch_size + OVERHEAD) / min(each.batch_size, len(left)),
+            (signature for signature in signatures if signature.source_length == width),
+            key=lambda signature: (
+                (signature.batch_size + OVERHEAD) / min(signature.batch_size, len(left))
+            ),
         )
         calls.append((chosen, left[: chosen.batch_size]))
         left = left[chosen.batch_size :]

@@ -60,9 +60,9 @@ class LiteRTFile:
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
         inside = self._interpreter.get_signature_list()
-        for each in self.signatures:
-            if each.name not in inside:
-                raise ValueError(f"{path} is damaged: its model has no {each.name}.")
+        for signature in self.signatures:
+            if signature.name not in inside:
+                raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
         self.max_length = self.facts["max_length"]
         self.search = search
         pipeline = TASKS[self.facts["task"]].pipeline_class()
@@ -81,7 +81,7 @@ class LiteRTFile:
         if signature not in self.signatures:
             raise ValueError(
                 "`signature` must be one of the translator's `signatures`: "
-                f"{', '.join(each.name for each in self.signatures)}. Received: {signature!r}."
+                f"{', '.join(choice.name for choice in self.signatures)}. Received: {signature!r}."
             )
         return [signature]
 
@@ -144,13 +144,15 @@ class LiteRTTranslator(LiteRTFile):
         shape = len(sources), signatures[0].n_best
         tokens = np.full((*shape, self.max_length), self.tokenizers.target.pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
-        for each, chosen in plan([len(source) for source in sources], signatures):
+        for signature, chosen in plan([len(source) for source in sources], signatures):
             # What is missing to a full batch is filled with its first sentence.
-            rows = chosen + chosen[:1] * (each.batch_size - len(chosen))
-            outputs = self._run(each, [sources[number] for number in rows])
-            found = outputs["tokens"].reshape(each.batch_size, each.n_best, each.target_length)
-            tokens[chosen] = found[: len(chosen)]
-            scores[chosen] = outputs["score"].reshape(found.shape[:2])[: len(chosen)]
+            rows = chosen + chosen[:1] * (signature.batch_size - len(chosen))
+            outputs = self._run(signature, [sources[number] for number in rows])
+            hypotheses = outputs["tokens"].reshape(
+                signature.batch_size, signature.n_best, signature.target_length
+            )
+            tokens[chosen] = hypotheses[: len(chosen)]
+            scores[chosen] = outputs["score"].reshape(hypotheses.shape[:2])[: len(chosen)]
         return tokens, scores
 
     def _run(self, signature, sources):
@@ -216,11 +218,11 @@ class LiteRTClassifier(LiteRTFile):
         _check_lengths(sources, signatures)
         probabilities = np.zeros((len(sources), len(self.labels)), np.float32)
         pad_id = self.tokenizers.source.pad_id
-        for each, chosen in plan([len(source) for source in sources], signatures):
-            batch = np.full((each.batch_size, each.source_length), pad_id, np.int32)
+        for signature, chosen in plan([len(source) for source in sources], signatures):
+            batch = np.full((signature.batch_size, signature.source_length), pad_id, np.int32)
             for row, number in zip(batch, chosen + chosen[:1] * len(batch), strict=False):
                 row[: len(sources[number])] = sources[number]
-            outputs = self._interpreter.get_signature_runner(each.name)(source=batch)
+            outputs = self._interpreter.get_signature_runner(signature.name)(source=batch)
             probabilities[chosen] = outputs["probabilities"][: len(chosen)]
         return probabilities
 
@@ -240,7 +242,7 @@ def _check_threads(num_threads):
 
 def _check_lengths(sources, signatures):
     """Nothing is cut here: the end of a sentence would be missing."""
-    largest = max(signatures, key=lambda each: each.source_length)
+    largest = max(signatures, key=lambda signature: signature.source_length)
     for number, source in enumerate(sources):
         if len(source) > largest.source_length:
             raise ValueError(
@@ -251,9 +253,9 @@ def _check_lengths(sources, signatures):
 
 def _with_beam(signatures, beam_size, path):
     """Those signatures of a file that search with a beam, or greedily."""
-    chosen = [each for each in signatures if each.beam_size == beam_size]
+    chosen = [signature for signature in signatures if signature.beam_size == beam_size]
     if not chosen:
-        sizes = sorted({each.beam_size for each in signatures} - {None})
+        sizes = sorted({signature.beam_size for signature in signatures} - {None})
         has = f"one of {', '.join(map(str, sizes))}" if sizes else "none"
         raise ValueError(
             f"{path} has no beam of {beam_size}, but {has}. Export it again with "

@@ -32,13 +32,13 @@ def finish_static_int8(content):
         _restore_softmax(model, graph)
         made_in_int8 = {
             number
-            for each in graph.operators
-            if _kind(model, each) == OPERATORS.DEQUANTIZE
-            for number in each.outputs
+            for operator in graph.operators
+            if _kind(model, operator) == OPERATORS.DEQUANTIZE
+            for number in operator.outputs
         }
-        for each in graph.operators:
-            if _kind(model, each) == OPERATORS.FULLY_CONNECTED:
-                weights.quantize(graph, each, made_in_int8)
+        for operator in graph.operators:
+            if _kind(model, operator) == OPERATORS.FULLY_CONNECTED:
+                weights.quantize(graph, operator, made_in_int8)
     return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
@@ -47,7 +47,7 @@ class _Weights:
 
     def __init__(self, model):
         self._model = model
-        self._known = {_bytes(each): number for number, each in enumerate(model.buffers)}
+        self._known = {_bytes(buffer): number for number, buffer in enumerate(model.buffers)}
         self._done = {}
 
     def quantize(self, graph, operator, made_in_int8):
@@ -86,7 +86,7 @@ def _restore_softmax(model, graph):
 
     In multiples of 1/256, a hundred equal weights of an attention sum to 1.17.
     """
-    makers = {number: each for each in graph.operators for number in each.outputs}
+    makers = {number: operator for operator in graph.operators for number in operator.outputs}
     dropped, zero = [], None
     for last in graph.operators:
         path = _path_back(model, makers, last)
@@ -96,18 +96,20 @@ def _restore_softmax(model, graph):
             mask.inputs = [mask.inputs[0], first.inputs[0], zero]
             mask.outputs = last.outputs
             dropped += [first, last]
-    graph.operators = [each for each in graph.operators if not any(each is x for x in dropped)]
+    graph.operators = [
+        operator for operator in graph.operators if not any(operator is x for x in dropped)
+    ]
 
 
 def _path_back(model, makers, last):
     """The SELECT_V2 and the QUANTIZE between a softmax and `last`, a DEQUANTIZE, if they are."""
     kinds = OPERATORS.DEQUANTIZE, OPERATORS.SELECT_V2, OPERATORS.QUANTIZE, OPERATORS.SOFTMAX
-    path, each = [], last
+    path, operator = [], last
     for kind, place in zip(kinds, (0, 1, 0, 0), strict=True):
-        if each is None or _kind(model, each) != kind:
+        if operator is None or _kind(model, operator) != kind:
             return None
-        path.append(each)
-        each = makers.get(each.inputs[place])
+        path.append(operator)
+        operator = makers.get(operator.inputs[place])
     return path[1:3]
 
 

@@ -2,7 +2,9 @@
 
 import tensorflow as tf
 
+from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.parity import ExportError
 
 
 def string_signatures(lengths, target_length, beam_size=None):
@@ -18,6 +20,31 @@ def string_signatures(lengths, target_length, beam_size=None):
     return signatures
 
 
+def string_options(translator, sentences, lengths, beam_size=None):
+    """Returns what `convert` needs for the signatures that take strings: options by name.
+
+    Args:
+        translator: A `Translator`.
+        sentences: List of strings, for which TensorFlow Text must give the same pieces.
+        lengths: Source lengths in tokens.
+        beam_size: Hypotheses of the beam. `None`: there is none.
+
+    Raises:
+        ExportError: If the model does not translate, or the pieces are others.
+    """
+    if not translator.blank:
+        raise ExportError(
+            "`tokenizer` needs a model that translates: of other texts there are no signatures "
+            "that take strings. Export without the tokenizer."
+        )
+    source, target = translator.tokenizers
+    encoder = FastTokenizer(source, translator.max_length)
+    encoder.require_same_pieces(sentences)
+    decoder = encoder if target is source else FastTokenizer(target, translator.max_length)
+    strings = string_signatures(lengths, translator.max_length, beam_size)
+    return {"strings": strings, "tokenizers": (encoder, decoder)}
+
+
 def trace_strings(search, signature, tokenizers):
     """Returns the concrete function of a signature.
 
@@ -31,12 +58,12 @@ def trace_strings(search, signature, tokenizers):
 
     def translate(sentence, **controls):
         source, truncated, empty = encoder.encode(sentence, signature.source_length)
-        found = search(source=source, **controls)
-        best = tf.reshape(found["tokens"], [signature.target_length])
+        outputs = search(source=source, **controls)
+        best = tf.reshape(outputs["tokens"], [signature.target_length])
         best = tf.where(empty, decoder.eos_id, best)  # [T], of an empty sentence nothing
         return {
             "translation": decoder.decode(best),
-            "score": tf.where(empty, 0.0, tf.reshape(found["score"], [1])),
+            "score": tf.where(empty, 0.0, tf.reshape(outputs["score"], [1])),
             "truncated": truncated,
         }
 

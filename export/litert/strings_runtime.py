@@ -42,11 +42,11 @@ class LiteRTStringTranslator(LiteRTFile):
         return [self._translate(sentence, signatures) for sentence in sentences]
 
     def _translate(self, sentence, signatures):
-        for signature in sorted(signatures, key=lambda each: each.source_length):
-            found = self._run_string(signature, sentence)
-            if not found.truncated:
-                break  # else a longer one may hold it
-        return found
+        for signature in sorted(signatures, key=lambda choice: choice.source_length):
+            translation = self._run_string(signature, sentence)
+            if not translation.truncated:
+                break  # otherwise a longer one may hold it
+        return translation
 
     def _run_string(self, signature, sentence):
         controls = {}
@@ -56,8 +56,8 @@ class LiteRTStringTranslator(LiteRTFile):
             controls["extra_length"] = np.array([extra], np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         run = self._interpreter.get_signature_runner(signature.name)
-        found = run(sentence=np.array([sentence.encode()], object), **controls)
+        outputs = run(sentence=np.array([sentence.encode()], object), **controls)
         (text,), (score,), (truncated,) = (
-            found[name] for name in ("translation", "score", "truncated")
+            outputs[name] for name in ("translation", "score", "truncated")
         )
         return self.result(text.decode("utf-8", "replace"), float(score), bool(truncated))

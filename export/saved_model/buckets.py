@@ -58,15 +58,17 @@ class BucketedSearch:
         batch, length = tf.unstack(tf.shape(source))
         size = _smallest(self._buckets.batch_sizes, batch)
         width = _smallest(self._buckets.lengths, length)
-        parts = tf.maximum((batch + size - 1) // size, 1)
+        batches = tf.maximum((batch + size - 1) // size, 1)
         source = tf.pad(source, [[0, 0], [0, width - length]], constant_values=self._pad_id)
         # The sentence that pads an empty batch.
         end = tf.one_hot([0], width, self._eos_id, self._pad_id, dtype=tf.int32)  # [1, width]
-        rows = tf.range(parts * size)
+        rows = tf.range(batches * size)
         rows = tf.where(rows < batch, rows, 0)
-        source = tf.reshape(tf.gather(tf.concat([source, end], 0), rows), [parts, size, width])
+        source = tf.reshape(tf.gather(tf.concat([source, end], 0), rows), [batches, size, width])
         settings = [
-            tf.reshape(tf.gather(tf.pad(values, [[0, 1]], constant_values=1), rows), [parts, size])
+            tf.reshape(
+                tf.gather(tf.pad(values, [[0, 1]], constant_values=1), rows), [batches, size]
+            )
             for values in settings
         ]
         outputs = tf.map_fn(
@@ -91,8 +93,8 @@ def _smallest(choices, number):
     return tf.gather(choices, tf.minimum(smaller, len(choices) - 1))
 
 
-def _joined(parts):
-    """`[parts, size, ...]` as `[parts * size, ...]`."""
-    joined = tf.reshape(parts, tf.concat([[-1], tf.shape(parts)[2:]], 0))
-    joined.set_shape([None, *parts.shape[2:]])
+def _joined(batches):
+    """`[batches, size, ...]` as `[batches * size, ...]`."""
+    joined = tf.reshape(batches, tf.concat([[-1], tf.shape(batches)[2:]], 0))
+    joined.set_shape([None, *batches.shape[2:]])
     return joined

@@ -160,18 +160,18 @@ def _verify(draft, name, classifier, agreement, progress):
     """The figures of the first signature; both must agree, in both ways to load the model."""
     reports = []
     for load, program in LOADERS:
-        progress(f"asking every signature as {program} loads it")
+        progress(f"calling every signature as {program} loads it")
         with load(draft) as model:
             for signature in (DEFAULT, TOKENS):
-                found = _answers(model, signature, classifier, agreement.sentences)
-                reports.append(agreement.judge(found, f"{name}, {signature}"))
+                answers = _answers(model, signature, classifier, agreement.sentences)
+                reports.append(agreement.judge(answers, f"{name}, {signature}"))
     return reports[0]
 
 
 def _answers(model, signature, classifier, sentences):
     """What a signature answers to sentences, as `Classification`s."""
 
-    def ask(batch):
+    def answer(batch):
         strings = tf.constant(batch, tf.string, [len(batch)])
         ids, truncated = classifier.encode(strings)
         if signature == DEFAULT:
@@ -185,7 +185,7 @@ def _answers(model, signature, classifier, sentences):
                 raise ExportError(f"{signature}: {label!r} is not the most probable label.")
         return results
 
-    return map_sorted(ask, sentences, BATCH_SIZE)
+    return map_sorted(answer, sentences, BATCH_SIZE)
 
 
 def _readme(classifier, directory, sentence):

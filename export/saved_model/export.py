@@ -55,7 +55,7 @@ def export_saved_model(
       translation, and what each token of the translation attended to in the source, `[B, T, S]`.
 
     Beside the model lie requests with which TensorFlow Serving warms it up, parameters for its
-    batching, and a `README.md` that says how to start it and how to ask it.
+    batching, and a `README.md` that explains how to start it and how to send requests.
 
     The version appears in `directory` when it is complete and every signature has answered
     `sentences` as the model in memory does, loaded in both ways that TensorFlow has. If one does
@@ -69,8 +69,8 @@ def export_saved_model(
             beam; beside a `Greedy` these use the `Beam` of 4, or of `n_best` if that is more.
         n_best: Translations M. `None`: 4, or the size of the beam if that is less.
         jit: Whether XLA compiles the searches, when the model is loaded, for each of `batch_sizes`
-            and of `lengths`. On a processor TensorFlow Serving does so only if it is told to; see
-            the `README.md`.
+            and of `lengths`. On a processor TensorFlow Serving does so only with a flag: see the
+            `README.md`.
         batch_sizes: Numbers of sentences to compile for, increasing. Others are padded or split.
         lengths: Source lengths in tokens to compile for, increasing; the last one is the
             translator's `max_length`. Others are padded. `None`: see `default_lengths`.

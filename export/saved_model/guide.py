@@ -202,7 +202,7 @@ def batching_parameters(buckets=None):
 
 
 def readme(model, endpoints, sentence, buckets=None):
-    """Returns a text in Markdown: the signatures, how to start a server and how to ask it.
+    """Returns a text in Markdown: the signatures, how to start a server and send requests.
 
     Args:
         model: Name of the model.
@@ -222,7 +222,9 @@ def readme(model, endpoints, sentence, buckets=None):
         "beam_size": endpoints[0].beam.size,
         "eos_id": translator.source_tokenizer.eos_id,
         "pad_id": translator.source_tokenizer.pad_id,
-        "searches": "\n".join(f"- `{each.name}`: {each.search.summary}" for each in endpoints),
+        "searches": "\n".join(
+            f"- `{endpoint.name}`: {endpoint.search.summary}" for endpoint in endpoints
+        ),
         "flags": f" {XLA_FLAG}" if buckets else "",
         "batching": BATCHING,
         "largest": _largest(buckets),
@@ -234,17 +236,20 @@ def readme(model, endpoints, sentence, buckets=None):
 
 
 def _alignment(endpoints, facts):
-    """What the text says about alignments: nothing if no endpoint gives them."""
-    parts = {
+    """The sections of the text about alignments: nothing if no endpoint gives them."""
+    templates = {
         "alignment": ALIGNMENT,
         "alignment_rest": ALIGNMENT_REST,
         "alignment_grpc": ALIGNMENT_GRPC,
     }
     if not any(isinstance(endpoint, Alignments) for endpoint in endpoints):
-        return dict.fromkeys(parts, "")
+        return dict.fromkeys(templates, "")
     tokenizer = endpoints[0].translator.source_tokenizer
     end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
-    return {name: part.substitute(facts, end=end, unknown=unknown) for name, part in parts.items()}
+    return {
+        name: template.substitute(facts, end=end, unknown=unknown)
+        for name, template in templates.items()
+    }
 
 
 def _largest(buckets):

@@ -46,7 +46,7 @@ class OutputMatrix:
     def _by_parts(self, table, x):
         vocab_size, depth = table.shape
         rows = tf.reshape(x, [-1, depth])  # [B * N, D]
-        logits = tf.concat([tf.matmul(rows, part) for part in self.parts], axis=1)  # [B * N, V]
+        logits = tf.concat([tf.matmul(rows, block) for block in self.parts], axis=1)  # [B * N, V]
         return tf.reshape(logits, [-1, x.shape[1] or tf.shape(x)[1], vocab_size])  # [B, N, V]
 
 

@@ -52,8 +52,8 @@ def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, al
     if alignment is not None:
         aligned = ModelSearch(translator, search, alignment=tuple(alignment))
         table.append((Alignments, "alignment", aligned, False))
-    graphs = {each: graph_of(each) for each in dict.fromkeys(row[2] for row in table)}
-    return [kind(name, each, graphs[each], beam, many) for kind, name, each, many in table]
+    graphs = {search: graph_of(search) for search in dict.fromkeys(row[2] for row in table)}
+    return [kind(name, search, graphs[search], beam, many) for kind, name, search, many in table]
 
 
 class Endpoint:
@@ -93,7 +93,7 @@ class Endpoint:
         return [self.search.search] * len(sentences)
 
     def example(self, sentences):
-        """Returns the inputs that ask for the translation of a list of strings, by name."""
+        """Returns the inputs that request the translation of a list of strings, by name."""
         raise NotImplementedError
 
     def _find(self, *inputs):
@@ -143,7 +143,7 @@ class Sentences(Endpoint):
 
 
 class SentencesAndSettings(Sentences):
-    """Strings to their best translations, by the search that the request asks for.
+    """Strings to their best translations, by the search that the request names.
 
     `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1 to the size of
     the beam N; `length_penalty`, float32 `[B]`, see `beam_decode`; and `max_length`, int32 `[B]`,
@@ -184,7 +184,7 @@ class SentencesAndSettings(Sentences):
         return self.beam.min_length, self.translator.max_length
 
     def searches(self, sentences):
-        """Returns the searches that `example` asks for, one for each sentence."""
+        """Returns the searches that `example` requests, one for each sentence."""
         settings = self.example(sentences)
         penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
         return [
@@ -267,8 +267,8 @@ class Ids(Endpoint):
     def answer(self, source):  # noqa: D102
         translator = self.translator
         source = checked_ids(source, translator.source_tokenizer, translator.max_length)
-        found = self._find(source)
-        return {"tokens": self._answers(found.tokens), "score": self._answers(found.scores)}
+        result = self._find(source)
+        return {"tokens": self._answers(result.tokens), "score": self._answers(result.scores)}
 
     def example(self, sentences):  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])

@@ -33,13 +33,13 @@ class Answer(Output):
 
 
 def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
-    """Loads a SavedModel in both ways that TensorFlow has and asks every signature.
+    """Loads a SavedModel in both ways that TensorFlow has and calls every signature.
 
     Args:
         path: Its folder.
         name: Name of the export, for errors.
-        endpoints: List of `Endpoint`s: how to ask and what the answers should be.
-        sentences: List of strings to ask for.
+        endpoints: List of `Endpoint`s: how to call them and what the answers should be.
+        sentences: List of strings to translate.
         requests: `Request`s that TensorFlow Serving will make while it loads the model.
         expected: Translations of `sentences` by the model itself, for the first endpoint.
         progress: See `export_saved_model`.
@@ -50,15 +50,18 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     Raises:
         ExportError: If an answer differs by more than rounding, or there is none.
     """
-    translations = [[Answer(each.text, each.score, each.truncated)] for each in expected]
+    translations = [
+        [Answer(translation.text, translation.score, translation.truncated)]
+        for translation in expected
+    ]
     answers = [
         translations,
-        *(_answers(each, each.function, sentences) for each in endpoints[1:]),
+        *(_answers(endpoint, endpoint.function, sentences) for endpoint in endpoints[1:]),
     ]
     agreement = Agreement(endpoints[0].translator, sentences)
     try:
         for load, program in LOADERS:
-            progress(f"asking every signature as {program} loads it")
+            progress(f"calling every signature as {program} loads it")
             with load(path) as model:
                 reports = _judge(model, name, endpoints, agreement, answers)
                 if load is SessionModel:
@@ -78,14 +81,16 @@ def _judge(model, name, endpoints, agreement, answers):
         return lambda **inputs: model.run(endpoint.name, **inputs)
 
     tokenizer = agreement.translator.target_tokenizer
-    found = [_answers(each, answer_of(each), agreement.sentences) for each in endpoints]
+    exported = [
+        _answers(endpoint, answer_of(endpoint), agreement.sentences) for endpoint in endpoints
+    ]
     known = [
         _decoded(tokenizer, rows)
-        for rows in (*found, *answers)
+        for rows in (*exported, *answers)
         if all(answer.tokens is not None for row in rows for answer in row)
     ]
     reports = []
-    for endpoint, ours, theirs in zip(endpoints, answers, found, strict=True):
+    for endpoint, ours, theirs in zip(endpoints, answers, exported, strict=True):
         what = f"{name}, {endpoint.name}"
         ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
         searches = map_sorted(endpoint.searches, agreement.sentences, BATCH_SIZE)  # as `_answers`
@@ -142,12 +147,12 @@ def _same(ours, theirs):
     return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # not a number is not the same
 
 
-def _answers(endpoint, ask, sentences):
+def _answers(endpoint, call, sentences):
     """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
     tokenizer = endpoint.translator.target_tokenizer
 
     def answer(batch):
-        return _rows(tokenizer, ask(**endpoint.example(batch)))
+        return _rows(tokenizer, call(**endpoint.example(batch)))
 
     return map_sorted(answer, sentences, BATCH_SIZE)
 
@@ -181,11 +186,11 @@ def _texts(tokenizer, outputs, scores):
         texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
         return texts, [[None] * len(row) for row in texts]
     ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]
-    texts = [[" ".join(map(str, each)) for each in row] for row in ids]
+    texts = [[" ".join(map(str, sequence)) for sequence in row] for row in ids]
     tokens = [
         [
-            tokens_of(tokenizer, each) if exists(score) else ()
-            for each, score in zip(*pair, strict=True)
+            tokens_of(tokenizer, sequence) if exists(score) else ()
+            for sequence, score in zip(*pair, strict=True)
         ]
         for pair in zip(ids, scores, strict=True)
     ]
@@ -247,7 +252,7 @@ class PythonModel:
         pass
 
 
-# Both ways to load a SavedModel, and who does so.
+# Both ways to load a SavedModel, and the program that loads it so.
 LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
 
 

@@ -32,7 +32,7 @@ class FiniteRange(click.FloatRange):
 
 
 class Mistake(click.ClickException):
-    """A wrong command line, said in one line."""
+    """A wrong command line, explained in one line."""
 
     exit_code = 2
 
@@ -166,7 +166,7 @@ def _terminate(number, frame):
 def _start_tensorflow():
     """Imports TensorFlow without its remarks on stderr, which no log level stops any more.
 
-    Who sets `TF_CPP_MIN_LOG_LEVEL` sees them, and so does who meets an error on the way.
+    Whoever sets `TF_CPP_MIN_LOG_LEVEL` sees them, and so does whoever meets an error on the way.
     """
     os.environ["KERAS_BACKEND"] = "tensorflow"
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:

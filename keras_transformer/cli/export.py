@@ -83,8 +83,8 @@ def saved_model(
     output come with each sentence; with --alignment one of that name, which adds to what
     serving_default gives the tokens and what they attended to. --beam and --length-penalty are
     those of every search with a beam; with --beam serving_default is one of them. A classifier has
-    serving_default and tokens, to labels. DIRECTORY/1/README.md says how to start the server and
-    how to ask it. A Python program that loads the version must import tensorflow_text first.
+    serving_default and tokens, to labels. DIRECTORY/1/README.md explains how to start the server
+    and send requests. A Python program that loads the version must import tensorflow_text first.
     """
     from keras_transformer.export.place import check_place_of_versions
 

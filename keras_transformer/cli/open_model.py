@@ -1,4 +1,4 @@
-"""A run or an export, opened as what `predict` asks of it."""
+"""A run or an export, opened as what `predict` needs."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size):
 
     Args:
         path: The path.
-        search: The search that the options ask for: see `make_search`.
+        search: The search that the options describe: see `make_search`.
         n_best: Translations of each line. `None`: one, without the number of the line.
         max_length: Longest source and longest output in tokens. `None`: the model's.
         alignments: Whether alignments are asked for.

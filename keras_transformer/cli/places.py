@@ -1,4 +1,4 @@
-"""Where a command writes: refused before any work is done, and left as it was if the work fails."""
+"""Places that commands write to: refused before any work is done, as they were if it fails."""
 
 import contextlib
 import os

@@ -87,7 +87,7 @@ def search_options(command):
 
 
 def make_search(beam=None, n_best=None, sample=False, **settings):
-    """Returns the search that the options of a command ask for, as far as it has them.
+    """Returns the search that the options of a command describe, as far as it has them.
 
     Args:
         beam: Value of `--beam`.

@@ -43,8 +43,8 @@ def answer_stream(search, source, target, warn, *, batch_size=64, window=2048, f
         todo = {number: text for number, text in numbered if _is_asked(text, blank)}
         results = search(list(todo), list(todo.values()), batch_size) if todo else []
         results = dict(zip(todo, results, strict=True))
-        for number, found in results.items():
-            if _is_cut(found):
+        for number, result in results.items():
+            if _is_cut(result):
                 warn(f"line {number}: longer than the model's limit; its end was cut off")
         for number, _ in numbered:
             for line in form.lines(number, results.get(number)):

@@ -10,7 +10,7 @@ from keras_transformer.layers.masks import masks_fit
 
 
 def check_ids(value, name, layer):
-    """Refuses what are not ids `[B, T]`. Floats may be: Keras's inputs are, unless told otherwise.
+    """Refuses what are not ids `[B, T]`. Floats may be: Keras's inputs are by default.
 
     Args:
         value: A tensor or an array; anything else is left to Keras.

@@ -87,16 +87,16 @@ def attend_to_parts(scores, values, allowed, bias=None):
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
-    parts, first = [], 0
+    masked, first = [], 0
     for score in scores:
         here = slice(first, first + score.shape[-1])
         score = _biased(ops.cast(score, "float32"), None if bias is None else bias[..., here])
-        parts.append(ops.where(allowed[:, :, :, here], score, FORBIDDEN))  # [B, H, T, S]
+        masked.append(ops.where(allowed[:, :, :, here], score, FORBIDDEN))  # [B, H, T, S]
         first = here.stop
-    highest = ops.max(parts[0], axis=-1, keepdims=True)  # [B, H, T, 1]
-    for score in parts[1:]:
+    highest = ops.max(masked[0], axis=-1, keepdims=True)  # [B, H, T, 1]
+    for score in masked[1:]:
         highest = ops.maximum(highest, ops.max(score, axis=-1, keepdims=True))
-    weights = [ops.exp(score - highest) for score in parts]  # [B, H, T, S]
+    weights = [ops.exp(score - highest) for score in masked]  # [B, H, T, S]
     total = sum(ops.sum(weight, axis=-1, keepdims=True) for weight in weights)  # [B, H, T, 1]
     products = [
         ops.einsum("BHTS,BHSK->BHTK", ops.cast(weight, value.dtype), value)

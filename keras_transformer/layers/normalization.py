@@ -43,7 +43,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
         if not (training and last and self.scale and self.center):
             return super().call(inputs)
         flat = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, D]
-        gamma, beta = (ops.reshape(each, (1, -1)) for each in (self.gamma, self.beta))  # [1, D]
+        gamma, beta = (ops.reshape(tensor, (1, -1)) for tensor in (self.gamma, self.beta))  # [1, D]
         means = PRODUCTS if products_are_exact() else REDUCTIONS
         normalize = _normalize(self.epsilon, *means)
         return ops.reshape(normalize(flat, gamma, beta), ops.shape(inputs))
@@ -88,7 +88,7 @@ def _normalize(epsilon, mean, total):
     @ops.custom_gradient
     def normalize(x, gamma, beta):
         dtype = keras.backend.result_type(x.dtype, "float32")
-        x32, scale, offset = (ops.cast(each, dtype) for each in (x, gamma, beta))
+        x32, scale, offset = (ops.cast(tensor, dtype) for tensor in (x, gamma, beta))
         centred = x32 - mean(x32)  # [N, D]
         inverse = ops.rsqrt(mean(centred * centred) + epsilon)  # [N, 1]
         n = centred * inverse  # [N, D]
@@ -99,8 +99,8 @@ def _normalize(epsilon, mean, total):
             own, along = mean(upstream, scale), mean(weighted, scale)  # [N, 1]
             by_x = inverse * (upstream * scale - own - n * along)  # [N, D]
             return tuple(
-                ops.cast(each, like.dtype)
-                for each, like in ((by_x, x), (total(weighted), gamma), (total(upstream), beta))
+                ops.cast(value, like.dtype)
+                for value, like in ((by_x, x), (total(weighted), gamma), (total(upstream), beta))
             )
 
         return ops.cast(n * scale + offset, x.dtype), gradient

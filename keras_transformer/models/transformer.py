@@ -201,8 +201,8 @@ class Transformer(TokenOutput, ConfiguredModel):
         _, of_decoder = self.decoder(
             x, memory, memory_allowed=allowed, return_weights=True, training=False
         )
-        weights = {f"encoder/{name}": each for name, each in of_encoder.items()}
-        return {**weights, **{f"decoder/{name}": each for name, each in of_decoder.items()}}
+        weights = {f"encoder/{name}": tensor for name, tensor in of_encoder.items()}
+        return {**weights, **{f"decoder/{name}": tensor for name, tensor in of_decoder.items()}}
 
 
 def _hidden(layers, inputs, training=None):

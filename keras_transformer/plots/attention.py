@@ -25,13 +25,13 @@ def cross_attention(translator, sentence):
     output, _ = greedy_decode(translator.model, source, translator.max_length)  # [1, L]
     config = translator.model.config
     target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
-    inputs = tf.constant([[config.bos_id, *target[:-1]]])  # the decoder's, one position behind
+    inputs = tf.constant([[config.bos_id, *target[:-1]]])  # the decoder's, one position later
     weights = translator.model.attention_weights({"source": source, "target": inputs})
     layers = config.decoder_layers
     stack = [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(layers)]
     sides = zip(translator.tokenizers, (source[0].numpy(), target), strict=True)
     pieces = [tokenizer.pieces(ids) for tokenizer, ids in sides]
-    return *pieces, np.stack([tf.cast(each, tf.float32).numpy() for each in stack])
+    return *pieces, np.stack([tf.cast(heads, tf.float32).numpy() for heads in stack])
 
 
 def draw_attention(translator, sentence, path, layers=False):

@@ -26,7 +26,7 @@ def draw_curve(history, path, task):
     Args:
         history: A `History`.
         path: The PNG file to write; its folder is created if missing.
-        task: The `Task`, which says what there is to draw.
+        task: The `Task`, which names what there is to draw.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
@@ -37,8 +37,8 @@ def draw_curve(history, path, task):
     figure = new_figure(7, 1 + 2 * len(panels))
     if panels:
         axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
-        for each, panel in zip(axes, panels, strict=True):
-            _draw(each, history, *panel)
+        for ax, panel in zip(axes, panels, strict=True):
+            _draw(ax, history, *panel)
         axes[-1].set_xlabel("updates")
     save_png(figure, path)
 

@@ -25,4 +25,6 @@ def open_run(path, max_length=None):
 def pipeline_class_of(model_class):
     """Returns the class of what models of a class are used by."""
     classes = (task.pipeline_class() for task in TASKS.values())
-    return next(each for each in classes if each.model_class is model_class)
+    return next(
+        pipeline_class for pipeline_class in classes if pipeline_class.model_class is model_class
+    )

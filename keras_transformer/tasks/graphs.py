@@ -17,8 +17,7 @@ def trace_search(translator, search, n_best):
     """A function of sentences and of the `inputs` of a search."""
 
     def translate(sentences, *values):
-        asked = search.with_values(values)
-        outputs = _translate(translator, sentences, asked, n_best=n_best)
+        outputs = _translate(translator, sentences, search.with_values(values), n_best=n_best)
         return {name: outputs[name] for name in COLUMNS}
 
     signature = [tf.TensorSpec([None], tf.string, name="sentences"), *search.inputs]

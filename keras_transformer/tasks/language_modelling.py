@@ -22,9 +22,9 @@ class LanguageModellingTask(Task):
 
     def samples(self, inputs):
         """Returns prompts: of the texts by turns nothing, a third or two thirds of their words."""
-        words = [text.split() for text in inputs]
+        texts = [text.split() for text in inputs]
         return [
-            " ".join(each[: len(each) * (number % 3) // 3]) for number, each in enumerate(words)
+            " ".join(words[: len(words) * (number % 3) // 3]) for number, words in enumerate(texts)
         ]
 
     def evaluate(self, pipeline, columns):
@@ -47,7 +47,7 @@ class LanguageModellingTask(Task):
         begin = time.perf_counter()
         scores = pipeline.score(texts)
         seconds = time.perf_counter() - begin
-        whole = [each for each in zip(texts, scores, strict=True) if not each[1].truncated]
+        whole = [pair for pair in zip(texts, scores, strict=True) if not pair[1].truncated]
         if not whole:
             raise ValueError("Every text is longer than the model's limit: none can be measured.")
         total = sum(score.score for _, score in whole)

@@ -65,8 +65,8 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
     source, truncated, empty = encode(tokenizers.source, sentences, max_length)
     if not blank:
         empty = tf.zeros_like(empty)
-    found = decode(source)
-    tokens, scores = found[:2]
+    result = decode(source)
+    tokens, scores = result[:2]
     texts = tokenizers.target.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
     nothing = tf.expand_dims(empty, 1)  # [B, 1]
     return {
@@ -75,7 +75,7 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
         "truncated": truncated,
         "empty": empty,
         "source": source,
-        "found": found,
+        "found": result,
     }
 
 

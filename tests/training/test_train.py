@@ -157,7 +157,7 @@ def terminating(function):
     [
         ("train.open_source", set()),  # nor a folder
         ("data.corpus.TokenizedCorpus.from_rows", {"config.toml", "tokenizer.model"}),
-        ("loop.session.strings", {"config.toml"}),
+        ("loop.inputs.strings", {"config.toml"}),
         ("loop.session.make_learner", {"config.toml", "tokenizer.model"}),
     ],
 )
@@ -167,7 +167,7 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
     target = f"keras_transformer.training.{phase}"
     module, _, name = target.rpartition(".")
     function = getattr(pkgutil.resolve_name(module.replace("corpus.T", "corpus:T")), name)
-    if phase == "loop.session.strings":  # read by SentencePiece, in C++
+    if phase == "loop.inputs.strings":  # read by SentencePiece, in C++
 
         def strings(rows, columns):
             yield b"12"

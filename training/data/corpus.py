@@ -69,8 +69,8 @@ class TokenizedCorpus:
         checksum = 0
         for column in self._columns:
             ragged = isinstance(column, tf.RaggedTensor)
-            for part in (column.values, column.row_splits) if ragged else (column,):
-                checksum = zlib.crc32(part.numpy(), checksum)
+            for tensor in (column.values, column.row_splits) if ragged else (column,):
+                checksum = zlib.crc32(tensor.numpy(), checksum)
         if self._weights is not None:
             checksum = zlib.crc32(self._weights, checksum)
         return f"{checksum:08x}"
@@ -119,8 +119,8 @@ class TokenizedCorpus:
                 f"with max_length={max_length}."
             )
         columns = tuple(
-            _ragged(parts) if number in training.texts else tf.constant(np.concatenate(parts))
-            for number, parts in sorted(chunks.items())
+            _ragged(batches) if number in training.texts else tf.constant(np.concatenate(batches))
+            for number, batches in sorted(chunks.items())
         )
         weights = _weights_of(weights, np.concatenate(every))
         return cls(columns, training, too_long=too_long, empty=empty, weights=weights)
@@ -240,8 +240,8 @@ def _shuffled(order, bucket, batches, seed, epoch):
     """The order of the examples, each within its bucket, and the order of the batches."""
     seeds = tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)])
     of_examples, of_batches = (
-        tf.random.stateless_uniform([count], each, None, None, tf.uint32, alg="philox")
-        for count, each in (
+        tf.random.stateless_uniform([count], folded, None, None, tf.uint32, alg="philox")
+        for count, folded in (
             (len(order), tf.random.fold_in(seeds, 0)),
             (batches, tf.random.fold_in(seeds, 1)),
         )
@@ -285,6 +285,6 @@ def _kept(column, kept, texts, number):
 
 def _ragged(chunks):
     """Joins (ids, lengths) of many batches into one `tf.RaggedTensor`."""
-    values, lengths = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    values, lengths = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
     with tf.device("CPU:0"):  # a GPU is no place for a corpus, and tf.data could not read it there
         return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

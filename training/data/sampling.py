@@ -63,10 +63,10 @@ class SubwordSampler:
             arrays = tf.numpy_function(plan, [epoch, self._corpus.drawn(epoch)], types)
             for array in arrays:
                 array.set_shape([None])
-            order, starts, rows, widths, *parts = arrays
+            order, starts, rows, widths, *ragged = arrays
             columns = self._corpus.replaced(
                 tf.RaggedTensor.from_row_splits(*pair, validate=False)
-                for pair in zip(parts[::2], parts[1::2], strict=True)
+                for pair in zip(ragged[::2], ragged[1::2], strict=True)
             )
             cuts = tf.data.Dataset.from_tensor_slices((starts, rows, widths))
             return select(cuts).map(

@@ -20,7 +20,7 @@ def cut_batches(batches, strategy, pad_id):
 
     Returns:
         What `fit` (with `steps_per_epoch`) and `evaluate` (with `steps`) take: the dataset itself
-        for the default strategy, else a `tf.distribute.DistributedDataset`.
+        for the default strategy, otherwise a `tf.distribute.DistributedDataset`.
     """
     if strategy is tf.distribute.get_strategy():
         return batches
@@ -36,7 +36,7 @@ def cut_batches(batches, strategy, pad_id):
             )
 
         shards = batches.map(own_shards).unbatch().prefetch(2 * count)
-        # Or the processes would ask each other before every update whether there is one.
+        # Otherwise the processes would consult each other before every update whether there is one.
         return shards.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     return strategy.distribute_datasets_from_function(shards_of_process)

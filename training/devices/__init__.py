@@ -1,1 +1,1 @@
-"""Where a training runs, and in which precision."""
+"""Devices of a training, and its precision."""

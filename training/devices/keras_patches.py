@@ -4,7 +4,7 @@
   learn its shape, and figures that are scalars along an axis that they do not have. A model that
   is built needs no shape, and figures that are the same on all replicas no average.
 - Optimizers clip gradients, and look for overflows in float16, on each replica by itself, before
-  the sum. One replica's share of a gradient says little about the gradient: the sum comes first.
+  the sum. One replica's share of a gradient shows little of the gradient: the sum comes first.
 """
 
 import inspect

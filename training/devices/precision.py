@@ -34,6 +34,6 @@ def dtype_policy(precision, cpuinfo=CPUINFO):
 
 
 def _is_held_back():
-    """Whether oneDNN is told to leave instructions for bfloat16 out: TensorFlow would abort."""
+    """Whether the environment keeps oneDNN from bfloat16 instructions: TensorFlow would abort."""
     most = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
     return bool(most) and not any(name in most for name in ("DEFAULT", "BF16", "AMX"))

@@ -1,4 +1,4 @@
-"""Where a training runs: on one device, several of one machine, several machines, or TPUs."""
+"""Devices of a training: one, several of one machine, those of several machines, or TPUs."""
 
 import json
 import os
@@ -11,9 +11,9 @@ STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 def make_strategy(name):
     """Returns the `tf.distribute` strategy of a name. Call it before TensorFlow computes anything.
 
-    - `"default"`: one device, the first GPU or else the CPU.
-    - `"mirrored"`: all GPUs of this machine, or else all its logical CPU devices.
-    - `"multi_worker"`: all GPUs, or else the CPU, of several machines. The environment variable
+    - `"default"`: one device, the first GPU, otherwise the CPU.
+    - `"mirrored"`: all GPUs of this machine, otherwise all its logical CPU devices.
+    - `"multi_worker"`: all GPUs, otherwise the CPU, of several machines. The environment variable
       `TF_CONFIG` names them and says which of them this is; it is the same on all but for `index`:
       `{"cluster": {"worker": ["one:12345", "two:12345"]}, "task": {"type": "worker", "index": 0}}`.
       Returns when all of them have been started. Worker 0 is the chief.
@@ -99,7 +99,7 @@ def _is_address(value):
 def _tpu():
     name = os.environ.get("TPU_NAME")
     try:
-        if not name:  # TensorFlow would ask Google's metadata server, for minutes
+        if not name:  # TensorFlow would wait for Google's metadata server, for minutes
             raise ValueError("TPU_NAME is not set")
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name)
         if name != "local":

@@ -1,4 +1,4 @@
-"""The processes that train together: who writes, what they must agree on, what if one is lost."""
+"""Processes that train together: which one writes, what they agree on, and the loss of one."""
 
 import contextlib
 import re
@@ -37,7 +37,7 @@ class Workers:
         return result if self.is_chief else function()
 
     def from_chief(self, function, names):
-        """Calls a function on the chief alone and tells all processes what came out.
+        """Calls a function on the chief alone and sends its result to all processes.
 
         Args:
             function: Returns a dictionary of floats.

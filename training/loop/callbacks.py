@@ -10,6 +10,8 @@ import keras
 import rich.progress
 import tensorflow as tf
 
+from keras_transformer.training.loop.messages import diverged, duration
+
 
 class UpdateCallback(keras.callbacks.Callback):
     """A callback that counts updates from the start of the run, not of this call of `fit`.
@@ -161,7 +163,7 @@ class Interrupts(UpdateCallback):
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        anywhere: Function that tells whether its argument is true in any of the processes that
+        anywhere: Function that returns whether its argument is true in any of the processes that
             train together: all of them must stop after the same update.
     """
 
@@ -227,7 +229,7 @@ class Saving(UpdateCallback):
         total: See `UpdateCallback`.
         every: Updates between two checkpoints.
         save: Function of the number of the update.
-        last_good: Function that says which checkpoint to go back to, for the message below.
+        last_good: Function that names the checkpoint to go back to, for the message below.
         wanted: Function of the number of the update: whether it must be saved in any case.
 
     Raises:
@@ -247,28 +249,3 @@ class Saving(UpdateCallback):
         regular = update % self.every == 0 or update == self.total
         if regular or self.model.stop_training or self.wanted(update):
             self.save(update)
-
-
-def diverged(what, last_good):
-    """Returns the error of a training that can no longer be saved.
-
-    Args:
-        what: What happened at which update.
-        last_good: Which checkpoint to go back to, both without a dot at the end.
-    """
-    return ValueError(
-        f"{what}. {last_good}; a lower learning rate or clipping "
-        "(schedule.peak, schedule.scale, optimizer.clip_norm) may help."
-    )
-
-
-def duration(seconds):
-    """Returns a time as `1:02:03` or `2:03`."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
-
-
-def say(console, text):
-    """Prints a line of plain text that is not wrapped."""
-    console.print(text, soft_wrap=True, highlight=False, markup=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.files import replacing
+from keras_transformer.training.loop.messages import diverged
 
 STATE = "state"
 
@@ -132,6 +133,23 @@ class Checkpoints:
                 earlier[update].unlink()
 
 
+def refuse_infinite(variables, update, last_good):
+    """Raises unless all values are finite, so that no checkpoint holds others.
+
+    The loss of an update is from before it: its gradient may have broken the weights.
+
+    Args:
+        variables: List of variables, to be saved.
+        update: Number of the update after which they are.
+        last_good: Function that names the checkpoint to go back to, for the message.
+    """
+    for variable in variables:
+        values = variable.value.numpy()
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+            what = f"{variable.path} is no longer finite after update {update}"
+            raise diverged(what, last_good())
+
+
 def read(path):
     """Returns the arrays of a checkpoint by their keys.
 
@@ -172,11 +190,11 @@ def _key(index, variable):
 
 def _assign(path, arrays, variables):
     expected = [tuple(variable.shape) for variable in variables]
-    found = [arrays[key].shape for key in sorted(arrays)]
-    if found != expected:
+    stored = [arrays[key].shape for key in sorted(arrays)]
+    if stored != expected:
         raise ValueError(
-            f"{path} belongs to another model: {len(found)} variables, {len(expected)} expected."
-            if len(found) != len(expected)
+            f"{path} belongs to another model: {len(stored)} variables, {len(expected)} expected."
+            if len(stored) != len(expected)
             else f"{path} belongs to another model: shapes differ."
         )
     for variable, key in zip(variables, sorted(arrays), strict=True):

@@ -3,8 +3,8 @@
 import math
 
 from keras_transformer.files import replacing
-from keras_transformer.training.loop.callbacks import say
 from keras_transformer.training.loop.checkpoint import read_state
+from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.moving_average import averaged_weights
 
 
@@ -73,8 +73,10 @@ def _next_best(session):
         figures = state["validation"] if state.get("validated") == state["update"] else None
         if figures and math.isfinite(figures.get(by, math.nan)):
             validated.append((state["update"], figures))
-    others = [each for each in validated if each[0] != session.best.update]
-    return sorted(others, key=lambda each: each[1][by], reverse=session.best.higher_is_better)
+    others = [validation for validation in validated if validation[0] != session.best.update]
+    return sorted(
+        others, key=lambda validation: validation[1][by], reverse=session.best.higher_is_better
+    )
 
 
 def _in_float32(model):

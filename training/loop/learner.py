@@ -130,10 +130,12 @@ class Learner(DistributedModel):
         total = global_sum(own)
         loss, gradients = 0.0, None
         for inputs, labels in batches:
-            part, of_part = self._gradients(inputs, labels, total)
-            loss += part
+            batch_loss, batch_gradients = self._gradients(inputs, labels, total)
+            loss += batch_loss
             gradients = (
-                of_part if gradients is None else tf.nest.map_structure(tf.add, gradients, of_part)
+                batch_gradients
+                if gradients is None
+                else tf.nest.map_structure(tf.add, gradients, batch_gradients)
             )
         self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
         self.mean_loss.update_state(global_sum(loss), sample_weight=total)

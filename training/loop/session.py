@@ -1,16 +1,8 @@
 """One call of `train`: from the newest checkpoint to the trained model."""
 
-import math
 import time
 
-import numpy as np
-
-from keras_transformer.plots.curve import draw_curve
-from keras_transformer.plots.figure import MatplotlibMissing
-from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.training.data.corpus import TokenizedCorpus, strings
-from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.factory import make_learner, model_config
@@ -21,19 +13,18 @@ from keras_transformer.training.loop.callbacks import (
     Progress,
     Saving,
     Validation,
-    diverged,
-    duration,
-    say,
 )
-from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.loop.checkpoint import Checkpoints, refuse_infinite
+from keras_transformer.training.loop.curve import Curve
 from keras_transformer.training.loop.final import write_model
 from keras_transformer.training.loop.history import History, columns_of
+from keras_transformer.training.loop.inputs import make_epochs, take_tokenizers
+from keras_transformer.training.loop.messages import duration, introduction, listed, say
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
 from keras_transformer.training.settings.changes import describe_changes
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import TRAININGS
-from keras_transformer.training.vocabulary import learn_vocabulary
 
 
 class Session:
@@ -58,13 +49,16 @@ class Session:
         self.task = settings.task.get()
         rows = self.data.rows("train")
         self.fields = self.task.fields(rows)
-        tokenizers = workers.chief_first(lambda: self._tokenizers(start))
+        vocabulary_of = start if workers.is_chief else None  # the others read what it has written
+        tokenizers = workers.chief_first(
+            lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
+        )
         config = model_config(settings, tokenizers, **self.fields)
         self.training = TRAININGS[self.task.name](tokenizers, config)
         self.corpus = TokenizedCorpus.from_rows(
             rows, self.training, settings.data.max_length, self.data.weights("train")
         )
-        self.epochs = self._make_epochs()
+        self.epochs = make_epochs(self.corpus, settings, data, self.training)
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.training)
         self.validator = Validator(self.learner, self.training, self.data, settings, workers)
@@ -77,8 +71,8 @@ class Session:
         self.logs = None
         self.validation, self.validated = None, 0  # figures of the last one, and its update
         self.lineage = None  # where the first weights are from, if not drawn
-        self.draws = workers.is_chief
-        say(console, _introduction(self))
+        self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
+        say(console, introduction(self))
         if described := self.task.describe(self.fields):
             say(console, described)
 
@@ -193,46 +187,10 @@ class Session:
         """Writes the model and the figures of the training; returns the figures."""
         self.check()
         figures = write_model(self)
-        self._draw()
+        self.curve.draw()
         text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
         say(self.console, f"{text}, that of update {figures['model_update']:,}.")
         return figures
-
-    def _tokenizers(self, start):
-        """The run's vocabulary: learned from the training split if there is none to take."""
-        if start is not None and self.workers.is_chief:
-            self.run.write_tokenizers(start.tokenizers)
-        elif not self.run.vocabulary():
-            self.run.write_tokenizers(self._learn_vocabulary())
-        return self.run.load_tokenizers()
-
-    def _learn_vocabulary(self):
-        settings, task = self.settings.vocabulary, self.task
-
-        def learn(columns):
-            texts = strings(self.data.rows("train"), sorted(columns))
-            return Tokenizer(learn_vocabulary(texts, settings))
-
-        if settings.shared:
-            say(self.console, f"Learning a vocabulary of {settings.size:,} pieces.")
-            return Tokenizers.of(learn({*task.source_columns, *task.target_columns}))
-        say(self.console, f"Learning two vocabularies of {settings.size:,} pieces.")
-        return Tokenizers.of([learn(task.source_columns), learn(task.target_columns)])
-
-    def _make_epochs(self):
-        """The `Epochs` of the training: of the usual pieces, or of others in each epoch."""
-        options, size = self.settings.training, self.settings.data.batch_tokens
-        if not options.subword_sampling:
-            return self.corpus.epochs(size, options.seed)
-        sampler = SubwordSampler(
-            self.corpus,
-            self.data.rows("train"),
-            self.training,
-            self.settings.data.max_length,
-            options.subword_sampling,
-            options.seed,
-        )
-        return sampler.epochs(size)
 
     def _explain_stop(self, total, signal):
         """Says why `fit` ended before the last update, if it did."""
@@ -261,7 +219,7 @@ class Session:
 
         def save(update):
             variables = self.variables()
-            self._refuse_infinite(variables, update)
+            refuse_infinite(variables, update, self.checkpoints.last_good)
             self.history.flush()
             seconds = earlier + time.monotonic() - begin
             state = {
@@ -282,19 +240,11 @@ class Session:
 
         return save
 
-    def _refuse_infinite(self, variables, update):
-        """The loss of an update is from before it: its gradient may have broken the weights."""
-        for variable in variables:
-            values = variable.value.numpy()
-            if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-                what = f"{variable.path} is no longer finite after update {update}"
-                raise diverged(what, self.checkpoints.last_good())
-
     def _validate(self, update):
         """Measures the model, for the logs, the history and the best validation."""
         figures = self._measure_once(update)
         self.logs.write(update, figures, prefix="validation")
-        self._draw()
+        self.curve.draw()
         self.best.see(update, figures)
         if self.best.exhausted:
             self.learner.stop_training = True
@@ -302,35 +252,6 @@ class Session:
     def _measure_once(self, update):
         """Measures the model and shows the figures."""
         figures = self.validator()
-        say(self.console, f"validation after update {update:,}: {_listed(figures)}")
+        say(self.console, f"validation after update {update:,}: {listed(figures)}")
         self.validation, self.validated = figures, update
         return figures
-
-    def _draw(self):
-        """Draws the learning curve; a picture that cannot be drawn stops no training."""
-        if not self.draws:
-            return
-        try:
-            draw_curve(self.history, self.run.curve, self.task)
-        except MatplotlibMissing as error:
-            self.draws = False
-            say(self.console, f"There will be no {self.run.curve}: {error}")
-        except OSError as error:
-            reason = error.strerror or error
-            say(self.console, f"{self.run.curve} cannot be written: {reason}.")
-
-
-def _introduction(session):
-    corpus, settings = session.corpus, session.settings
-    steps = math.ceil(session.epochs.steps / settings.training.accumulate)
-    weighted = session.data.weights("train") is not None
-    seen = "are an epoch, as their weights say" if weighted else "see all of them once"
-    left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
-    return (
-        f"{session.learner.model.count_params():,} parameters; {corpus.size:,} examples"
-        f"{left_out}; {steps:,} updates {seen}."
-    )
-
-
-def _listed(figures):
-    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())

@@ -12,7 +12,7 @@ def inherit(values, load):
     """Fills in what a configuration leaves to the run that `[model] start_from` names.
 
     Without `preset` these are the fields of `[model]` that are not given, without `size` the keys
-    of `[vocabulary]`. A configuration that was written for a run says everything, so that the run
+    of `[vocabulary]`. A configuration that was written for a run holds everything, so that the run
     stays readable when the other one is gone.
 
     Args:
@@ -70,7 +70,9 @@ class Start:
         Raises:
             ValueError: If the data have decided on other labels.
         """
-        ours, theirs = (getattr(each.config, "labels", ()) for each in (model, self.model))
+        ours, theirs = (
+            getattr(config, "labels", ()) for config in (model.config, self.model.config)
+        )
         if ours != theirs:
             raise ValueError(
                 f"the weights of {self.path} do not fit: the training data have the labels "

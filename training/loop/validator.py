@@ -9,8 +9,8 @@ from keras_transformer.training.loop.moving_average import averaged_weights
 class Validator:
     """Measures a learner, with the average of its weights if it keeps one.
 
-    Under a strategy all workers measure in step; only the chief answers inputs, and tells the
-    others.
+    Under a strategy all workers measure in step; only the chief answers inputs, and sends
+    the figures to the others.
 
     Args:
         learner: A compiled `Learner`.

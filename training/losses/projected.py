@@ -53,8 +53,8 @@ def projected_cross_entropy(
         def gradient(upstream):
             scale = upstream * largest
             return [
-                tf.cast(scale * (each - label_smoothing * smooth_each), tensor.dtype)
-                for tensor, each, smooth_each in zip(
+                tf.cast(scale * (slope - label_smoothing * smooth_slope), tensor.dtype)
+                for tensor, slope, smooth_slope in zip(
                     (hidden, table, *bias), gradients, smooth_gradients, strict=True
                 )
             ]
@@ -70,8 +70,8 @@ def _mean_logit(hidden, table, bias, weights):
     weighted = weights[:, None] * tf.cast(hidden, tf.float32)  # [N, D]
     by_table = tf.reduce_sum(weighted, axis=0) / table.shape[0]  # [D], the same in every row
     total, gradients = tf.reduce_sum(weighted * mean), [weights[:, None] * mean, by_table]
-    for each in bias:
-        total += tf.reduce_sum(weights) * tf.reduce_mean(each)
+    for offsets in bias:
+        total += tf.reduce_sum(weights) * tf.reduce_mean(offsets)
         gradients.append(tf.reduce_sum(weights) / table.shape[0])  # the same for every logit
     return total, gradients
 
@@ -101,7 +101,7 @@ def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
             apart, apart_by_z = disagreement(p, logits - normalizer[:, None])
             loss += r_drop / 2 * apart
             by_z += r_drop * apart_by_z
-        by_bias = [each + tf.reduce_sum(weight * by_z, axis=0) for each in by_bias]  # [V]
+        by_bias = [gradient + tf.reduce_sum(weight * by_z, axis=0) for gradient in by_bias]  # [V]
         by_z = tf.cast(by_z, table.dtype)
         total += tf.reduce_sum(weight[:, 0] * loss)
         by_x = weight * tf.cast(tf.matmul(by_z, table), tf.float32)  # [R, D]
@@ -110,7 +110,7 @@ def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
         return number + 1, total, by_hidden.write(number, by_x), by_table, *by_bias
 
     by_hidden = tf.TensorArray(tf.float32, cut.chunks, element_shape=hidden.shape[1:])
-    by_bias = [tf.zeros(each.shape, tf.float32) for each in bias]
+    by_bias = [tf.zeros(offsets.shape, tf.float32) for offsets in bias]
     start = (0, 0.0, by_hidden, tf.zeros(table.shape, tf.float32), *by_bias)
     _, total, by_hidden, *by_others = tf.while_loop(
         lambda number, *_: number < cut.chunks, add_chunk, start, parallel_iterations=1

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 def twice(values):
     """Repeats a batch, so that dropout gives two passes of it: `[B, ...]` to `[2 * B, ...]`."""
-    return tf.nest.map_structure(lambda each: tf.concat([each, each], axis=0), values)
+    return tf.nest.map_structure(lambda tensor: tf.concat([tensor, tensor], axis=0), values)
 
 
 def disagreement(p, log_p):

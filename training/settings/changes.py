@@ -40,7 +40,7 @@ def check_changes(run, before, settings):
 
 
 def describe_changes(before, settings, update):
-    """Returns the lines that say what is different from here on.
+    """Returns the lines that show what is different from here on.
 
     Args:
         before: The `Settings` until now.
@@ -54,7 +54,7 @@ def describe_changes(before, settings, update):
     if not changes:
         return []
     lines = [f"Going on with changed settings: {', '.join(changes)}."]
-    then, now = (_rate(each, update) for each in (before, settings))
+    then, now = (_rate(version, update) for version in (before, settings))
     if then != now:
         total = settings.training.updates
         lines.append(

@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 Positive = Annotated[int, Field(gt=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
-# `settings.py` makes whatever has this format absolute.
+# `toml.py` makes whatever has this format absolute.
 PathText = Annotated[str, Field(json_schema_extra={"format": "path"})]
 
 

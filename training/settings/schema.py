@@ -1,297 +1,43 @@
 """The schema of a training configuration: sections, keys, types, ranges, defaults, meanings.
 
-Every section is frozen and strict: a key that is not listed here, a string where a number belongs
-or a number out of range is an error, never a guess. Reading and writing is `settings.py`'s; the
-command `settings` and `docs/settings.md` print what is written here.
+Every section is frozen and strict: a key that is not listed, a string where a number belongs or a
+number out of range is an error, never a guess. The sections are in `model_sections.py`,
+`data_sections.py` and `training_sections.py`, and here the rules between them; reading and writing
+is in `toml.py`. The command `settings` and `docs/settings.md` print what is written there.
 """
 
-import dataclasses
-import inspect
-import re
-import typing
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag, create_model, field_validator, model_validator
+from pydantic import Discriminator, Tag, model_validator
 
-from keras_transformer.config import PRESETS
-from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.data_sections import (
     DATA_KINDS,
     CldrData,
     TextData,
     TfdsData,
 )
-from keras_transformer.training.settings.fields import PathText, Positive, Rate, Section
+from keras_transformer.training.settings.fields import Section
+from keras_transformer.training.settings.model_sections import ModelSettings, TaskSettings
+from keras_transformer.training.settings.training_sections import (
+    OptimizerSettings,
+    ScheduleSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
 
-__all__ = ["DATA_KINDS", "CldrData", "Settings", "TextData", "TfdsData"]
-
-# What the tokenizers and the data decide.
-_OF_THE_DATA = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels"}
-
-
-class TaskSettings(Section):
-    """What the model is for. It decides what the columns of the data are."""
-
-    kind: Literal[tuple(TASKS)] = Field(
-        "translation",
-        description="The task: "
-        + "; ".join(
-            f"`{task.name}`, whose data have the columns {' and '.join(task.columns)}"
-            for task in TASKS.values()
-        )
-        + ".",
-    )
-
-    def get(self):
-        """Returns the `Task`."""
-        return TASKS[self.kind]
-
-
-class _Preset(Section):
-    start_from: PathText | None = Field(
-        None,
-        description="A finished run whose weights the training begins with (fine-tuning). Its "
-        "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
-    )
-    preset: str = Field(
-        "tiny",
-        description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
-        "trains in minutes, or `small`, for some ten thousand pairs.",
-    )
-
-    @field_validator("preset")
-    @classmethod
-    def _known_preset(cls, name):
-        if name not in PRESETS:
-            raise ValueError(f"must be one of {', '.join(PRESETS)}")
-        return name
-
-
-def _model_fields():
-    """The fields of all models' configurations as optional settings, with their docstrings.
-
-    Returns a dictionary from names to a type and a pydantic field each; their checks are the
-    dataclasses'. What a file leaves out is the preset's; what that is in `base`, the dataclass's
-    own default, is kept for the page of settings.
-    """
-    fields = {}
-    for task in TASKS.values():
-        hints, meanings = typing.get_type_hints(task.config_class), {}
-        for described in reversed(task.config_class.__mro__[:-1]):
-            meanings |= _arguments(described)
-        for field in dataclasses.fields(task.config_class):
-            if field.name not in fields and field.name not in _OF_THE_DATA:
-                meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
-                extra = {"base": field.default}
-                fields[field.name] = (
-                    hints[field.name] | None,
-                    Field(None, description=meaning, json_schema_extra=extra),
-                )
-    return fields
-
-
-def _arguments(documented):
-    """Returns what the `Args` of a docstring say about each argument, in one line each."""
-    _, _, rest = inspect.cleandoc(documented.__doc__ or "").partition("\nArgs:\n")
-    block = re.split(r"\n(?=\S)", rest)[0]
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in entries}
-
-
-class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fields())):
-    """A preset of the model's configuration and the fields that differ from it.
-
-    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
-    the labels of a classifier come from the data.
-    """
-
-    def config(self, task, **data):
-        """Returns the configuration of a task's model.
-
-        Args:
-            task: The `Task`.
-            **data: What the tokenizers and the data decide.
-
-        Raises:
-            ValueError: If a value is out of range, two contradict each other, or one has no effect.
-        """
-        changes = self.model_dump(exclude={"preset", "start_from"}, exclude_none=True)
-        known = {field.name for field in dataclasses.fields(task.config_class)}
-        for name in changes:
-            if name not in known:
-                raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
-        return task.config_class.preset(self.preset, **changes, **data)
-
-
-class VocabularySettings(Section):
-    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side."""
-
-    shared: bool = Field(
-        True,
-        description="Whether source and target have one vocabulary. If not, each has one of `size` "
-        'pieces, which needs `model.tie = "target"` or `"none"`.',
-    )
-
-    size: int = Field(4000, ge=8, description="Number of pieces, the special ones included.")
-    model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
-    split_digits: bool = Field(True, description="Whether every digit is a piece of its own.")
-    character_coverage: float = Field(
-        1.0,
-        gt=0,
-        le=1,
-        description="Share of the text's characters that get a piece; the others are unknown.",
-    )
-
-
-class OptimizerSettings(Section):
-    """Adam with the paper's constants (section 5.3), or AdamW."""
-
-    kind: Literal["adam", "adamw"] = Field("adam", description="The optimizer.")
-    weight_decay: float | None = Field(
-        None,
-        gt=0,
-        description="For AdamW: what an update takes away from each weight, times the learning "
-        "rate. Only matrices decay; biases, layer normalisations and tables of embeddings and "
-        "positions do not.",
-    )
-    beta_1: Rate = Field(0.9, description="Momentum of the mean of gradients.")
-    beta_2: Rate = Field(0.98, description="Momentum of the mean of squared gradients.")
-    epsilon: float = Field(1e-9, gt=0, description="Added to the root of the latter.")
-    clip_norm: float | None = Field(
-        None, gt=0, description="Longest gradient of all weights together; longer ones are scaled."
-    )
-    ema_momentum: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="Validation and the final model use a moving average of the weights, with "
-        "this momentum.",
-    )
-
-    @model_validator(mode="after")
-    def _decay_is_adamws(self):
-        if self.kind == "adamw" and self.weight_decay is None:
-            raise ValueError('`kind = "adamw"` needs `weight_decay`, for example 0.01.')
-        if self.kind == "adam" and self.weight_decay is not None:
-            raise ValueError('`weight_decay` needs `kind = "adamw"`.')
-        return self
-
-
-class ScheduleSettings(Section):
-    """The learning rate. It rises in a straight line, and then falls or stays."""
-
-    kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
-        "inverse_sqrt",
-        description="After the warm-up: Eq. 3 of the paper; a straight line, or half a cosine, to "
-        "zero at the last update; or no change.",
-    )
-    warmup_steps: Positive = Field(
-        4000, description="Updates of the warm-up; 1 is none. Not longer than the training."
-    )
-    scale: float | None = Field(
-        None, gt=0, description='Factor on Eq. 3, for `kind = "inverse_sqrt"` without `peak`.'
-    )
-    peak: float | None = Field(
-        None,
-        gt=0,
-        description='Highest learning rate. `kind = "inverse_sqrt"` does without.',
-    )
-
-    @model_validator(mode="after")
-    def _one_height(self):
-        if self.kind != "inverse_sqrt" and self.peak is None:
-            raise ValueError(f'`kind = "{self.kind}"` needs `peak`, the highest learning rate.')
-        if self.scale is not None and (self.kind != "inverse_sqrt" or self.peak is not None):
-            raise ValueError(
-                '`scale` belongs to `kind = "inverse_sqrt"` without `peak`; remove one of them.'
-            )
-        return self
-
-    def check_length(self, updates):
-        """Raises a `ValueError` if a training of so many updates is too short for the warm-up."""
-        falls = self.kind in ("linear", "cosine")  # to zero, for which an update must be left
-        if self.warmup_steps > updates - falls:
-            raise ValueError(
-                f"`schedule.warmup_steps` must be {'below' if falls else 'at most'} "
-                f"`training.updates`, the length of the training. Received: "
-                f"schedule.warmup_steps={self.warmup_steps}, training.updates={updates}."
-            )
-
-
-def _figures():
-    """The names of what the tasks' validations measure, each once."""
-    return dict.fromkeys(name for task in TASKS.values() for name in task.figures)
-
-
-class TrainingSettings(Section):
-    """Length, loss, arithmetic, and how often to look and to save."""
-
-    # In a run that goes on. The others, here and in other sections, decided what it has learned.
-    may_change: ClassVar = (
-        "updates", "validate_every", "validate_sentences", "checkpoint_every", "keep_checkpoints",
-        "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
-    )  # fmt: skip
-
-    updates: Positive = Field(100_000, description="Length of the training, in optimizer updates.")
-    accumulate: Positive = Field(
-        1,
-        description="Batches of an update: it is that of all their sentences in one batch, with "
-        "the memory of one.",
-    )
-    subword_sampling: Rate = Field(
-        0.0,
-        description="Above 0, words are cut into other pieces in every epoch: the rate of BPE "
-        "dropout, or the exponent for a unigram vocabulary.",
-    )
-    r_drop: float = Field(
-        0.0,
-        ge=0,
-        description="Above 0, two passes of every batch are made to agree (R-Drop): the weight of "
-        "that loss, 5 in its paper. An update takes twice as long.",
-    )
-    label_smoothing: Rate = Field(
-        0.1, description="Share of the probability that is spread over all pieces (section 5.4)."
-    )
-    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = Field(
-        "float32",
-        description="Arithmetic; `auto` is bfloat16 where the machine multiplies it natively, "
-        "otherwise float32.",
-    )
-    jit_compile: bool = Field(False, description="Whether XLA compiles the update.")
-    seed: int = Field(
-        1, ge=0, lt=2**31, description="Decides first weights, dropout and the order of batches."
-    )
-    validate_every: Positive = Field(1000, description="Updates between two validations.")
-    validate_sentences: int = Field(
-        200,
-        ge=0,
-        description="Inputs that a validation answers for what is measured of answers, such as "
-        "BLEU; 0 for none.",
-    )
-    checkpoint_every: Positive = Field(1000, description="Updates between two checkpoints.")
-    keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
-    best_by: Literal[tuple(_figures())] | None = Field(
-        None,
-        description="What judges the best validation, whose checkpoint is kept as well: one of the "
-        "task's figures.",
-    )
-    patience: Positive | None = Field(
-        None, description="Stops after so many validations in a row that were no better."
-    )
-    final_model: Literal["last", "best"] = Field(
-        "last", description="Which checkpoint becomes the run's model; the paper's is the last."
-    )
-    log_every: Positive = Field(50, description="Updates between two points of the curves.")
-    progress_seconds: float = Field(
-        10.0, gt=0, description="Seconds between two lines of progress where there is no terminal."
-    )
-
-    @model_validator(mode="after")
-    def _best_is_defined(self):
-        if self.best_by is None and (self.patience is not None or self.final_model == "best"):
-            key = "patience" if self.patience is not None else 'final_model = "best"'
-            raise ValueError(f'`{key}` needs `best_by`, such as "perplexity".')
-        return self
+__all__ = [
+    "DATA_KINDS",
+    "CldrData",
+    "ModelSettings",
+    "OptimizerSettings",
+    "ScheduleSettings",
+    "Settings",
+    "TaskSettings",
+    "TextData",
+    "TfdsData",
+    "TrainingSettings",
+    "VocabularySettings",
+]
 
 
 def _data_kind(value):

@@ -26,7 +26,7 @@ def load_settings(path, overrides=()):
     Args:
         path: A TOML file, or the name of a configuration that comes with the package, for example
             `"demo"`.
-        overrides: Strings `"section.key=value"` that replace what the file says. The value is TOML;
+        overrides: Strings `"section.key=value"` that replace those of the file. The value is TOML;
             quotes around a plain word may be left out. Paths in overrides are relative to the
             current folder, paths in the file to the file's.
 
@@ -107,7 +107,7 @@ def _override(values, text):
             f"--set {text}: must read section.key=value, for example training.updates=1000."
         )
     if section in values and not isinstance(values[section], dict):
-        return  # not a table: the validation says so, with its name
+        return  # not a table: the validation reports it, with its name
     changed = {name.strip(): _toml_value(value.strip())}
     values.setdefault(section, {}).update(
         _resolve_paths({section: changed}, f"--set {text}", Path.cwd())[section]
@@ -155,7 +155,9 @@ def _path_keys():
     for name, field in Settings.model_fields.items():
         for model in DATA_KINDS.values() if name == "data" else (field.annotation,):
             for key, kind in model.model_json_schema()["properties"].items():
-                if any(part.get("format") == "path" for part in (kind, *kind.get("anyOf", ()))):
+                if any(
+                    variant.get("format") == "path" for variant in (kind, *kind.get("anyOf", ()))
+                ):
                     keys.setdefault(name, set()).add(key)
     return keys
 
@@ -171,9 +173,9 @@ def _explain(error, values):
     if section == "data" and rest:
         rest = rest[1:]  # pydantic puts the kind of data there
     if error["type"] == "union_tag_invalid":
-        found = error["ctx"]["tag"]
-        near = _did_you_mean(found, DATA_KINDS)
-        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {found!r}."
+        source = error["ctx"]["tag"]
+        near = _did_you_mean(source, DATA_KINDS)
+        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {source!r}."
     if error["type"] == "union_tag_not_found" and isinstance(error["input"], dict):
         return f"data.source is missing: it must be one of {_list(DATA_KINDS)}."
     message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")

@@ -17,8 +17,8 @@ class Alibi(AttentionPosition):
 
     Differs from its paper, which has decoders alone: in an encoder keys before and after the query
     are equally far. So an encoder turns a reversed sentence into the reversed memory, and attention
-    to a memory knows no order: a whole `Transformer` cannot tell a source from its reverse. Where
-    the order of words decides, take another kind.
+    to a memory knows no order: to a whole `Transformer` a source and its reverse are the same.
+    Where the order of words decides, take another kind.
 
     Reference: Press et al. (2022), "Train Short, Test Long: Attention with Linear Biases Enables
         Input Length Extrapolation", section 3.

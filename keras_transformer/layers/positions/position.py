@@ -1,4 +1,4 @@
-"""The interface of positions: what an embedding and a self-attention ask them."""
+"""The interface of positions: what an embedding and a self-attention need of them."""
 
 import keras
 from keras import ops
@@ -91,7 +91,7 @@ class Position:
 
 
 def distances(queries, keys):
-    """Returns how far each query stands behind each key, `[T, S]`.
+    """Returns by how many positions each query comes after each key, `[T, S]`.
 
     Args:
         queries: Positions `[T]`, or one for all queries, with which T is 1.

@@ -33,7 +33,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def count(self, split):
-        """Returns the number of examples in a split, or None if only reading it would tell."""
+        """Returns the number of examples in a split, or None if only reading it would show."""
 
     def weights(self, split):
         """Returns how often an epoch holds each example of a split in the mean.

@@ -105,7 +105,7 @@ def open_cldr(settings):
     """Builds the phrases that a `[data]` section describes, unless they have been built before.
 
     They are kept, like those of any TensorFlow Dataset, in the folder `data_dir` of the settings,
-    or else in `TFDS_DATA_DIR`, or else in `~/tensorflow_datasets`.
+    otherwise in `TFDS_DATA_DIR`, otherwise in `~/tensorflow_datasets`.
 
     Raises:
         ValueError: If a locale is unknown, the locales have too little in common or the folder

@@ -44,7 +44,7 @@ _DAYS = 36525
 
 
 class PhraseBook:
-    """What can be said in both of two locales.
+    """Phrases that exist in both of two locales.
 
     Args:
         source, target: Two `babel.Locale`s.
@@ -76,7 +76,7 @@ class PhraseBook:
         )
 
     def _usable(self, weights):
-        """The kinds for which both locales have the words, each as often as its weight says."""
+        """The kinds for which both locales have the words, each as often as its weight."""
         money = self._words.currencies
         needs = {
             self.names: self._pools, self.interval: self._intervals,

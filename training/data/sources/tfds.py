@@ -62,7 +62,7 @@ def open_tfds(settings):
     _check_languages(builder, settings.source_language, settings.target_language)  # then download
     try:
         builder.download_and_prepare()
-    except Exception as error:  # whatever a dataset's own script, a server or a disk may say
+    except Exception as error:  # whatever a dataset's own script, a server or a disk may raise
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
             f"`name` must be a dataset that TensorFlow Datasets can prepare here. Received: "

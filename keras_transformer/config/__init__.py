@@ -1,0 +1,20 @@
+"""Configurations: the dimensions of every model, with a preset for every row of Table 3."""
+
+from keras_transformer.config.block import BlockConfig, Position, Score, head_sizes
+from keras_transformer.config.classifier import ClassifierConfig
+from keras_transformer.config.language_model import LanguageModelConfig
+from keras_transformer.config.presets import PRESETS
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.transformer import TransformerConfig
+
+__all__ = [
+    "PRESETS",
+    "BlockConfig",
+    "ClassifierConfig",
+    "LanguageModelConfig",
+    "Position",
+    "Score",
+    "StackConfig",
+    "TransformerConfig",
+    "head_sizes",
+]

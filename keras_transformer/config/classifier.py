@@ -1,0 +1,46 @@
+"""`ClassifierConfig`, the configuration of an encoder that labels texts."""
+
+import dataclasses
+from typing import Literal
+
+from keras_transformer.config.stack import StackConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassifierConfig(StackConfig):
+    """Everything that decides the shape and the arithmetic of a `TextClassifier`.
+
+    The arguments are those of `StackConfig` and of `BlockConfig`, and:
+
+    Args:
+        labels: Names of the classes, in the order of the logits; at least two, each once.
+        pooling: What of the encoder's output stands for the text: `"mean"` or `"max"` over its
+            tokens, `"first"`, the first token, or `"attention"`, a mean with weights that are
+            learned.
+
+    Example:
+        >>> from keras_transformer import ClassifierConfig
+        >>> config = ClassifierConfig.preset("tiny", vocab_size=4000, labels=("bad", "good"))
+        >>> config.num_labels
+        2
+    """
+
+    labels: tuple = ("0", "1")
+    pooling: Literal["mean", "max", "first", "attention"] = "mean"
+
+    def __post_init__(self):
+        super().__post_init__()
+        labels = tuple(self.labels) if isinstance(self.labels, (list, tuple)) else ()
+        if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
+            raise ValueError(
+                "`labels` must be at least two different strings. "
+                f"Received: labels={self.labels!r}."
+            )
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"`labels` must each be there once. Received: labels={self.labels!r}.")
+        object.__setattr__(self, "labels", labels)  # JSON knows lists only
+
+    @property
+    def num_labels(self):
+        """Number of classes C."""
+        return len(self.labels)

@@ -1,0 +1,65 @@
+"""`TransformerConfig`, the configuration of an encoder-decoder."""
+
+import dataclasses
+from typing import Literal
+
+from keras_transformer.config.block import OptionalCount
+from keras_transformer.config.stack import StackConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerConfig(StackConfig):
+    """Everything that decides the shape and the arithmetic of a `Transformer`.
+
+    The defaults are the base model of the paper with its English-German vocabulary. The arguments
+    of `StackConfig` and of `BlockConfig` are arguments as well.
+
+    Args:
+        vocab_size: Entries of the source vocabulary, and of the target's unless that is given.
+        target_vocab_size: Entries of the target vocabulary. `None`: source and target share one.
+        num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
+        tie: Which of source embedding, target embedding and output weights are one matrix:
+            `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
+        output_bias: Whether a bias is added to the logits. The paper's output weights have none.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range or two values contradict each other.
+
+    Example:
+        >>> from keras_transformer import TransformerConfig
+        >>> big = TransformerConfig.preset("big", vocab_size=37000)
+        >>> big.d_model, big.num_heads, big.dropout
+        (1024, 16, 0.3)
+
+    Reference: Vaswani et al. (2017), Table 3.
+    """
+
+    target_vocab_size: OptionalCount = None
+    num_decoder_layers: OptionalCount = None
+    tie: Literal["all", "target", "none"] = "all"
+    output_bias: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
+            raise ValueError(
+                "`tie='all'` needs one vocabulary for source and target. "
+                f"Received: vocab_size={self.vocab_size}, "
+                f"target_vocab_size={self.target_vocab_size}."
+            )
+
+    @property
+    def smallest(self):
+        """Entries of the smaller of both vocabularies."""
+        return min(self.vocab_size, self.output_size)
+
+    @property
+    def output_size(self):
+        """Entries of the target vocabulary."""
+        return self.target_vocab_size or self.vocab_size
+
+    @property
+    def decoder_layers(self):
+        """Blocks in the decoder."""
+        return self.num_decoder_layers or self.num_layers

@@ -1,0 +1,8 @@
+"""Searches as values: `Greedy`, `Beam` and `Sample`, with their settings and checks."""
+
+from keras_transformer.decoding.search.base import Found, Search, check_search
+from keras_transformer.decoding.search.beam import Beam
+from keras_transformer.decoding.search.greedy import Greedy
+from keras_transformer.decoding.search.sample import Sample
+
+__all__ = ["Beam", "Found", "Greedy", "Sample", "Search", "check_search"]

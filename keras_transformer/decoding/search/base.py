@@ -1,0 +1,114 @@
+"""`Search`, the base of the searches as values, and `Found`, its result."""
+
+import dataclasses
+import typing
+
+import tensorflow as tf
+
+from keras_transformer.decoding.predictor import predictor_of
+
+
+class Found(typing.NamedTuple):
+    """The result of a search: M outputs of each sentence, the best first."""
+
+    tokens: tf.Tensor  # [B, M, L], int32
+    scores: tf.Tensor  # [B, M], float32
+    token_scores: tf.Tensor | None = None  # [B, M, L], float32, if asked for
+    alignment: tf.Tensor | None = None  # [B, M, L, S], float32, if asked for
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """What `Greedy`, `Beam` and `Sample` share: each is called on a model and token ids.
+
+    Call arguments:
+        model: A `Transformer`, or any other `Predictor`.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or what
+            the predictor reads.
+        n_best: Outputs M of each sentence: 1, or with a beam up to its size.
+        cache_length: Longest output L in tokens, an integer. `None`: the model's `max_length`.
+        alignment: See `greedy_decode`.
+        **options: Other arguments of `greedy_decode`, `beam_decode` or `sample_decode`.
+
+    Returns:
+        `Found`.
+
+    Raises:
+        ValueError: If a setting is out of range.
+
+    Attributes:
+        inputs: The `tf.TensorSpec`s of the fields that may be tensors, each with its field's name.
+            One graph serves all their values.
+    """
+
+    inputs: typing.ClassVar[tuple] = ()
+
+    def __call__(self, model, source, n_best=1, cache_length=None, alignment=None, **options):
+        predictor = predictor_of(model, alignment)
+        longest = predictor.max_length if cache_length is None else cache_length
+        self.check(predictor.vocabulary, longest, n_best)
+        outputs = self._decode(predictor, source, n_best, longest, options)
+        if not isinstance(outputs, dict):
+            outputs = dict(zip(("tokens", "scores"), outputs, strict=True))
+        if outputs["tokens"].shape.rank == 2:
+            outputs = {name: tf.expand_dims(value, 1) for name, value in outputs.items()}  # M = 1
+        return Found(**outputs)
+
+    def check(self, vocabulary, longest, n_best=1):
+        """Raises unless the settings fit a model.
+
+        Args:
+            vocabulary: The `Vocabulary` of its predictor.
+            longest: Longest output in tokens.
+            n_best: Outputs of each sentence.
+        """
+        if n_best != 1:
+            raise ValueError(
+                "`n_best` must be 1 where a search finds one output. "
+                f"Received: n_best={n_best}, search={self!r}."
+            )
+
+    @property
+    def kind(self):
+        """The search with defaults in the place of `inputs`: searches of a kind share a graph."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return self.with_values([defaults[spec.name] for spec in self.inputs])
+
+    def values(self, numbers):
+        """Returns the values of `inputs` for a batch.
+
+        Args:
+            numbers: List of integers, the number of each sentence; its sample depends on it.
+        """
+        return [getattr(self, spec.name) for spec in self.inputs]
+
+    def with_values(self, values):
+        """Returns the search with other values of `inputs`, numbers or tensors."""
+        names = (spec.name for spec in self.inputs)
+        return dataclasses.replace(self, **dict(zip(names, values, strict=True)))
+
+    def penalty(self, tokens):
+        """Returns what the log-probability of an output of that many tokens is divided by."""
+        return 1.0
+
+    def limit(self, source_length, longest):
+        """Returns the most tokens of an output, integers or tensors as the arguments are.
+
+        Args:
+            source_length: Tokens of the source, `eos_id` included.
+            longest: Longest output there can be.
+        """
+        return longest
+
+
+def check_search(search, *kinds):
+    """Raises unless `search` is a value of one of the `kinds`, such as `Greedy` and `Beam`."""
+    if not isinstance(search, kinds):
+        names = " or ".join(f"a `{kind.__name__}`" for kind in kinds)
+        raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
+
+
+def check_setting(name, value, right, rule):
+    """Raises a `ValueError` unless a setting is `right` or a tensor."""
+    if not right and not tf.is_tensor(value):
+        raise ValueError(f"`{name}` must be {rule}. Received: {name}={value!r}.")

@@ -1,0 +1,34 @@
+"""The learning curve of a run, drawn while it trains."""
+
+from keras_transformer.plots.curve import draw_curve
+from keras_transformer.plots.figure import MatplotlibMissing
+from keras_transformer.training.loop.messages import say
+
+
+class Curve:
+    """The picture of a run's learning curve; one that cannot be drawn stops no training.
+
+    Args:
+        run: The `Run`.
+        history: Its `History`.
+        task: Its `Task`.
+        console: Where it is announced that there is no picture.
+        draws: Whether this process draws it.
+    """
+
+    def __init__(self, run, history, task, console, draws):
+        self.run, self.history, self.task, self.console = run, history, task, console
+        self.draws = draws
+
+    def draw(self):
+        """Draws the history so far."""
+        if not self.draws:
+            return
+        try:
+            draw_curve(self.history, self.run.curve, self.task)
+        except MatplotlibMissing as error:
+            self.draws = False
+            say(self.console, f"There will be no {self.run.curve}: {error}")
+        except OSError as error:
+            reason = error.strerror or error
+            say(self.console, f"{self.run.curve} cannot be written: {reason}.")

@@ -1,0 +1,110 @@
+"""The sections `[task]` and `[model]`, whose fields are those of the models' configurations."""
+
+import dataclasses
+import inspect
+import re
+import typing
+from typing import Literal
+
+from pydantic import Field, create_model, field_validator
+
+from keras_transformer.config import PRESETS
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.fields import PathText, Section
+
+# What the tokenizers and the data decide.
+_OF_THE_DATA = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels"}
+
+
+class TaskSettings(Section):
+    """What the model is for. It decides what the columns of the data are."""
+
+    kind: Literal[tuple(TASKS)] = Field(
+        "translation",
+        description="The task: "
+        + "; ".join(
+            f"`{task.name}`, whose data have the columns {' and '.join(task.columns)}"
+            for task in TASKS.values()
+        )
+        + ".",
+    )
+
+    def get(self):
+        """Returns the `Task`."""
+        return TASKS[self.kind]
+
+
+class _Preset(Section):
+    start_from: PathText | None = Field(
+        None,
+        description="A finished run whose weights the training begins with (fine-tuning). Its "
+        "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
+    )
+    preset: str = Field(
+        "tiny",
+        description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
+        "trains in minutes, or `small`, for some ten thousand pairs.",
+    )
+
+    @field_validator("preset")
+    @classmethod
+    def _known_preset(cls, name):
+        if name not in PRESETS:
+            raise ValueError(f"must be one of {', '.join(PRESETS)}")
+        return name
+
+
+def _model_fields():
+    """The fields of all models' configurations as optional settings, with their docstrings.
+
+    Returns a dictionary from names to a type and a pydantic field each; their checks are the
+    dataclasses'. What a file leaves out is the preset's; what that is in `base`, the dataclass's
+    own default, is kept for the page of settings.
+    """
+    fields = {}
+    for task in TASKS.values():
+        hints, meanings = typing.get_type_hints(task.config_class), {}
+        for described in reversed(task.config_class.__mro__[:-1]):
+            meanings |= _arguments(described)
+        for field in dataclasses.fields(task.config_class):
+            if field.name not in fields and field.name not in _OF_THE_DATA:
+                meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
+                extra = {"base": field.default}
+                fields[field.name] = (
+                    hints[field.name] | None,
+                    Field(None, description=meaning, json_schema_extra=extra),
+                )
+    return fields
+
+
+def _arguments(documented):
+    """Returns the meaning of each argument in the `Args` of a docstring, in one line each."""
+    _, _, rest = inspect.cleandoc(documented.__doc__ or "").partition("\nArgs:\n")
+    block = re.split(r"\n(?=\S)", rest)[0]
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fields())):
+    """A preset of the model's configuration and the fields that differ from it.
+
+    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
+    the labels of a classifier come from the data.
+    """
+
+    def config(self, task, **data):
+        """Returns the configuration of a task's model.
+
+        Args:
+            task: The `Task`.
+            **data: What the tokenizers and the data decide.
+
+        Raises:
+            ValueError: If a value is out of range, two contradict each other, or one has no effect.
+        """
+        changes = self.model_dump(exclude={"preset", "start_from"}, exclude_none=True)
+        known = {field.name for field in dataclasses.fields(task.config_class)}
+        for name in changes:
+            if name not in known:
+                raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
+        return task.config_class.preset(self.preset, **changes, **data)

@@ -1,0 +1,179 @@
+"""The sections of a training: `[vocabulary]`, `[optimizer]`, `[schedule]` and `[training]`."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.fields import Positive, Rate, Section
+
+
+class VocabularySettings(Section):
+    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side."""
+
+    shared: bool = Field(
+        True,
+        description="Whether source and target have one vocabulary. If not, each has one of `size` "
+        'pieces, which needs `model.tie = "target"` or `"none"`.',
+    )
+
+    size: int = Field(4000, ge=8, description="Number of pieces, the special ones included.")
+    model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
+    split_digits: bool = Field(True, description="Whether every digit is a piece of its own.")
+    character_coverage: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Share of the text's characters that get a piece; the others are unknown.",
+    )
+
+
+class OptimizerSettings(Section):
+    """Adam with the paper's constants (section 5.3), or AdamW."""
+
+    kind: Literal["adam", "adamw"] = Field("adam", description="The optimizer.")
+    weight_decay: float | None = Field(
+        None,
+        gt=0,
+        description="For AdamW: what an update takes away from each weight, times the learning "
+        "rate. Only matrices decay; biases, layer normalisations and tables of embeddings and "
+        "positions do not.",
+    )
+    beta_1: Rate = Field(0.9, description="Momentum of the mean of gradients.")
+    beta_2: Rate = Field(0.98, description="Momentum of the mean of squared gradients.")
+    epsilon: float = Field(1e-9, gt=0, description="Added to the root of the latter.")
+    clip_norm: float | None = Field(
+        None, gt=0, description="Longest gradient of all weights together; longer ones are scaled."
+    )
+    ema_momentum: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Validation and the final model use a moving average of the weights, with "
+        "this momentum.",
+    )
+
+    @model_validator(mode="after")
+    def _decay_is_adamws(self):
+        if self.kind == "adamw" and self.weight_decay is None:
+            raise ValueError('`kind = "adamw"` needs `weight_decay`, for example 0.01.')
+        if self.kind == "adam" and self.weight_decay is not None:
+            raise ValueError('`weight_decay` needs `kind = "adamw"`.')
+        return self
+
+
+class ScheduleSettings(Section):
+    """The learning rate. It rises in a straight line, and then falls or stays."""
+
+    kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
+        "inverse_sqrt",
+        description="After the warm-up: Eq. 3 of the paper; a straight line, or half a cosine, to "
+        "zero at the last update; or no change.",
+    )
+    warmup_steps: Positive = Field(
+        4000, description="Updates of the warm-up; 1 is none. Not longer than the training."
+    )
+    scale: float | None = Field(
+        None, gt=0, description='Factor on Eq. 3, for `kind = "inverse_sqrt"` without `peak`.'
+    )
+    peak: float | None = Field(
+        None,
+        gt=0,
+        description='Highest learning rate. `kind = "inverse_sqrt"` does without.',
+    )
+
+    @model_validator(mode="after")
+    def _one_height(self):
+        if self.kind != "inverse_sqrt" and self.peak is None:
+            raise ValueError(f'`kind = "{self.kind}"` needs `peak`, the highest learning rate.')
+        if self.scale is not None and (self.kind != "inverse_sqrt" or self.peak is not None):
+            raise ValueError(
+                '`scale` belongs to `kind = "inverse_sqrt"` without `peak`; remove one of them.'
+            )
+        return self
+
+    def check_length(self, updates):
+        """Raises a `ValueError` if a training of so many updates is too short for the warm-up."""
+        falls = self.kind in ("linear", "cosine")  # to zero, for which an update must be left
+        if self.warmup_steps > updates - falls:
+            raise ValueError(
+                f"`schedule.warmup_steps` must be {'below' if falls else 'at most'} "
+                f"`training.updates`, the length of the training. Received: "
+                f"schedule.warmup_steps={self.warmup_steps}, training.updates={updates}."
+            )
+
+
+def _figures():
+    """The names of what the tasks' validations measure, each once."""
+    return dict.fromkeys(name for task in TASKS.values() for name in task.figures)
+
+
+class TrainingSettings(Section):
+    """Length, loss, arithmetic, and how often to look and to save."""
+
+    # In a run that goes on. The others, here and in other sections, decided what it has learned.
+    may_change: ClassVar = (
+        "updates", "validate_every", "validate_sentences", "checkpoint_every", "keep_checkpoints",
+        "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
+    )  # fmt: skip
+
+    updates: Positive = Field(100_000, description="Length of the training, in optimizer updates.")
+    accumulate: Positive = Field(
+        1,
+        description="Batches of an update: it is that of all their sentences in one batch, with "
+        "the memory of one.",
+    )
+    subword_sampling: Rate = Field(
+        0.0,
+        description="Above 0, words are cut into other pieces in every epoch: the rate of BPE "
+        "dropout, or the exponent for a unigram vocabulary.",
+    )
+    r_drop: float = Field(
+        0.0,
+        ge=0,
+        description="Above 0, two passes of every batch are made to agree (R-Drop): the weight of "
+        "that loss, 5 in its paper. An update takes twice as long.",
+    )
+    label_smoothing: Rate = Field(
+        0.1, description="Share of the probability that is spread over all pieces (section 5.4)."
+    )
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = Field(
+        "float32",
+        description="Arithmetic; `auto` is bfloat16 where the machine multiplies it natively, "
+        "otherwise float32.",
+    )
+    jit_compile: bool = Field(False, description="Whether XLA compiles the update.")
+    seed: int = Field(
+        1, ge=0, lt=2**31, description="Decides first weights, dropout and the order of batches."
+    )
+    validate_every: Positive = Field(1000, description="Updates between two validations.")
+    validate_sentences: int = Field(
+        200,
+        ge=0,
+        description="Inputs that a validation answers for what is measured of answers, such as "
+        "BLEU; 0 for none.",
+    )
+    checkpoint_every: Positive = Field(1000, description="Updates between two checkpoints.")
+    keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
+    best_by: Literal[tuple(_figures())] | None = Field(
+        None,
+        description="What judges the best validation, whose checkpoint is kept as well: one of the "
+        "task's figures.",
+    )
+    patience: Positive | None = Field(
+        None, description="Stops after so many validations in a row that were no better."
+    )
+    final_model: Literal["last", "best"] = Field(
+        "last", description="Which checkpoint becomes the run's model; the paper's is the last."
+    )
+    log_every: Positive = Field(50, description="Updates between two points of the curves.")
+    progress_seconds: float = Field(
+        10.0, gt=0, description="Seconds between two lines of progress where there is no terminal."
+    )
+
+    @model_validator(mode="after")
+    def _best_is_defined(self):
+        if self.best_by is None and (self.patience is not None or self.final_model == "best"):
+            key = "patience" if self.patience is not None else 'final_model = "best"'
+            raise ValueError(f'`{key}` needs `best_by`, such as "perplexity".')
+        return self
