@@ -346,6 +346,9 @@ def test_alignments_have_a_row_for_each_piece(translator):
     for layer, head in [(-1, None), (0, 1)]:
         found = translator.align(SENTENCES, layer, head, batch_size=3)
         for sentence, ours in zip(SENTENCES, found, strict=True):
+            if not sentence.strip():
+                assert ours.source == ["</s>"] and ours.target == [] and ours.weights.size == 0
+                continue
             ids = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
             assert ours.source == translator.source_tokenizer.pieces(ids[0].numpy())
             tokens, _ = greedy_decode(translator.model, ids)

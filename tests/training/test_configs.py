@@ -7,6 +7,7 @@ import rich.console
 import tensorflow_datasets as tfds
 from support import in_own_process
 
+from keras_transformer import TransformerConfig
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
@@ -26,13 +27,20 @@ def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
     metrics = in_own_process(step, name, tmp_path / "run")
     assert metrics["updates"] == 1
     layers, d_model = NAMES[name]
-    assert metrics["parameters"] == layers + 60 * d_model
+    assert metrics["parameters"] == layers // 6 + 60 * d_model
     assert 0 < metrics["validation"]["loss"] < 20
 
 
 def step(name, run):
-    """Takes a step, and returns the metrics."""
-    small = ["data.batch_tokens=300", "vocabulary.size=60", "training.accumulate=2"]
+    """Takes a step with a layer of six, and returns the metrics: all of them take 4 GB."""
+    preset = load_settings(name).model.preset
+    assert TransformerConfig.preset(preset, vocab_size=60).num_layers == 6
+    small = [
+        "model.num_layers=1",
+        "data.batch_tokens=300",
+        "vocabulary.size=60",
+        "training.accumulate=2",
+    ]
     short = [
         "training.updates=1",
         "schedule.warmup_steps=1",
