@@ -106,7 +106,9 @@ def test_metrics_are_added_and_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 
-@pytest.mark.parametrize("order", ["tensorflow, keras", "keras"])
+@pytest.mark.parametrize(
+    "order", ["tensorflow, keras", pytest.param("keras", marks=pytest.mark.slow)]
+)
 def test_the_models_are_known_to_keras_whoever_looks_for_it_first(order):
     """TensorFlow looks for Keras without importing it."""
     code = "import keras_transformer, importlib.util; importlib.util.find_spec('keras')"

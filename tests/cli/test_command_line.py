@@ -42,8 +42,15 @@ def test_help_needs_no_tensorflow(tmp_path):
         assert f"\n  {name} ".encode() in done.stdout
 
 
-@pytest.mark.parametrize("order", ["keras_transformer, keras", "keras, keras_transformer"])
-@pytest.mark.parametrize("program", ["program", "keras-transformer"])
+@pytest.mark.parametrize(
+    ("order", "program"),
+    [
+        ("keras, keras_transformer", "keras-transformer"),
+        pytest.param("keras, keras_transformer", "program", marks=pytest.mark.slow),
+        pytest.param("keras_transformer, keras", "keras-transformer", marks=pytest.mark.slow),
+        pytest.param("keras_transformer, keras", "program", marks=pytest.mark.slow),
+    ],
+)
 def test_importing_the_package_registers_its_layers(order, program):
     code = (
         f"import sys; sys.argv = [{program!r}];"

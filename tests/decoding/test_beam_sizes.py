@@ -39,7 +39,9 @@ def assert_each_is_a_beam_of_its_size(found, sizes, n_best, search):
         assert np.all(tokens[b, count:] == 0) and np.all(scores[b, count:] == -1e9)
 
 
-@pytest.mark.parametrize("norm, n_best", [("pre", 4), ("post", 2), ("post", 1)])
+@pytest.mark.parametrize(
+    "norm, n_best", [("pre", 4), pytest.param("post", 2, marks=pytest.mark.slow), ("post", 1)]
+)
 def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
     for sizes in SIZES:
         found = decode(norm, WIDTH, n_best=n_best, beam_sizes=sizes)

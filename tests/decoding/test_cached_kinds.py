@@ -18,6 +18,15 @@ KINDS = {
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+
+
+def slow_but_for(kind):
+    """The search itself is the same for all kinds: of the others a step at a time is compared."""
+    marks = {name: () if name == kind else (pytest.mark.slow,) for name in KINDS}
+    values = [pytest.param(KINDS[name], marks=marks[name], id=name) for name in KINDS]
+    return pytest.mark.parametrize("changes", values)
+
+
 each_stages = pytest.mark.parametrize(
     "stages",
     [pytest.param((), marks=pytest.mark.slow), STAGES],
@@ -41,7 +50,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
-@each_kind
+@slow_but_for("alibi")
 @each_stages
 def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
@@ -52,7 +61,7 @@ def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
 
 
-@each_kind
+@slow_but_for("additive")
 @each_stages
 def test_a_beam_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)

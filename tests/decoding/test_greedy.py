@@ -207,7 +207,7 @@ def test_max_length_is_the_config_s_by_default():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_compiled_is_eager(variant, jit_compile):
     model, source = talkative(variant), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)

@@ -31,7 +31,10 @@ def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    "search",
+    [name if name == "beam" else pytest.param(name, marks=pytest.mark.slow) for name in SEARCHES],
+)
 def test_all_that_is_found_is_the_same(search, jit_compile):
     model, source = talkative(), tf.constant(sources())
     found, expected = (

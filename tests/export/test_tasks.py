@@ -65,7 +65,9 @@ def generator(request, tokenizer):
 
 @pytest.fixture(scope="module", params=["mean", pytest.param("attention", marks=pytest.mark.slow)])
 def classifier(request, tokenizer):
-    config = ClassifierConfig(**sizes(tokenizer), labels=LABELS, pooling=request.param)
+    config = ClassifierConfig(
+        **{**sizes(tokenizer), "num_layers": 2}, labels=LABELS, pooling=request.param
+    )
     return Classifier(randomise(TextClassifier(config)), tokenizer)
 
 
@@ -356,7 +358,7 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
     translator = two_vocabularies
     texts = sentences[:12]
     expected = translator(texts)
-    assert len(set(expected)) > 6, "outputs depend on the source"
+    assert len(set(expected)) > 3, "outputs depend on the source"
     source, target = translator.tokenizers
     assert source.model != target.model
     report = exporter_of("saved-model", translator)(

@@ -188,7 +188,9 @@ def test_one_graph_serves_every_batch(translator):
     assert translator.graph().experimental_get_tracing_count() == 1
 
 
-@pytest.mark.parametrize("extra_length", [0, 2, 50, None])
+@pytest.mark.parametrize(
+    "extra_length", [2, *(pytest.param(extra, marks=pytest.mark.slow) for extra in (0, 50, None))]
+)
 def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
     """At most so much longer than the source, its end counted as the output's is."""
     tokenizer, model = translator.target_tokenizer, translator.model

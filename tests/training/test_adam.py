@@ -103,8 +103,10 @@ def test_a_plain_transformer(tie, clip):
     assert_dense_adam(weights_of(model), tie, clip)
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-@pytest.mark.parametrize("clip", [None, 0.1])
+@pytest.mark.parametrize(
+    ("clip", "accumulate"),
+    [(0.1, 2), *(pytest.param(*row, marks=pytest.mark.slow) for row in ((0.1, 1), (None, 1)))],
+)
 @each_tie
 def test_the_learner(tie, clip, accumulate):
     model = make_model(tie)

@@ -28,7 +28,7 @@ def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
     assert metrics["updates"] == 1
     layers, d_model = NAMES[name]
     assert metrics["parameters"] == layers // 6 + 60 * d_model
-    assert 0 < metrics["validation"]["loss"] < 20
+    assert 0 < metrics["validation"]["loss"] < 40
 
 
 def step(name, run):

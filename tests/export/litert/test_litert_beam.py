@@ -108,7 +108,7 @@ def test_the_controls_are_inputs(made, ids):
     assert all(
         len(row) >= np.count_nonzero(best) for row, best in zip(ids, short[:, 0], strict=True)
     )
-    found = [LiteRTTranslator(path, Beam(4, a)).decode(ids)[0] for a in (0, 4)]
+    found = [LiteRTTranslator(path, Beam(4, a)).decode(ids)[0] for a in (0, 20)]
     assert (found[0] != found[1]).any()
 
 

@@ -200,7 +200,7 @@ def test_no_weight_of_an_attention_is_rounded(export):
         made = {id_of(outputs[0]) for name, _, outputs in graph if name == "SOFTMAX"}
         readers = [name for name, inputs, _ in graph if made & {id_of(each) for each in inputs}]
         assert readers.count("SELECT_V2") == len(made) == len(readers)
-    assert len(graphs.all("SOFTMAX")) == 2 * 6
+    assert len(graphs.all("SOFTMAX")) == 2 * 3
 
 
 def id_of(tensor):

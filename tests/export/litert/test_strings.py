@@ -89,6 +89,7 @@ def test_the_report_and_the_facts_name_what_is_inside(made, sentences):
     assert "differences" not in facts["agreement"]["strings"]["beam"]
 
 
+@pytest.mark.slow
 def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
     loaded = LiteRTStringTranslator(made()[0])
     odd = ["", " ", "▁", "x" * 5000, "in 3 \ue000 weeks", "\ue000" * 5000 + " in 3 weeks", "a\0b"]
@@ -101,6 +102,7 @@ def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
     assert loaded.translate_batch([]) == []
 
 
+@pytest.mark.slow
 def test_every_signature_gives_the_same(made, unigram_translator, sentences):
     loaded = LiteRTStringTranslator(made()[0])
     short = sentences[:5]

@@ -102,6 +102,7 @@ def test_the_readme_says_for_what_and_how_to_start_the_server(version):
     assert "allowed_batch_sizes: 2\n" in (version / "batching_parameters.txt").read_text("utf-8")
 
 
+@slow
 def test_a_compiled_export_translates_as_the_model_does(light, sentences, tmp_path):
     """In one shape: every search is compiled, and `export_saved_model` compares the answers."""
     report = export_saved_model(

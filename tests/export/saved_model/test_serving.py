@@ -216,7 +216,7 @@ def test_the_readme_describes_every_signature(readme, server):
     assert "`sentences` string [B], `beam_size` int32 [B], `length_penalty` float32" in rows[4][1]
     assert "`tokens` int32 [B, T], `source_pieces` string [B, S], " in rows[5][2]
     assert "`target_pieces` string [B, T], `alignment` float32 [B, T, S]" in rows[5][2]
-    assert "`alignment`: greedy search; attention of decoder layer 2 of 2, the mean" in readme
+    assert "`alignment`: greedy search; attention of decoder layer 1 of 1, the mean" in readme
     assert "`serving_default`: greedy search" in readme and "`n_best`: beam search, 4" in readme
 
 
