@@ -154,7 +154,7 @@ def test_a_run_explains_itself(finished, corpus, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["classification", *KINDS[1:]])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
     settings = load_settings(corpus / f"{kind}.toml")
     press = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))
