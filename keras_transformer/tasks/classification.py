@@ -1,6 +1,7 @@
 """The task of text classification: a text to one of a few labels."""
 
 import math
+import statistics
 import time
 
 from keras_transformer.config import ClassifierConfig
@@ -53,7 +54,7 @@ class ClassificationTask(Task):
 
         Returns:
             Dictionary of `accuracy`, from 0 to 100; `macro_f1`, from 0 to 100, the mean of the F1
-            of each label; `texts`, their number; `truncated`, how many were longer than the model's
+            of each label that a text or an answer has, as scikit-learn computes it; `texts`, their number; `truncated`, how many were longer than the model's
             limit and were cut; and `seconds`.
         """
         texts, labels = columns[0], [label.strip(SPACES) for label in columns[1]]
@@ -73,7 +74,7 @@ class ClassificationTask(Task):
         right = sum(ours == theirs for ours, theirs in pairs)
         return {
             "accuracy": 100 * right / len(pairs),
-            "macro_f1": 100 * sum(_f1(pairs, label) for label in known) / len(known),
+            "macro_f1": 100 * statistics.fmean(_f1(pairs, label) for label in set().union(*pairs)),
             "texts": len(pairs),
             "truncated": sum(result.truncated for result in results),
             "seconds": round(seconds, 3),
@@ -93,4 +94,4 @@ def _f1(pairs, label):
     """The harmonic mean of precision and recall of a label; 0 if it is never right."""
     right = sum(ours == theirs == label for ours, theirs in pairs)
     both = sum((ours == label) + (theirs == label) for ours, theirs in pairs)
-    return 2 * right / both if both else 0.0
+    return 2 * right / both

@@ -126,8 +126,10 @@ def test_figures_are_those_of_the_definition():
     }
 
 
-def test_a_label_that_nobody_has_counts_as_never_right():
-    assert evaluate(list("ab"), ["a", "b"])["macro_f1"] == pytest.approx(100 * 2 / 3)
+def test_a_label_that_neither_a_text_nor_an_answer_has_does_not_count():
+    """Of c there is neither precision nor recall; an answer alone has an F1 of 0."""
+    assert evaluate(list("ab"), ["a", "b"])["macro_f1"] == pytest.approx(100)
+    assert evaluate(list("ac"), ["a", "a"])["macro_f1"] == pytest.approx(100 * (2 / 3 + 0) / 2)
     assert evaluate(list("abc"), list("abc"))["macro_f1"] == pytest.approx(100)
 
 
