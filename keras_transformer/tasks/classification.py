@@ -54,8 +54,9 @@ class ClassificationTask(Task):
 
         Returns:
             Dictionary of `accuracy`, from 0 to 100; `macro_f1`, from 0 to 100, the mean of the F1
-            of each label that a text or an answer has, as scikit-learn computes it; `texts`, their number; `truncated`, how many were longer than the model's
-            limit and were cut; and `seconds`.
+            of each label that a text or an answer has, as scikit-learn computes it; `texts`, their
+            number; `truncated`, how many were longer than the model's limit and were cut; and
+            `seconds`.
         """
         texts, labels = columns[0], [label.strip(SPACES) for label in columns[1]]
         known = pipeline.labels
