@@ -23,6 +23,12 @@ def translator(tokenizer):
 
 
 @pytest.fixture(scope="session")
+def deep(tokenizer):
+    """The same with two layers, for tests of which of them is meant."""
+    return phrase_translator(tokenizer, num_layers=2)
+
+
+@pytest.fixture(scope="session")
 def light(tokenizer):
     """The same for short sentences, for tests of what happens around an export."""
     return phrase_translator(tokenizer, max_length=16)

@@ -182,7 +182,7 @@ def check_products(graphs, vocab_size, expected):
 def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges):
     """Each signature has a graph for the encoder and one for the step, each with its own."""
     graphs = Graphs(model_of(export("int8_static")[0]))
-    found = check_products(graphs, 130, 2 * (2 * 6 + 2 * 10))
+    found = check_products(graphs, 130, 2 * (6 + 10))
     expected = {tuple((high - low) / 255 for low, high in each) for each in ranges.values()}
     assert len(expected) == 6 + 10
     measured = np.array(sorted({tuple(each[1:]) for each in found}))

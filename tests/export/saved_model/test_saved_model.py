@@ -339,7 +339,7 @@ def test_every_output_of_an_alignment_is_checked(serving, translator, sentences,
 
 
 @pytest.mark.slow
-def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_path, monkeypatch):
+def test_an_alignment_of_another_layer_is_found_out(deep, sentences, tmp_path, monkeypatch):
     def make(translator, search, n_best, graph_of=None, alignment=None):
         if graph_of is None:
             return make_endpoints(translator, search, n_best, alignment=alignment)
@@ -348,7 +348,7 @@ def test_an_alignment_of_another_layer_is_found_out(translator, sentences, tmp_p
     monkeypatch.setattr("keras_transformer.export.saved_model.export.make_endpoints", make)
     message = "serving, alignment: `alignment` of .* differs .* not kept"
     with pytest.raises(ExportError, match=message):
-        export_saved_model(translator, tmp_path / "serving", sentences[:3], alignment=(-1, None))
+        export_saved_model(deep, tmp_path / "serving", sentences[:3], alignment=(-1, None))
     assert listing(tmp_path) == []
 
 
