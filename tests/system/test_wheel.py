@@ -45,7 +45,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     python, command = (tmp_path / "env" / "bin" / name for name in ("python", "keras-transformer"))
-    subprocess.run([python, "-m", "pip", "install", "--quiet", f"{wheel}[all]"], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[all]"], check=True
+    )
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         check=True, capture_output=True, text=True,

@@ -10,8 +10,7 @@ import tensorflow as tf
 from phrases import phrases
 from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer import Beam, greedy_decode
-from keras_transformer.export import export_saved_model
+from keras_transformer import greedy_decode
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import SessionModel
 
@@ -103,16 +102,12 @@ def test_the_readme_says_for_what_and_how_to_start_the_server(version):
 
 
 @slow
-def test_a_compiled_export_translates_as_the_model_does(light, sentences, tmp_path):
-    """In one shape: every search is compiled, and `export_saved_model` compares the answers."""
-    report = export_saved_model(
-        light, tmp_path, sentences[:2], Beam(2), jit=True, batch_sizes=(2,), lengths=(16,)
-    )
-    assert report["agreement"] == 1.0
+def test_every_search_is_compiled(version):
     functions = (
-        saved_model_pb2.SavedModel.FromString((tmp_path / "1" / "saved_model.pb").read_bytes())
+        saved_model_pb2.SavedModel.FromString((version / "saved_model.pb").read_bytes())
         .meta_graphs[0]
         .graph_def.library.function
     )
-    compiled = [each for each in functions if each.attr["_XlaMustCompile"].b]
-    assert len({each.signature.name for each in compiled}) == 4  # best, n best, greedy, as asked
+    compiled = [function for function in functions if function.attr["_XlaMustCompile"].b]
+    # Two lengths for each of: best, n best, greedy, as asked for, with its attention.
+    assert len({function.signature.name for function in compiled}) == 2 * 5
