@@ -9,10 +9,11 @@ COMMAND := $(VENV)/bin/keras-transformer
 READY := $(VENV)/.ready
 
 # Two processes; the tests of a file run in the same one.
-FAST := -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
+FAST := $(TWO) -m "not slow"
 # The rooms in which numbers are computed.
 COMPUTING := $(addprefix tests/,conformance decoding export layers models tasks training/devices \
-	training/loop training/losses)
+	training/loop training/losses training/test_adam.py)
 # A processor with AVX2 and neither AVX-512 nor VNNI nor bfloat16, as nearly as one can have it.
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
 	TEST_WITH_GRAPPLER=1
@@ -24,7 +25,7 @@ help:
 	@echo "make demo       train, evaluate, export and translate, in about ten minutes on two cores"
 	@echo "make test       the fast tests, in six minutes on two cores"
 	@echo "make test-slow  the tests that take minutes each"
-	@echo "make test-avx2  those of them that compute, as on a processor with AVX2 only"
+	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
 	@echo "make lint       style and formatting; make format fixes what can be fixed"
 	@echo "make docs       write docs/settings.md again and build the site in site/"
@@ -45,7 +46,7 @@ test: $(READY)
 	$(VENV)/bin/python -m pytest $(FAST)
 
 test-slow: $(READY)
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m slow --timeout 1800
+	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800
 
 test-avx2: $(READY)
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST) $(COMPUTING)

@@ -34,9 +34,13 @@ def scope_of(nodeid):
     return next((room for room in SHARED if path.startswith(f"{room}/")), path)
 
 
+# What else takes minutes at a time.
+LONG = ("tests/system/test_wheel.py", "tests/benchmarks/", "tests/training/devices/")
+
+
 def pytest_collection_modifyitems(items):
-    """These rooms come first, so that the last to be handed out are short files."""
-    items.sort(key=lambda item: scope_of(item.nodeid) not in SHARED)
+    """These come first, so that the last to be handed out are short files."""
+    items.sort(key=lambda item: not (scope_of(item.nodeid) + "/").startswith(SHARED + LONG))
 
 
 @pytest.hookimpl(optionalhook=True)

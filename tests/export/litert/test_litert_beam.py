@@ -23,6 +23,12 @@ BEAM, BEST, LIMIT = Beam(4), 3, 20
 
 
 @pytest.fixture(scope="module")
+def translator(deep):
+    """With two layers: the hypotheses of a beam are of several lengths."""
+    return deep
+
+
+@pytest.fixture(scope="module")
 def made(translator, sentences, tmp_path_factory):
     """A function from a quantisation to the path and the report of a file with a beam."""
     folder, files = tmp_path_factory.mktemp("beam"), {}
