@@ -87,6 +87,6 @@ def logits_of(model):
     )
 
 
-def said(row):
+def unpadded(row):
     """The tokens of a result without the padding behind them."""
     return row[: np.count_nonzero(row)].tolist()
