@@ -185,8 +185,8 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    _, said = process.communicate(timeout=20)
-    assert (process.returncode, said.strip()) == (status, "")
+    _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr.strip()) == (status, "")
 
 
 @pytest.mark.slow

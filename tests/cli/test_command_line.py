@@ -16,7 +16,7 @@ from keras_transformer.cli.main import cli
 
 
 def run(*arguments, data=b""):
-    return CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
 
 
 def error_line(*arguments, **options):

@@ -64,9 +64,9 @@ def test_one_line_for_each_line(translate, translator):
 
 def test_scores_stand_before_the_text(translate, translator):
     expected = [best.score for (best,) in translator.n_best(LINES, 1, Sample(temperature=0))]
-    found = rows(translate("--scores"))
-    assert [text for _, text in found] == translator(LINES)
-    np.testing.assert_allclose([float(score) for score, _ in found], expected, atol=2e-5)
+    lines = rows(translate("--scores"))
+    assert [text for _, text in lines] == translator(LINES)
+    np.testing.assert_allclose([float(score) for score, _ in lines], expected, atol=2e-5)
 
 
 def test_n_best_lists_have_the_number_of_their_line(translate, translator):
@@ -115,9 +115,9 @@ def test_the_longest_output_is_a_limit(translate, translator):
 
 
 def test_alignments_stand_behind_the_text(translate, translator):
-    found = rows(translate("--alignments"))
-    assert [text for text, _ in found] == translator(LINES)
-    for (text, pairs), alignment in zip(found, translator.align(LINES), strict=True):
+    lines = rows(translate("--alignments"))
+    assert [text for text, _ in lines] == translator(LINES)
+    for (text, pairs), alignment in zip(lines, translator.align(LINES), strict=True):
         assert alignment.translation.text == text or not text
         expected = [f"{one}-{other}" for one, other in alignment.words()] if text else []
         assert pairs.split() == expected
