@@ -239,8 +239,8 @@ def test_every_epoch_has_one_element_spec(corpus):
 
 def test_the_strings_are_those_of_the_columns_of_every_row():
     pairs = text_pairs()
-    found = list(strings(dataset(pairs), (0, 1)))
-    assert sorted(found) == sorted(side.encode() for pair in pairs for side in pair)
+    texts = list(strings(dataset(pairs), (0, 1)))
+    assert sorted(texts) == sorted(side.encode() for pair in pairs for side in pair)
     for column in (0, 1):
         expected = [pair[column].encode() for pair in pairs]
         assert list(strings(dataset(pairs), [column])) == expected
@@ -289,7 +289,7 @@ def test_validation_loses_no_real_sentence(multi30k):
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)
     batches = TokenizedCorpus.from_rows(data.rows("validation"), training, 2048).batches(2048)
-    found = [
+    sentences = [
         line
         for inputs, labels in batches
         for line in zip(
@@ -303,4 +303,4 @@ def test_validation_loses_no_real_sentence(multi30k):
         return " ".join(unicodedata.normalize("NFC", text.decode()).split()).encode()
 
     pairs = data.rows("validation").as_numpy_iterator()
-    assert sorted(found) == sorted((normalised(a), normalised(b)) for a, b in pairs)
+    assert sorted(sentences) == sorted((normalised(a), normalised(b)) for a, b in pairs)

@@ -125,11 +125,11 @@ def test_without_locks_of_the_file_system_the_signature_decides(tmp_path, monkey
 
 def test_two_at_once_of_which_one_holds_it(tmp_path):
     processes = [start(tmp_path, 60) for _ in range(4)]
-    said = [process.stdout.readline() for process in processes]
+    lines = [process.stdout.readline() for process in processes]
     for process in processes:
         process.kill()
         process.communicate()
-    assert sorted(text == "held\n" for text in said) == [False, False, False, True]
+    assert sorted(text == "held\n" for text in lines) == [False, False, False, True]
 
 
 def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
