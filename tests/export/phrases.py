@@ -111,8 +111,8 @@ def phrase_translator(tokenizer, num_layers=1, max_length=LENGTH):
     )
     model = Transformer(config)
     rng = np.random.default_rng(0)
-    variables = {each.path.removeprefix(f"{model.name}/"): each for each in model.weights}
-    weights = {path: _noise(rng, each.shape, path) for path, each in variables.items()}
+    variables = {weight.path.removeprefix(f"{model.name}/"): weight for weight in model.weights}
+    weights = {path: _noise(rng, weight.shape, path) for path, weight in variables.items()}
     weights["embedding/table"] += _table(rng, tokenizer.vocab_size)
     _replace_words(weights, tokenizer)
     _read_by_position(weights, num_layers)

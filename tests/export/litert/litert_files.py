@@ -54,14 +54,14 @@ def operators(path):
 def tables(path, shape):
     """The different contents of all tensors of a shape that are stored in the file."""
     model = schema.Model.GetRootAs(path.read_bytes(), 0)
-    found = set()
+    buffers = set()
     for graph in map(model.Subgraphs, range(model.SubgraphsLength())):
         for tensor in map(graph.Tensors, range(graph.TensorsLength())):
             buffer = model.Buffers(tensor.Buffer())
             rank = tensor.ShapeLength()
             if rank == 2 and tuple(tensor.ShapeAsNumpy()) == shape and buffer.DataLength():
-                found.add((tensor.Buffer(), buffer.DataAsNumpy().tobytes()))
-    return [content for _, content in found]
+                buffers.add((tensor.Buffer(), buffer.DataAsNumpy().tobytes()))
+    return [content for _, content in buffers]
 
 
 def codes_of(table):

@@ -50,8 +50,8 @@ def test_the_pieces_of_any_text_are_those_of_the_tokenizer(unigram):
     ids, truncated, empty = encode(unigram, tf.constant(texts), LENGTH)
     ids = ids.to_tensor(unigram.pad_id, shape=[None, LENGTH])
     for text, *expected in zip(texts, ids.numpy(), truncated.numpy(), empty.numpy(), strict=True):
-        found = [each.numpy()[0].tolist() for each in encode_fast(tf.constant([text]))]
-        assert found == [each.tolist() for each in expected], text
+        outputs = [output.numpy()[0].tolist() for output in encode_fast(tf.constant([text]))]
+        assert outputs == [values.tolist() for values in expected], text
     assert set(zip(truncated.numpy(), empty.numpy(), strict=True)) == {
         (False, False),
         (True, False),

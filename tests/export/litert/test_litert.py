@@ -37,8 +37,8 @@ def sources(translator, sentences):
     ids = [ids[:19] + [3] for ids in translator.source_tokenizer.encode(sentences[:34]).to_list()]
     ids = [row[: row.index(3) + 1] for row in ids]
     padded = np.zeros((len(ids), 20), "int32")
-    for row, each in zip(padded, ids, strict=True):
-        row[: len(each)] = each
+    for row, sentence in zip(padded, ids, strict=True):
+        row[: len(sentence)] = sentence
     tokens, scores = greedy_decode(translator.model, padded)
     return ids, tokens.numpy()[:, None], scores.numpy()[:, None]  # n-best of one
 
@@ -122,11 +122,11 @@ def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
     """Dynamic shapes under XNNPACK gave tokens that depended on what lay in the memory."""
     ids, tokens, _ = sources
     loaded = {q: LiteRTTranslator(export(q)[0]) for q in ("int8", "none", "float16")}
-    first = {q: each.decode(ids[:12])[0] for q, each in loaded.items()}
+    first = {q: program.decode(ids[:12])[0] for q, program in loaded.items()}
     for _ in range(5):
-        for quantize, each in loaded.items():
+        for quantize, program in loaded.items():
             again = LiteRTTranslator(export(quantize)[0])
-            for run in (each, again):
+            for run in (program, again):
                 np.testing.assert_array_equal(run.decode(ids[:12])[0], first[quantize])
     np.testing.assert_array_equal(first["none"], tokens[:12])
 
@@ -135,7 +135,7 @@ def test_the_compiled_model_api_gives_the_same(export, sources):
     """It returns garbage when an output of the graph is directly that of a WHILE."""
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
     ids, tokens, _ = sources
-    row = next(n for n, each in enumerate(ids) if len(each) <= 16)
+    row = next(n for n, sentence in enumerate(ids) if len(sentence) <= 16)
     model = compiled_model.CompiledModel.from_file(str(export("none")[0]))
     inputs = model.create_input_buffers(0)
     outputs = model.create_output_buffers(0)
@@ -174,7 +174,7 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
     """No layer has another function at any time, and every weight is bitwise what it was."""
     model, seen = translator.model, []
     translator.translate_batch(sentences[:1])
-    before, weights = attributes(model), [each.numpy().tobytes() for each in model.weights]
+    before, weights = attributes(model), [weight.numpy().tobytes() for weight in model.weights]
 
     def watched(function):
         def watch(*args, **kwargs):
@@ -194,7 +194,7 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
     export_litert(translator, tmp_path / "x.tflite", sentences[:3], "int8_static", **options)
     assert len(seen) >= 3 and all(seen)
     assert attributes(model) == before
-    assert [each.numpy().tobytes() for each in model.weights] == weights
+    assert [weight.numpy().tobytes() for weight in model.weights] == weights
 
 
 @pytest.mark.slow
@@ -493,7 +493,7 @@ def test_the_default_lengths_are_few():
 
 def test_translations_are_the_same_in_any_order(export, translator, sentences):
     loaded = LiteRTTranslator(export("none")[0])
-    ours = [each.text for each in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
+    ours = [output.text for output in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
     assert ours == translator(sentences[::-1])
 
 

@@ -16,8 +16,8 @@ SCRIPTS = pathlib.Path(__file__).parent / "browser"
 
 def program(*names):
     """Where the first of these programs is that there is, or skips the test."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    return found or missing(f"the page in examples/browser is not tested: no {names[0]} here")
+    path = next(filter(None, map(shutil.which, names)), None)
+    return path or missing(f"the page in examples/browser is not tested: no {names[0]} here")
 
 
 def missing(what):
@@ -67,8 +67,8 @@ class Browser:
             return {condition} ? said : null;
         }})()"""
         for _ in range(10 * seconds):
-            if said := self.evaluate(code):
-                return said
+            if status := self.evaluate(code):
+                return status
             time.sleep(0.1)
         raise AssertionError(self.evaluate("document.body.innerText"))
 
@@ -82,8 +82,8 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r",
                       windowsVirtualKeyCode=13)  # fmt: skip
-        said = self.wait_for("/ ms$/.test(said) || failed")
-        assert said.endswith(" ms"), said
+        status = self.wait_for("/ ms$/.test(said) || failed")
+        assert status.endswith(" ms"), status
         return self.evaluate(
             """({
             text: document.getElementById("target").textContent,

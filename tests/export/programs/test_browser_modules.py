@@ -48,9 +48,9 @@ def plain_text(rng):
 
 def odd_text(rng):
     """Sentences that nobody types, and every odd part alone."""
-    parts = WORDS + ODD + list("abcdefghij 0123456789.,-")
+    pieces = WORDS + ODD + list("abcdefghij 0123456789.,-")
     sentences = [
-        "".join(part + rng.choice(["", " ", "", "  "]) for part in rng.choices(parts, k=length))
+        "".join(piece + rng.choice(["", " ", "", "  "]) for piece in rng.choices(pieces, k=length))
         for length in range(1, 15)
         for _ in range(30)
     ]

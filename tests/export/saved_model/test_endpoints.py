@@ -20,7 +20,9 @@ BEAM = Beam(3, length_penalty=1.5, normalization="average", min_length=4)
 @pytest.fixture(scope="module")
 def ask(translator):
     """A function that asks the endpoints of a beam of 3, which give 2."""
-    endpoints = {each.name: each for each in make_endpoints(translator, BEAM, n_best=2)}
+    endpoints = {
+        signature.name: signature for signature in make_endpoints(translator, BEAM, n_best=2)
+    }
 
     def ask(name, sentences):
         endpoint = endpoints[name]
@@ -34,10 +36,10 @@ def ask(translator):
 def test_with_a_beam_the_default_is_that_beams_best(ask, translator, sentences):
     answer = ask("serving_default", sentences)
     ours = translator.translate_batch(sentences, BEAM)
-    assert [text.decode() for text in answer["translation"]] == [each.text for each in ours]
-    assert answer["score"].tolist() == pytest.approx([each.score for each in ours], abs=1e-4)
+    assert [text.decode() for text in answer["translation"]] == [output.text for output in ours]
+    assert answer["score"].tolist() == pytest.approx([output.score for output in ours], abs=1e-4)
     greedy = translator.translate_batch(sentences)
-    assert [each.score for each in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
+    assert [output.score for output in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
 
 
 @pytest.mark.slow
@@ -50,7 +52,7 @@ def test_the_settings_of_the_beam_are_those_of_all(ask, translator, sentences):
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
     lists = translator.n_best_batch(sentences, 2, BEAM)
     texts = ask("n_best", sentences)["translation"]
-    assert [text.decode() for text in texts[:, 0]] == [each[0].text for each in lists]
+    assert [text.decode() for text in texts[:, 0]] == [row[0].text for row in lists]
     tokens, scores = greedy_decode(translator.model, source)
     np.testing.assert_array_equal(ask("tokens", sentences)["tokens"], tokens)
 

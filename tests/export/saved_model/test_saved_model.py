@@ -119,9 +119,9 @@ def answers(serving, operations, translator, sentences, python):
 def test_a_server_without_our_package_gives_the_same(answers, translator, sentences):
     answer, ours = answers["serving_default"], translator.translate_batch(sentences)
     texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
-    assert texts == [each.text for each in ours]
-    assert answer["truncated"] == [each.truncated for each in ours]
-    assert answer["score"] == pytest.approx([each.score for each in ours], abs=1e-4)
+    assert texts == [output.text for output in ours]
+    assert answer["truncated"] == [output.truncated for output in ours]
+    assert answer["score"] == pytest.approx([output.score for output in ours], abs=1e-4)
 
 
 def test_so_do_the_other_signatures(answers, translator, sentences):
@@ -164,8 +164,8 @@ def test_any_batch_gets_its_answers(serve, translator):
         answers = serve(sentences=tf.constant(batch, tf.string, [len(batch)]))
         ours = translator.translate_batch(batch)
         texts = [text.decode() for text in answers["translation"].numpy()]
-        assert texts == [each.text for each in ours], name
-        assert answers["truncated"].numpy().tolist() == [each.truncated for each in ours], name
+        assert texts == [output.text for output in ours], name
+        assert answers["truncated"].numpy().tolist() == [output.truncated for output in ours], name
         assert len(texts) == len(batch), name
 
 

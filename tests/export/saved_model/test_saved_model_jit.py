@@ -73,7 +73,7 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
 @slow
 def test_no_sentences_and_odd_ones(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
-        ours = [each.text for each in translator.translate_batch(batch, compiled[0])]
+        ours = [output.text for output in translator.translate_batch(batch, compiled[0])]
         for signature in ("serving_default", "alignment"):
             answer = model.run(signature, sentences=np.array(batch, object))
             assert [text.decode() for text in answer["translation"]] == ours
@@ -114,5 +114,7 @@ def test_a_compiled_export_translates_as_the_model_does(light, sentences, tmp_pa
         .meta_graphs[0]
         .graph_def.library.function
     )
-    compiled = [each for each in functions if each.attr["_XlaMustCompile"].b]
-    assert len({each.signature.name for each in compiled}) == 4  # best, n best, greedy, as asked
+    compiled = [function for function in functions if function.attr["_XlaMustCompile"].b]
+    assert (
+        len({function.signature.name for function in compiled}) == 4
+    )  # best, n best, greedy, as asked

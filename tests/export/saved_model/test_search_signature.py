@@ -24,7 +24,7 @@ def doubting(tokenizer):
 
 @pytest.fixture(scope="module")
 def endpoint(doubting):
-    return {each.name: each for each in make_endpoints(doubting, n_best=3)}["search"]
+    return {signature.name: signature for signature in make_endpoints(doubting, n_best=3)}["search"]
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +77,10 @@ def test_it_is_what_a_translator_gives(ask, doubting):
     ours = doubting.translate_batch(SENTENCES, beam)
     answer = ask(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
     assert [text.decode("utf-8", "replace") for text in answer["translation"][:, 0]] == [
-        each.text for each in ours
+        output.text for output in ours
     ]
-    np.testing.assert_allclose(answer["score"][:, 0], [each.score for each in ours], atol=1e-4)
-    assert answer["truncated"].tolist() == [each.truncated for each in ours]
+    np.testing.assert_allclose(answer["score"][:, 0], [output.score for output in ours], atol=1e-4)
+    assert answer["truncated"].tolist() == [output.truncated for output in ours]
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_settings_out_of_range_are_an_error(ask, name, values, message):
 
 def test_a_shortest_output_is_the_least_that_can_be_asked_for(doubting):
     endpoints = make_endpoints(doubting, Beam(2, min_length=4))
-    endpoint = {each.name: each for each in endpoints}["search"]
+    endpoint = {signature.name: signature for signature in endpoints}["search"]
     example = endpoint.example(SENTENCES)
     assert int(tf.reduce_min(example["max_length"])) >= 4
     example["max_length"] = tf.fill([6], 3)
@@ -141,9 +141,9 @@ def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
 
 def test_each_answer_is_judged_by_the_settings_that_were_asked_for(endpoint):
     example, beams = endpoint.example(SENTENCES), endpoint.searches(SENTENCES)
-    assert [each.length_penalty for each in beams] == example["length_penalty"].numpy().tolist()
-    assert [each.max_length for each in beams] == example["max_length"].numpy().tolist()
-    assert {(type(each), each.normalization, each.extra_length) for each in beams} == {
+    assert [beam.length_penalty for beam in beams] == example["length_penalty"].numpy().tolist()
+    assert [beam.max_length for beam in beams] == example["max_length"].numpy().tolist()
+    assert {(type(beam), beam.normalization, beam.extra_length) for beam in beams} == {
         (Beam, "gnmt", None)
     }
 
