@@ -164,8 +164,8 @@ def test_the_fastest_peer_is_compared_repeat_by_repeat():
     from figures import ratio_to_fastest
 
     speeds = {"ours": [4.0, 9.0, 8.0], "slow": [1.0, 1.0, 9.0], "fast": [2.0, 3.0, 4.0]}
-    found = ratio_to_fastest(speeds)
-    assert found["fastest_peer"] == "fast" and found["ratio"]["all"] == [2.0, 3.0, 2.0]
+    figures = ratio_to_fastest(speeds)
+    assert figures["fastest_peer"] == "fast" and figures["ratio"]["all"] == [2.0, 3.0, 2.0]
     assert ratio_to_fastest({"ours": [1.0]}) is None
     assert ratio_to_fastest({"slow": [1.0], "fast": [2.0]}) is None
 
