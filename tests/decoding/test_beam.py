@@ -119,7 +119,7 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_pe
 @pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
-    """Against a search in plain Python that runs the whole model over all that was said."""
+    """Against a search in plain Python that runs the whole model over the whole prefix."""
     model, source = talkative(norm), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(model, source, beam_size=beam_size, n_best=beam_size, **options)
@@ -169,7 +169,7 @@ def test_a_beam_finds_what_greedy_search_misses(norm):
 
 
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
-    """Whatever its neighbours, the order of the batch and the padding behind it."""
+    """Whatever its neighbours, the order of the batch and the padding after it."""
     model, source = talkative(), sources()
     tokens, scores = decode_traced(model, source)
     for b, row in enumerate(source):
@@ -259,7 +259,7 @@ def test_fewer_best_are_the_first_of_more():
 
 
 @pytest.mark.slow
-def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
+def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_emitted():
     """Padding and the beginning of a sentence are made the most probable tokens of all."""
     model = talkative()
     kernel = model.output_layer.kernel.numpy().copy()
@@ -268,9 +268,9 @@ def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
         changed[:, PAD], changed[:, BOS] = 3 * kernel[:, EOS], 3 * kernel[:, 7]
         model.output_layer.kernel.assign(changed)
         greedy, _ = greedy_decode(model, sources(), LIMIT)
-        assert np.any(greedy == BOS), "the model would say it"
+        assert np.any(greedy == BOS), "the model would emit it"
         tokens, scores = decode(model, sources(), beam_size=4, n_best=4)
-        for b, row in enumerate(sources()):  # and they take nobody else's place
+        for b, row in enumerate(sources()):  # and they take no other token's place
             expected = beam_of(logits_of(model), row, 4, scoring())
             assert_ranked((tokens[b], scores[b]), expected[:4])
     finally:
@@ -391,7 +391,7 @@ def test_max_length_is_the_config_s_by_default():
 
 @pytest.mark.slow
 def test_another_end_and_a_beginning_that_is_the_end_or_padding():
-    """The same weights: the tokens that begin, end and fill up a sentence are the config's."""
+    """The same weights: the tokens that begin, end and pad a sentence are the config's."""
     for bos_id, eos_id, pad_id in [(11, 17, 0), (3, 3, 0), (0, 3, 0)]:
         config = {"position": "learned", "attention_bias": True, "norm": "pre", "tie": "none"}
         config |= {"bos_id": bos_id, "eos_id": eos_id, "pad_id": pad_id}

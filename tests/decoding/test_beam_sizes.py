@@ -23,7 +23,7 @@ def decode(norm, beam_size, **options):
 
 @functools.cache
 def searched(norm, beam_size):
-    """What a beam of one size finds, with the other arguments as they are by default."""
+    """The outputs of a beam of one size, with the other arguments as they are by default."""
     return decode(norm, beam_size)
 
 
@@ -67,7 +67,7 @@ def test_one_hypothesis_of_many_is_greedy_search():
         {"constraints": Constraints(banned=np.arange(19) == 7, no_repeat_ngram=2)},
     ],
 )
-def test_whatever_else_is_asked_for(options):
+def test_with_any_other_option(options):
     outputs = decode("post", WIDTH, n_best=3, beam_sizes=SIZES[0], **options)
     search = functools.cache(functools.partial(decode, "post", **options))
     assert_each_is_a_beam_of_its_size(outputs, SIZES[0], 3, search)

@@ -78,13 +78,13 @@ def of_row(rules, b):
 
 
 def repeats(words, n):
-    """Whether the last n words stand somewhere before, too, overlapping or not."""
+    """Whether the last n words also stand somewhere before, overlapping or not."""
     grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     return n > 0 and grams[-1:] != [] and grams[-1] in grams[:-1]
 
 
 def next_tokens(rules, b, words, min_length=1):
-    """What may follow `words`, by the rules as they are written, in plain Python."""
+    """The tokens that may follow `words`, by the rules as they are written, in plain Python."""
     prefix = rules.get("prefix", [[]] * 3)[b]
     if len(words) < len(prefix) and prefix[len(words)] != PAD:
         return [prefix[len(words)]]
@@ -265,7 +265,7 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4])
-def test_what_would_be_said_again_in_long_sentences(size):
+def test_what_would_be_repeated_in_long_sentences(size):
     """Three words in a random order: all places at which a run of them came before."""
     words = np.random.default_rng(size).choice([4, 5, 6], [2, 3, 40]).astype("int32")
     vocabulary = Vocabulary(EIGHT, PAD, BOS, EOS)

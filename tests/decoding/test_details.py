@@ -76,7 +76,7 @@ def test_alignments_are_the_attention_to_the_whole_output(search, layer, head):
 
 
 def test_the_alignments_of_a_beam_cross_its_places():
-    """Else the test above could not tell a hypothesis from its place."""
+    """Otherwise the test above could not distinguish a hypothesis from its place."""
     outputs = SEARCHES["beam"](talkative(), sources(), max_length=LIMIT, alignment=(1, 0))
     weights, tokens = outputs["alignment"].numpy(), outputs["tokens"].numpy()
     differ = np.abs(weights[:, :1] - weights[:, 1:]).max(-1) > 1e-3
@@ -85,7 +85,7 @@ def test_the_alignments_of_a_beam_cross_its_places():
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_what_is_asked_for_changes_nothing_else(search):
+def test_extra_outputs_do_not_change_the_others(search):
     model, source = talkative(), sources()
     tokens, scores = SEARCHES[search](model, source, max_length=LIMIT)
     outputs = SEARCHES[search](
@@ -110,7 +110,7 @@ def test_compiled_is_eager(search, jit_compile):
 
 
 def variables_and_operations(search, **options):
-    """How many tensors go round the loop and how many operations are in it and around it."""
+    """The number of tensors that go round the loop, and of operations in it and around it."""
     function = tf.function(
         lambda source: SEARCHES[search](talkative(), source, max_length=LIMIT, **options),
         autograph=False,
@@ -123,7 +123,7 @@ def variables_and_operations(search, **options):
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_what_is_not_asked_for_is_not_in_the_graph(search):
+def test_outputs_that_are_not_requested_are_not_in_the_graph(search):
     variables, operations = variables_and_operations(search)
     for options in ({"token_scores": True}, {"alignment": (0, 0)}):
         more = variables_and_operations(search, **options)

@@ -74,7 +74,7 @@ def test_a_sample_has_the_number_of_its_row(model):
 
 
 @pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample()], ids=str)
-def test_what_else_is_asked_for_has_the_same_axes(model, search):
+def test_token_scores_and_alignments_have_the_same_axes(model, search):
     outputs = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
     assert outputs.token_scores.shape == (5, 1, LIMIT)
     assert outputs.alignment.shape == (5, 1, LIMIT, 13)
@@ -82,7 +82,7 @@ def test_what_else_is_asked_for_has_the_same_axes(model, search):
 
 
 def test_one_graph_serves_all_numbers(model):
-    """And says what the search says eagerly, with numbers above 32 bits as well."""
+    """And returns what the search returns eagerly, with numbers above 32 bits as well."""
     beams = [Beam(2, 0.6, extra_length=1), Beam(2, 2, min_length=3), Beam(2, extra_length=10**12)]
     assert len({beam.kind for beam in beams}) == 1 and len(set(beams)) == 3
     assert Beam(2).kind != Beam(3).kind != Beam(3, normalization="none").kind

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.top_k import top_k
 
-SIZES = [7, 100, 640, 1000, 1009]  # fewer than two blocks; divisors; a prime, filled up
+SIZES = [7, 100, 640, 1000, 1009]  # fewer than two blocks; divisors; a prime, padded
 
 
 def check(outputs, values, k):
@@ -33,7 +33,7 @@ def test_of_equal_values_the_first_comes_first(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_forbidden_values_are_taken_before_what_fills_up_a_block(size):
+def test_forbidden_values_are_taken_before_the_padding_of_a_block(size):
     values = np.full((2, size), NEVER, "float32")
     values[:, size // 2] = 1.0
     check(top_k(tf.constant(values), 5), values, 5)
