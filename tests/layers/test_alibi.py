@@ -71,7 +71,7 @@ def test_attention_is_the_formula(causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_it_depends_on_distances_alone(causal):
-    """The same sentence, three places later, behind padding that nobody may attend to."""
+    """The same sentence, three places later, after padding that no query may attend to."""
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=causal, position=Alibi())
     x = normal(B, T, D)
     later = np.concatenate([normal(B, 3, D, seed=5), x], axis=1)
@@ -88,7 +88,7 @@ def test_padding_before_a_source_changes_nothing():
 
 
 def test_a_source_and_its_reverse_are_the_same():
-    """What the docstring warns of: distances have no direction, and a memory has no order."""
+    """As the docstring warns: distances have no direction, and a memory has no order."""
     source, target = sentences([S, 5]), sentences([T, 7], first=2)
     inputs = [{"source": ids, "target": target} for ids in (source, source[:, ::-1])]
     apart = {
@@ -124,7 +124,7 @@ def test_an_embedding_refuses_it():
 
 @keras.saving.register_keras_serializable(package="test")
 class Distances(Position):
-    """A learned bias for every distance, cut at 3, that tells before from after."""
+    """A learned bias for every distance, cut at 3, that distinguishes before from after."""
 
     def build_attention(self, attention):
         shape = (7, attention.num_heads)

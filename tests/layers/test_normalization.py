@@ -72,7 +72,7 @@ def test_output_and_gradients_are_those_of_the_formula(monkeypatch, training, ex
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16", "float64"])
-def test_training_says_what_inference_says(policy):
+def test_training_computes_what_inference_computes(policy):
     x, gamma, beta, _ = example()
     layer = make_layer(gamma, beta, policy)
     x = tf.constant(x, layer.compute_dtype)

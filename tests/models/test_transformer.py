@@ -238,7 +238,7 @@ def test_logits_carry_no_implicit_mask(small_model):
 
 
 def test_a_source_of_one_token_warns_nobody(small_model):
-    """Keras's softmax takes an axis of length 1 for a mistake, and says so at every call."""
+    """Keras's softmax takes an axis of length 1 for a mistake, and warns at every call."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small_model()({"source": np.array([[3]]), "target": np.array([[2]])})
