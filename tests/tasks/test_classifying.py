@@ -35,7 +35,7 @@ def test_a_result_has_the_probabilities_of_the_model(batch_size):
     assert classifier()(TEXTS, batch_size) == [result.label for result in results]
 
 
-def test_a_long_text_is_cut_and_said_to_be():
+def test_a_long_text_is_cut_and_marked_as_truncated():
     long = "the big dog and the cat and a dog and the big cat runs"
     assert len(tokenizer().encode([long])[0]) > 11
     short, cut = classifier().classify(["a cat", long])

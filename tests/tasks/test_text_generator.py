@@ -95,7 +95,7 @@ def test_a_score_is_the_sum_of_the_log_probabilities():
     assert generator().score([]) == []
 
 
-def test_a_long_text_is_cut_and_said_to_be():
+def test_a_long_text_is_cut_and_marked_as_truncated():
     assert len(tokenizer().encode([LONG])[0]) > 11
     (score,) = generator().score([LONG])
     assert (score.truncated, score.tokens) == (True, 10), "the end is not the text's"
@@ -123,7 +123,7 @@ def test_wrong_texts_models_and_searches_are_refused():
 
 
 class Fixed:
-    """Stands for a generator that finds each text as probable as its table says."""
+    """Stands for a generator that finds each text as probable as in its table."""
 
     def __init__(self, scores):
         self.scores = scores

@@ -28,7 +28,7 @@ SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   
 
 @pytest.fixture(scope="module")
 def translator():
-    """A model with random weights: what it says is nonsense, but it says it reliably."""
+    """A model with random weights: its outputs are nonsense, but always the same."""
     words = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"] * 20
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -337,7 +337,7 @@ def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translat
     assert translator.score([], []) == []
 
 
-def test_a_long_pair_is_cut_and_says_so(translator):
+def test_a_long_pair_is_cut_and_marked_as_truncated(translator):
     long = "the big dog and a cat runs and the big cat runs"
     for source, target in [(long, "dog"), ("dog", long), ("dog", "dog")]:
         (result,) = translator.score([source], [target])
@@ -367,7 +367,7 @@ def test_alignments_have_a_row_for_each_piece(translator):
 
 
 @pytest.mark.slow
-def test_what_was_asked_for_adds_nothing_to_an_export(translator, tmp_path):
+def test_earlier_calls_add_nothing_to_an_export(translator, tmp_path):
     translator(["dog"], Sample())
     translator.score(["dog"], ["cat"])
     translator.align(["dog"])
