@@ -1,4 +1,4 @@
-"""Every bad input gets one line that names it, an exit status, and leaves nothing behind."""
+"""Every bad input gets one line that names it, an exit status, and leaves no file."""
 
 import hashlib
 import os
@@ -67,7 +67,7 @@ def run(command, stdin=b""):
 
 
 class Materials:
-    """What `bad_inputs` names in capitals, each made when a case mentions it."""
+    """The files that `bad_inputs` names in capitals, each made when a case mentions it."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""What `translate` writes for each thing it can be asked, against a run that was never trained."""
+"""Output of `translate` with each of its options, against a run that was never trained."""
 
 import io
 
@@ -114,7 +114,7 @@ def test_the_longest_output_is_a_limit(translate, translator):
     assert translate("--max-length", 4) == short(LINES) != translator(LINES)
 
 
-def test_alignments_stand_behind_the_text(translate, translator):
+def test_alignments_stand_after_the_text(translate, translator):
     lines = rows(translate("--alignments"))
     assert [text for text, _ in lines] == translator(LINES)
     for (text, pairs), alignment in zip(lines, translator.align(LINES), strict=True):
