@@ -125,7 +125,7 @@ def refused(folder, *arguments):
 
 
 @pytest.mark.slow
-def test_mistakes_are_one_line_and_leave_nothing_behind(folder, tmp_path):
+def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
     assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 3" in line

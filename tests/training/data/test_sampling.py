@@ -50,7 +50,7 @@ def epoch(parts, number, **options):
 
 
 def sentences(parts, batches):
-    """What the rows of both sides say, and their ids."""
+    """The texts of the rows of both sides, and their ids."""
     model = sentencepiece.SentencePieceProcessor(model_proto=parts[2].model)
     rows = [
         tuple([token for token in side if token] for side in pair)

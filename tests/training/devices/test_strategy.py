@@ -131,7 +131,7 @@ def begin_two_workers(config, run, overrides=((), ()), at=((0, 0), (0, 0))):
 
 
 def ends(*processes):
-    """What each process printed last and what it showed; no process hangs."""
+    """The last line and the messages of each process; no process hangs."""
     try:
         results = [process.communicate(timeout=120) for process in processes]
     finally:
@@ -221,7 +221,7 @@ def after(first, second):
     update(tf.constant(first), tf.constant(second))
     scales = strategy.experimental_local_results(optimizer.dynamic_scale.value)
     weights = strategy.experimental_local_results(weight.value)
-    return [each.numpy().tolist() for each in (*weights, *scales)]
+    return [value.numpy().tolist() for value in (*weights, *scales)]
 
 steps = [after([8.0, 8.0], [np.inf, 8.0]), after([4.0, 8.0], [8.0, -16.0])]
 
@@ -314,7 +314,7 @@ def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_dev
     kill = (5, signal.SIGKILL)
     first, second = ends(*begin_two_workers(config, tmp_path, at=(kill, None)))
     assert first[0] == ""
-    # Where the chief is gone TensorFlow may end the process before Python can say why.
+    # Where the chief is gone TensorFlow may end the process before Python can print the reason.
     reported = "Error: another worker has ended" in second[1]
     assert reported or "coordination" in second[1].lower(), second
     _, shown = run_quietly(load_settings(config, OVERRIDES), tmp_path)

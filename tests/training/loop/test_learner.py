@@ -145,7 +145,7 @@ def test_a_validation_needs_no_more_memory_than_the_training():
 
 
 def test_one_update_is_that_of_plain_keras(tiny_model):
-    """What `fit` does to the learner's Transformer it does to a Transformer compiled by itself."""
+    """`fit` does the same to the learner's Transformer as to a Transformer compiled by itself."""
     inputs, labels = batch(LENGTHS)
     wrapped, plain = tiny_model(), tiny_model()
     sgd = keras.optimizers.SGD  # Adam's first update is the sign of the gradient, even of 1e-9

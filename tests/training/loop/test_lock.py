@@ -52,7 +52,7 @@ def sign(folder, silent, **changes):
     return path
 
 
-def test_the_second_is_told_who_holds_the_lock(holder, tmp_path):
+def test_the_error_of_the_second_names_the_holder_of_the_lock(holder, tmp_path):
     message = (
         f"^{tmp_path} is in use by another training, process {holder.pid} on "
         rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait for its end, stop it, or "
@@ -143,7 +143,7 @@ def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
         assert lock.record.stat().st_mtime > 0
 
 
-def test_who_slept_too_long_is_told_and_leaves_the_others_lock_alone(tmp_path):
+def test_whoever_slept_too_long_gets_an_error_and_leaves_the_others_lock_alone(tmp_path):
     with RunLock(tmp_path) as lock:
         path = sign(tmp_path, silent=0)
         with pytest.raises(RunLocked, match="process 17 on elsewhere"):
