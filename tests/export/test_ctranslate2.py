@@ -28,7 +28,7 @@ MEAN, SUM = (Beam(4, normalization=name, extra_length=None) for name in ("averag
 PIECES = [f"piece {number}" for number in range(19)]
 FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
 
-# What those do who run CTranslate2: its package and SentencePiece, nothing of ours.
+# A program that runs CTranslate2: its package and SentencePiece, nothing of ours.
 SERVER = """
 import json, sys
 import ctranslate2, sentencepiece
@@ -61,7 +61,7 @@ def random_model(seed=0, **changes):
 
 
 def model_that_ends(seed, eos, sharpness=1, **changes):
-    """A model of random weights that ends some sentences, and says no padding and no start.
+    """A model of random weights that ends some sentences, and emits no padding and no start.
 
     The last normalisation gives every hidden state a 1 in the first place, where the output weights
     of the special tokens have what is added to their logits.
@@ -176,7 +176,7 @@ def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, t
 
 @pytest.mark.slow
 def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
-    """Why `normalization="none"` is 1e-9 there: with 0 another rule says when to stop."""
+    """Why `normalization="none"` is 1e-9 there: with 0 another rule decides when to stop."""
     model = model_that_ends(3, 9, sharpness=6, norm="pre")
     config, sources = model.config, random_sources(model.config)
     _, scores = tf.function(lambda: beam_decode(model, sources, normalization="none"))()
@@ -244,7 +244,7 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
 def test_a_program_without_tensorflow_gives_the_same(exported, translator, sentences, python):
     """As our own loader of the same file, which is held against the model in memory below.
 
-    Nobody cuts a source for that program: those above the limit are left out.
+    That program does not cut a source: those above the limit are left out.
     """
     lengths = translator.source_tokenizer.encode(sentences).row_lengths().numpy()
     short = [text for text, n in zip(sentences, lengths, strict=True) if 1 < n <= 20]
@@ -324,7 +324,7 @@ def test_without_ctranslate2_the_message_says_what_to_install(
 
 
 def of_a_changed_model(monkeypatch, change):
-    """What is written is that of a model whose table `change` has had its hands on."""
+    """Exports write a model whose table `change` has changed."""
 
     def make(model, *args):
         table = model.target_embedding.table
@@ -369,7 +369,7 @@ def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
+def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
     translator, sentences, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(

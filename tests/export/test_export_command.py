@@ -215,7 +215,7 @@ def test_without_a_test_split_the_sentences_are_those_of_validation(litert):
     assert done.stderr.splitlines()[-1] == f"Checked with {source}."
 
 
-def test_with_a_test_split_nothing_is_said_of_it(litert):
+def test_with_a_test_split_there_is_no_message_about_it(litert):
     done, _ = litert()
     assert "Checked with" not in done.stderr
     assert (
@@ -249,7 +249,7 @@ def test_other_quantisations_are_not_calibrated(litert):
 
 
 @pytest.mark.parametrize("options, tokenizer", [([], False), (["--tokenizer"], True)])
-def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
+def test_the_tokenizer_is_put_into_a_tflite_file_with_its_option(
     monkeypatch, tmp_path, options, tokenizer
 ):
     calls = []

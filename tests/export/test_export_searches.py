@@ -24,10 +24,10 @@ def assert_same_scores(outputs, expected):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0, 1.5])
-def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
+def test_a_saved_model_searches_with_the_beam_that_is_given(
     serving, translator, sentences, length_penalty
 ):
-    """By its signature `search`; before, no beam could be asked of it."""
+    """By its signature `search`; before, it could not take a beam."""
     beam = Beam(3, length_penalty, extra_length=None)
     loaded = SavedModelTranslator(serving[0], beam)
     assert_same(loaded.n_best_batch(sentences, 2), translator.n_best_batch(sentences, 2, beam))

@@ -44,7 +44,7 @@ def test_odd_batches(loaded, translator):
         same(loaded.translate_batch(batch), translator.translate_batch(batch))
 
 
-def test_a_surrogate_is_an_error_that_says_so(loaded):
+def test_a_surrogate_is_an_error_that_names_it(loaded):
     with pytest.raises(ValueError, match="unicode string"):
         loaded.translate_batch(["in 3 weeks", "\udcff"])
 

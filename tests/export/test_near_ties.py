@@ -268,7 +268,7 @@ def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge,
         agreement.judge(search, ours, [*ours[:-1], wrong], "it")
 
 
-def test_nothing_is_said_to_an_empty_sentence(judge):
+def test_the_output_of_an_empty_sentence_is_empty(judge):
     rows = [
         row if row[0].tokens else [dataclasses.replace(row[0], score=-1.0)]
         for row in judge.expected[False]

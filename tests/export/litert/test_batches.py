@@ -103,7 +103,7 @@ def test_the_command_translates_a_file_of_32_lines_in_one_call(
 
 @pytest.mark.slow
 def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monkeypatch):
-    """In a quantised file, of which nothing else is asked for."""
+    """In a quantised file, without any other option."""
     pytest.importorskip("ai_edge_litert")
     search = conversion._search
 

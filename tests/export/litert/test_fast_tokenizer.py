@@ -75,7 +75,7 @@ def test_the_text_of_any_pieces_is_that_of_the_tokenizer(unigram):
     assert len(set(texts)) > 400
 
 
-def test_a_shorter_source_is_cut_and_says_so(ours):
+def test_a_shorter_source_is_cut_and_marked_as_truncated(ours):
     fast = FastTokenizer(ours, LENGTH)
     (whole,) = ours.encode(["in 17 weeks"]).to_list()
     source, truncated, _ = fast.encode(tf.constant(["in 17 weeks"]), len(whole))

@@ -54,7 +54,7 @@ def test_the_report_says_what_was_written_and_checked(export, sentences):
     assert listing(path.parent) == ["none.tflite"]
 
 
-def test_token_for_token_what_the_model_says(export, sources):
+def test_tokens_are_those_of_the_model(export, sources):
     ids, tokens, scores = sources
     assert len({tuple(row) for row in tokens[:, 0]}) > 25
     loaded = LiteRTTranslator(export("none")[0])
@@ -158,7 +158,7 @@ def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
 
 
 def attributes(model):
-    """Which objects every layer of a model has, what a layer counts for itself left out."""
+    """The objects of every layer of a model, what a layer counts for itself left out."""
     layers = [model, *model._flatten_layers(include_self=False)]
     return {
         (number, name): id(value)
@@ -226,7 +226,7 @@ def test_the_tied_table_is_stored_once(export, translator, quantize):
     assert tables(export(quantize)[0], table.shape) == [stored[quantize].tobytes()]
 
 
-def test_other_weights_are_stored_once_too(export, translator):
+def test_other_weights_are_also_stored_once(export, translator):
     kernel = translator.model.decoder.blocks[0].feed_forward.inner.kernel.numpy()
     assert export("none")[0].read_bytes().count(kernel.T.tobytes()) == 1
 
@@ -266,7 +266,7 @@ def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
     ]
     for name in ("sentences", "agreement", "token_agreement"):
         assert facts["agreement"][name] == report[name]
-    assert "differences" not in facts["agreement"]  # nobody's sentences travel with the model
+    assert "differences" not in facts["agreement"]  # no sentences travel with the model
 
 
 @pytest.mark.slow
@@ -293,7 +293,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alignment", [(1, None), (0, 1)])
-def test_says_what_each_token_attended_to(translator, sentences, sources, tmp_path, alignment):
+def test_gives_the_attention_of_each_token(translator, sentences, sources, tmp_path, alignment):
     from ai_edge_litert.interpreter import Interpreter
 
     path = tmp_path / "x.tflite"
@@ -407,7 +407,7 @@ def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, 
 
 
 @pytest.mark.slow
-def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
+def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
     damaged, translator, sentences, tmp_path
 ):
     path = tmp_path / "x.tflite"

@@ -98,7 +98,7 @@ def test_token_for_token_the_n_best_of_the_model(
     )
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
-    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best say something, too
+    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best also differ
 
 
 def test_the_controls_are_inputs(made, ids):

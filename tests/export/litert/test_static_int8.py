@@ -161,7 +161,7 @@ INT8, INT32, FLOAT32 = (getattr(schema.TensorType, dtype) for dtype in ("INT8", 
 
 
 def check_products(graphs, vocab_size, expected):
-    """All products with weights are of int8 with int8; returns the scales before and behind."""
+    """All products with weights are of int8 with int8; returns the scales before and after."""
     static = []
     for _, (x, weights, *bias), (y,) in graphs.all("FULLY_CONNECTED"):
         assert weights.Type() == INT8 and len(scales(weights)) == weights.Shape(0)
@@ -194,7 +194,7 @@ def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges)
 
 
 def test_no_weight_of_an_attention_is_rounded(export):
-    """What comes out of a softmax is read by the mask, in float32."""
+    """The output of a softmax is read by the mask, in float32."""
     graphs = Graphs(model_of(export("int8_static")[0]))
     for graph in graphs.graphs:
         made = {id_of(outputs[0]) for name, _, outputs in graph if name == "SOFTMAX"}
@@ -242,7 +242,7 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
 
 
 @pytest.mark.slow
-def test_a_beam_too(translator, sentences, calibration, tmp_path):
+def test_with_a_beam(translator, sentences, calibration, tmp_path):
     path = tmp_path / "x.tflite"
     options = {"calibration": calibration, "lengths": [20], "searches": [Beam(2)]}
     report = export_litert(translator, path, sentences, "int8_static", **options)

@@ -30,7 +30,7 @@ OPERATORS = [
 ]
 STRINGS = ["translate_1x16", "translate_1x20", "translate_beam3_1x16", "translate_beam3_1x20"]
 
-# What a phone does: an interpreter with TensorFlow Text's operators, and nothing of ours.
+# The program of a phone: an interpreter with TensorFlow Text's operators, and nothing of ours.
 STRING_PHONE = """
 import json, sys
 import numpy as np
@@ -42,7 +42,7 @@ answers = []
 for sentence in json.loads(sys.argv[2]):
     answer = run(sentence=np.array([sentence.encode()], object))
     assert sorted(answer) == ["score", "translation", "truncated"]
-    assert all(each.shape == (1,) for each in answer.values())
+    assert all(value.shape == (1,) for value in answer.values())
     answers.append([answer["translation"][0].decode(), bool(answer["truncated"][0])])
 assert not {name.partition(".")[0] for name in sys.modules} & {"keras_transformer"}
 print(json.dumps(answers))
@@ -164,7 +164,7 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unig
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_files_say_by_strings_what_they_say_by_ids(made, sentences, quantize):
+def test_quantised_files_return_by_strings_what_they_return_by_ids(made, sentences, quantize):
     path, report = made(quantize)
     translations = LiteRTStringTranslator(path).translate_batch(sentences)
     same(translations, LiteRTTranslator(path).translate_batch(sentences))

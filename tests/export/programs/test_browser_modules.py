@@ -32,7 +32,7 @@ ODD = [
 
 
 def ask(command, **request):
-    """What the page's modules answer under Node.js."""
+    """The answer of the page's modules under Node.js."""
     done = subprocess.run(
         [program("node"), SCRIPTS / "tokenize.mjs", PAGE],
         input=json.dumps({"command": command, **request}),
@@ -47,7 +47,7 @@ def plain_text(rng):
 
 
 def odd_text(rng):
-    """Sentences that nobody types, and every odd part alone."""
+    """Sentences that no user types, and every odd piece alone."""
     pieces = WORDS + ODD + list("abcdefghij 0123456789.,-")
     sentences = [
         "".join(piece + rng.choice(["", " ", "", "  "]) for piece in rng.choices(pieces, k=length))
@@ -174,7 +174,7 @@ def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
     assert "cannot search greedily for one sentence" in answer["error"]
 
 
-def test_the_archive_behind_a_file_is_read(tmp_path):
+def test_the_archive_after_a_file_is_read(tmp_path):
     program("node")
     path = tmp_path / "model.tflite"
     path.write_bytes(b"a model" * 9)

@@ -10,7 +10,7 @@ pytest.importorskip("ai_edge_litert")
 
 @pytest.fixture
 def program(export, tmp_path, monkeypatch, capsys):
-    """What the program defines, run beside a file of the name that it opens; and what it prints."""
+    """The names and the output of the program, run beside a file of the name that it opens."""
     (tmp_path / "demo.tflite").symlink_to(export("none")[0])
     monkeypatch.chdir(tmp_path)
     names = run(blocks("docs/litert.md", "python"))

@@ -1,4 +1,4 @@
-"""The signature that says what each token of a translation attended to."""
+"""The signature that returns what each token of a translation attended to."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def exported(request, serving, translator):
 
 @pytest.fixture(scope="module")
 def run(exported):
-    """A function from strings to what the signature says of them, as a server loads it."""
+    """A function from strings to the outputs of the signature, as a server loads it."""
     with SessionModel(exported[0]) as model:
         yield lambda batch: model.run("alignment", sentences=np.array(batch, object))
 
@@ -38,7 +38,7 @@ def lengths(strings):
 
 
 def attention(model, source, tokens, alignment):
-    """What the model attends to in a source while it is told what to say, `[T, S]`."""
+    """The attention of the model to a source while it reads given tokens, `[T, S]`."""
     layer, head = alignment
     layer %= model.config.decoder_layers
     target = np.concatenate([[2], tokens[:-1]])[None].astype(np.int32)
@@ -85,7 +85,7 @@ def test_the_pieces_are_the_text(run, sentences):
 
 
 @pytest.mark.slow
-def test_beside_it_stands_what_the_default_says(run, exported, sentences):
+def test_translations_and_scores_are_those_of_the_default_signature(run, exported, sentences):
     answer = run(sentences)
     default = SavedModelTranslator(exported[0]).translate_batch(sentences)
     assert [text.decode() for text in answer["translation"]] == [output.text for output in default]
@@ -108,7 +108,7 @@ def test_a_sentence_alone_has_the_alignment_that_it_has_among_others(run, senten
 
 
 @pytest.mark.parametrize("batch", [[], [""], [" ", "\n"]], ids=["none", "empty", "spaces"])
-def test_where_nothing_is_said_there_are_no_rows(run, batch):
+def test_empty_translations_have_no_rows(run, batch):
     answer = run(batch)
     assert {len(value) for value in answer.values()} == {len(batch)}
     assert answer["alignment"].shape == (len(batch), 0, 1 if batch else 0)

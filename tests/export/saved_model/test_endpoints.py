@@ -19,7 +19,7 @@ BEAM = Beam(3, length_penalty=1.5, normalization="average", min_length=4)
 
 @pytest.fixture(scope="module")
 def ask(translator):
-    """A function that asks the endpoints of a beam of 3, which give 2."""
+    """A function that calls the endpoints of a beam of 3, which give 2."""
     endpoints = {
         signature.name: signature for signature in make_endpoints(translator, BEAM, n_best=2)
     }
@@ -88,7 +88,7 @@ def shapes(translator, **options):
 
 @pytest.fixture(scope="module")
 def never_ending(tokenizer):
-    """A model that always says 7: its last layer norm gives ones, its output weights the rest."""
+    """A model that always emits 7: its last layer norm gives ones, its output weights the rest."""
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,
         num_layers=1,

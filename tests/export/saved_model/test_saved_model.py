@@ -19,7 +19,7 @@ from keras_transformer.tasks.strings import map_sorted
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
-# What a server does: TensorFlow and TensorFlow Text, nothing of ours. Bytes travel in hexadecimal.
+# A server's program: TensorFlow and TensorFlow Text, nothing of ours. Bytes are hexadecimal.
 SERVER = """
 import json, sys
 import numpy as np
@@ -39,7 +39,7 @@ for name, inputs in requests.items():
         inputs["sentences"] = [bytes.fromhex(value) for value in inputs["sentences"]]
     feed = {info.name: inputs.pop(name) for name, info in signature.inputs.items()}
     assert not inputs
-    outputs = {output: each.name for output, each in signature.outputs.items()}
+    outputs = {output: info.name for output, info in signature.outputs.items()}
     outputs = session.run(outputs, feed)
     for output, value in outputs.items():
         if value.dtype == object:

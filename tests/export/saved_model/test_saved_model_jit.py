@@ -50,7 +50,7 @@ def model(version):
 
 
 @slow
-def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled, translator):
+def test_tokens_are_those_of_the_search_without_a_compiler(model, compiled, translator):
     sentences = [source for source, _ in phrases()[4480:4580]]
     source = translator.encode(tf.constant(sentences))[0]
     tokens, scores = greedy_decode(translator.model, source)
@@ -117,4 +117,4 @@ def test_a_compiled_export_translates_as_the_model_does(light, sentences, tmp_pa
     compiled = [function for function in functions if function.attr["_XlaMustCompile"].b]
     assert (
         len({function.signature.name for function in compiled}) == 4
-    )  # best, n best, greedy, as asked
+    )  # best, n best, greedy, search

@@ -1,4 +1,4 @@
-"""The signature `search`: each sentence of a batch is searched as its own settings ask for."""
+"""The signature `search`: each sentence of a batch is searched with its own settings."""
 
 import numpy as np
 import pytest
@@ -118,7 +118,7 @@ def test_settings_out_of_range_are_an_error(ask, name, values, message):
         ask(**{name: values})
 
 
-def test_a_shortest_output_is_the_least_that_can_be_asked_for(doubting):
+def test_a_shortest_output_is_the_least_max_length(doubting):
     endpoints = make_endpoints(doubting, Beam(2, min_length=4))
     endpoint = {signature.name: signature for signature in endpoints}["search"]
     example = endpoint.example(SENTENCES)
@@ -139,7 +139,7 @@ def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
         assert values[7] == alone[name][0]
 
 
-def test_each_answer_is_judged_by_the_settings_that_were_asked_for(endpoint):
+def test_each_answer_is_judged_by_its_own_settings(endpoint):
     example, beams = endpoint.example(SENTENCES), endpoint.searches(SENTENCES)
     assert [beam.length_penalty for beam in beams] == example["length_penalty"].numpy().tolist()
     assert [beam.max_length for beam in beams] == example["max_length"].numpy().tolist()

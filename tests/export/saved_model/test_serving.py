@@ -1,4 +1,4 @@
-"""What a client and a server of TensorFlow Serving find in an export."""
+"""Exports as a client and a server of TensorFlow Serving read them."""
 
 import json
 import re
@@ -99,7 +99,7 @@ def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
         assert texts[spoken].tolist() == answer[spoken].tolist()
 
 
-def test_warmup_requests_are_what_the_real_messages_say(version, translator):
+def test_warmup_requests_are_those_of_the_real_messages(version, translator):
     logs = read_warmup(version)
     warmups = []
     for log in logs:
@@ -148,7 +148,7 @@ def test_a_server_that_cannot_read_an_input_says_why(predict):
 
 
 def test_what_follows_the_end_of_a_source_does_not_matter(predict):
-    """TensorFlow Serving fills up the rows of a batch with the first id of a request."""
+    """TensorFlow Serving pads the rows of a batch with the first id of a request."""
     alone = [np.array([[13, 21, 8, 3]], "int32"), np.array([[30, 9, 17, 44, 12, 3]], "int32")]
     batch = np.array([[13, 21, 8, 3, 13, 13], [30, 9, 17, 44, 12, 3]], "int32")
     for signature in ("tokens", "beam_tokens"):
