@@ -35,7 +35,7 @@ def tokenizer(size=30):
 
 
 def loud(model):
-    """Positions and attention that are heard, so that answers differ."""
+    """A model whose positions and attention weigh much, so that answers differ."""
     for weight in randomise(model).weights:
         if weight.path.endswith(("positions", "query/kernel")):
             weight.assign(4 * weight)

@@ -280,7 +280,7 @@ def transformer(weights, config, source, target, record=None):
         scope(weights, "decoder"),
         embedding(target_weights, target, config.position),
         memory,
-        # Padding stands behind a target, where causality hides it from every real position.
+        # Padding stands after a target, where causality hides it from every real position.
         everyone(target.shape[1], np.ones(target.shape, bool)),
         everyone(target.shape[1], source != config.pad_id),
         config.num_decoder_layers or config.num_layers,
@@ -291,7 +291,7 @@ def transformer(weights, config, source, target, record=None):
 
 
 def greedy(logits_of, source, max_length, bos_id, eos_id, pad_id):
-    """Greedy decoding without a cache: every step runs the whole model over all that was said.
+    """Greedy decoding without a cache: every step runs the whole model over the prefix.
 
     `logits_of(source, target)` gives [B, T, V]. Returns tokens [B, max_length] and the sum of the
     log-probabilities of each sentence's tokens, its eos included.

@@ -1,4 +1,4 @@
-"""What `benchmarks/` says must be true before any of its figures is: no time is asserted here."""
+"""Statements of `benchmarks/` that must be true before any of its figures is; no times."""
 
 import functools
 import json
@@ -222,8 +222,8 @@ def test_a_missing_peer_says_how_to_install_it(tmp_path):
     """With an import path on which torch cannot be found, wherever these tests run."""
     code = (
         "import importlib.util, runpy, sys\n"
-        "found = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, *a: None if name == 'torch' else found(name, *a)\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *a: None if name == 'torch' else real(name, *a)\n"
         f"sys.path.insert(0, {str(BENCHMARKS)!r})\n"
         f"script = runpy.run_path({str(BENCHMARKS / 'training.py')!r}, run_name='script')\n"
         "print(script['look_for'](['ours', 'torch'], script['PEERS']))\n"

@@ -1,4 +1,4 @@
-"""What `pip install` puts on somebody's machine."""
+"""The files that `pip install` puts on a user's machine."""
 
 import os
 import pathlib
