@@ -28,8 +28,8 @@ def endpoint(doubting):
 
 
 @pytest.fixture(scope="module")
-def ask(endpoint):
-    def ask(sentences=SENTENCES, sizes=SIZES, penalties=PENALTIES, lengths=LENGTHS):
+def call(endpoint):
+    def call(sentences=SENTENCES, sizes=SIZES, penalties=PENALTIES, lengths=LENGTHS):
         outputs = endpoint.function(
             tf.constant(sentences, tf.string, [len(sentences)]),
             tf.constant(sizes, tf.int32, [len(sizes)]),
@@ -38,12 +38,12 @@ def ask(endpoint):
         )
         return {name: value.numpy() for name, value in outputs.items()}
 
-    return ask
+    return call
 
 
 @pytest.fixture(scope="module")
-def answer(ask):
-    return ask()
+def answer(call):
+    return call()
 
 
 def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, doubting):
@@ -64,18 +64,18 @@ def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, dou
         assert answer["score"][row, count:].tolist() == [-1e9] * (3 - count)
 
 
-def test_alone_is_the_same_as_among_others(answer, ask):
+def test_alone_is_the_same_as_among_others(answer, call):
     for row in (0, 2, 4):
-        alone = ask(*(values[row : row + 1] for values in (SENTENCES, SIZES, PENALTIES, LENGTHS)))
+        alone = call(*(values[row : row + 1] for values in (SENTENCES, SIZES, PENALTIES, LENGTHS)))
         assert alone["translation"].tolist() == answer["translation"][row : row + 1].tolist()
         np.testing.assert_allclose(alone["score"], answer["score"][row : row + 1], atol=1e-4)
 
 
 @pytest.mark.slow
-def test_it_is_what_a_translator_gives(ask, doubting):
+def test_it_is_what_a_translator_gives(call, doubting):
     beam = Beam(4, length_penalty=1.5, extra_length=None)
     ours = doubting.translate_batch(SENTENCES, beam)
-    answer = ask(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
+    answer = call(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
     assert [text.decode("utf-8", "replace") for text in answer["translation"][:, 0]] == [
         output.text for output in ours
     ]
@@ -84,18 +84,18 @@ def test_it_is_what_a_translator_gives(ask, doubting):
 
 
 @pytest.mark.slow
-def test_one_hypothesis_is_greedy_search(ask, doubting):
+def test_one_hypothesis_is_greedy_search(call, doubting):
     source = doubting.encode(tf.constant(SENTENCES))[0]
     tokens, scores = greedy_decode(doubting.model, source, LONGEST)
-    answer = ask(sizes=[1] * 6, penalties=[0.0] * 6, lengths=[LONGEST] * 6)
+    answer = call(sizes=[1] * 6, penalties=[0.0] * 6, lengths=[LONGEST] * 6)
     spoken = np.array([bool(sentence) for sentence in SENTENCES])
     texts = doubting.source_tokenizer.decode(tokens).numpy()
     assert answer["translation"][spoken, 0].tolist() == texts[spoken].tolist()
     np.testing.assert_allclose(answer["score"][spoken, 0], scores[spoken], atol=1e-4)
 
 
-def test_no_sentences(ask):
-    assert ask([], [], [], [])["score"].shape == (0, 3)
+def test_no_sentences(call):
+    assert call([], [], [], [])["score"].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_no_sentences(ask):
         ("lengths", [9] * 7, "`max_length` must have one number for each of `sentences`"),
     ],
 )
-def test_settings_out_of_range_are_an_error(ask, name, values, message):
+def test_settings_out_of_range_are_an_error(call, name, values, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        ask(**{name: values})
+        call(**{name: values})
 
 
 def test_a_shortest_output_is_the_least_max_length(doubting):
