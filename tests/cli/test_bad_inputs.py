@@ -197,9 +197,11 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
 def test_a_closed_stream_is_named(materials, closed, message):
     """As a shell closes it, and the real command; nothing else takes its place."""
     command = f"{sys.executable} -m keras_transformer translate {materials.path('RUN')} {closed}"
-    quiet = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"
+    }
     done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, input="in 3 days\n", env=quiet
+        command, shell=True, capture_output=True, text=True, input="in 3 days\n", env=environment
     )
     assert done.returncode == 1
     assert done.stderr.startswith(message) and done.stderr.count("\n") == 1

@@ -11,7 +11,7 @@ from keras_transformer import Beam, Run, Sample
 from keras_transformer.cli.main import cli
 
 LINES = ["a cat", "", "the big dog runs", "dog", "   "]
-ASKED = [line for line in LINES if line.strip()]
+TEXT_LINES = [line for line in LINES if line.strip()]
 CONFIG = """
 [task]
 kind = "{kind}"
@@ -68,7 +68,7 @@ def error(status, *arguments):
 @pytest.mark.parametrize("command", ["predict", "translate"])
 def test_a_classifier_writes_a_label_for_each_line(runs, command):
     """An empty line stays empty."""
-    labels = classifier()(ASKED)
+    labels = classifier()(TEXT_LINES)
     assert len(set(labels)) > 1
     expected = [labels[0], "", labels[1], labels[2], ""]
     assert output(command, runs["classification"]) == expected
@@ -77,7 +77,7 @@ def test_a_classifier_writes_a_label_for_each_line(runs, command):
 
 def test_the_score_of_a_label_is_its_log_probability(runs):
     rows = [line.split("\t") for line in output("predict", runs["classification"], "--scores")]
-    results = iter(classifier().classify(ASKED))
+    results = iter(classifier().classify(TEXT_LINES))
     for line, (score, label) in zip(LINES, rows, strict=True):
         if line.strip():
             result = next(results)

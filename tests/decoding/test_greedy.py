@@ -42,10 +42,10 @@ def talkative(variant):
     model = Transformer(
         small_config(norm="pre", tie="none", position="learned", attention_bias=True)
     )
-    loud = {"positions": 20, "query/kernel": 4, "attention/output/kernel": 4}
-    quiet = {"beta": 0, "target_embedding/table": 0.3}
+    larger = {"positions": 20, "query/kernel": 4, "attention/output/kernel": 4}
+    smaller = {"beta": 0, "target_embedding/table": 0.3}
     for weight in randomise(model).weights:
-        for path, factor in {**loud, **quiet}.items():
+        for path, factor in {**larger, **smaller}.items():
             if weight.path.endswith(path):
                 weight.assign(weight * factor)
     return model

@@ -237,7 +237,7 @@ def test_logits_carry_no_implicit_mask(small_model):
     assert getattr(small_model()(batch()), "_keras_mask", None) is None
 
 
-def test_a_source_of_one_token_warns_nobody(small_model):
+def test_a_source_of_one_token_gives_no_warning(small_model):
     """Keras's softmax takes an axis of length 1 for a mistake, and warns at every call."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
