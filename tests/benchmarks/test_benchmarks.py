@@ -109,7 +109,7 @@ def multiplications(operation):
     return int(np.prod(operation.outputs[0].shape)) * summed
 
 
-def test_base_costs_what_the_formula_says():
+def test_base_costs_what_the_formula_gives():
     """By hand: (6 x (4 x 512^2 + ...) + ...) x 6, 27 % of it in the logits."""
     from task import SIZES
 
@@ -218,7 +218,7 @@ def test_every_peer_learns_and_drops_out(peer):
         check_learning(peer, [worker.run(1)["loss"] for _ in range(4)])
 
 
-def test_a_missing_peer_says_how_to_install_it(tmp_path):
+def test_a_missing_peer_is_named_with_how_to_install_it(tmp_path):
     """With an import path on which torch cannot be found, wherever these tests run."""
     code = (
         "import importlib.util, runpy, sys\n"
@@ -248,7 +248,7 @@ def test_wrong_options_are_one_line(arguments, message):
     assert "Traceback" not in done.stderr
 
 
-def test_a_worker_that_ends_says_why():
+def test_a_worker_that_ends_gives_the_reason():
     from figures import BenchmarkError
     from workers import Worker
 

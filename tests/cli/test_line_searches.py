@@ -174,7 +174,7 @@ def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "in.txt", "out.txt"]
 
 
-def test_a_beam_that_cannot_fit_says_what_it_needs(translator, monkeypatch):
+def test_the_error_of_a_beam_that_cannot_fit_names_what_it_needs(translator, monkeypatch):
     """And one sentence at a time may fit where many do not."""
     monkeypatch.setattr("keras_transformer.tasks.memory.available_memory", lambda: 1e5)
     monkeypatch.setattr("keras_transformer.tasks.generator.SMALL", 0)

@@ -45,7 +45,7 @@ def test_real_sentences_give_a_file_that_agrees(export, sentences):
     assert report["bytes"] == path.stat().st_size < export("none")[0].stat().st_size
 
 
-def test_the_file_says_how_it_was_calibrated(export):
+def test_the_file_records_how_it_was_calibrated(export):
     path, report = export("int8_static")
     facts = LiteRTTranslator(path).facts
     assert facts["quantize"] == "int8_static"

@@ -131,7 +131,7 @@ def test_a_sentence_of_any_length(translator, sentences):
     assert sentence_of_length(tokenizer, ["in 3"], 1) == ""
 
 
-def test_a_server_that_cannot_read_an_input_says_why(predict):
+def test_a_server_that_cannot_read_an_input_gives_the_reason(predict):
     for source, message in (
         ([[5, 6, 7]], "`source` must end each row in the id 3"),
         ([[5, 6, 7, 3], [5, 6, 7, 8]], "`source` must end each row in the id 3"),
