@@ -293,7 +293,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alignment", [(1, None), (0, 1)])
-def test_gives_the_attention_of_each_token(translator, sentences, sources, tmp_path, alignment):
+def test_gives_what_each_token_attended_to(translator, sentences, sources, tmp_path, alignment):
     from ai_edge_litert.interpreter import Interpreter
 
     path = tmp_path / "x.tflite"
