@@ -1,4 +1,4 @@
-"""What every test stands on: one thread, no GPU, a fixed seed, small models and the real data."""
+"""Fixtures of all tests: one thread, no GPU, a fixed seed, small models and the real data."""
 
 import gc
 import itertools
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Hands out scopes rather than files where `--dist loadfile` is asked for."""
+    """Hands out scopes rather than files where `--dist loadfile` is given."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Rooms(LoadScopeScheduling):
@@ -56,9 +56,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_runtest_setup(item):
-    """Where oneDNN is told to be an older processor, TensorFlow aborts at products in bfloat16.
+    """Where oneDNN is set to an older processor, TensorFlow aborts at products in bfloat16.
 
-    It asks the processor itself whether it multiplies them, and oneDNN then has no kernel. On a
+    It checks the processor itself for such products, and oneDNN then does not have a kernel. On a
     real processor without bfloat16 it computes them otherwise, and these tests run.
     """
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -101,7 +101,7 @@ FILES = itertools.count(1)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_graphs_left():
-    """What files have traced and compiled takes gigabytes; to look for it takes half a second."""
+    """Graphs that files have traced and compiled take gigabytes; a collection half a second."""
     yield
     if next(FILES) % 6 == 0:
         gc.collect()

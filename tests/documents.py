@@ -38,7 +38,7 @@ def read(page):
 
 def blocks(page, language=None):
     """The blocks of a page, of one language or of all."""
-    found, lines, opened = [], read(page).split("\n"), None
+    all_blocks, lines, opened = [], read(page).split("\n"), None
     for number, line in enumerate(lines):
         if not line.startswith(FENCE):
             continue
@@ -46,7 +46,7 @@ def blocks(page, language=None):
             opened = number
             continue
         needs = NEEDS.fullmatch(lines[opened - 1]) if opened else None
-        found.append(
+        all_blocks.append(
             Block(
                 page,
                 opened + 2,
@@ -57,7 +57,7 @@ def blocks(page, language=None):
         )
         opened = None
     assert opened is None, f"{page}:{opened}: the block has no end"
-    return [block for block in found if language in (None, block.language)]
+    return [block for block in all_blocks if language in (None, block.language)]
 
 
 def unrun_examples(path):

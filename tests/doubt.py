@@ -1,4 +1,4 @@
-"""A model in doubt, for the tests of the searches, and what it says of a whole sentence."""
+"""A model in doubt, for the tests of the searches, and its logits of a whole sentence."""
 
 import functools
 
@@ -15,9 +15,9 @@ PAD, BOS, EOS = 0, 2, 3
 def talkative(norm="pre", vocab_size=19):
     """A model in doubt, whose sentences differ in their words and in their lengths.
 
-    Its learned positions are loud and what it heard of itself is quiet: else random weights repeat
-    one token for ever. Padding and the beginning of a sentence are never its first choice, so that
-    it can be compared with greedy search, which would take them.
+    Its learned positions weigh much and its own earlier tokens little, since random weights
+    otherwise repeat one token for ever. Padding and the beginning of a sentence are never its first
+    choice, so that it can be compared with greedy search, which would take them.
     """
     config = small_config(
         vocab_size=vocab_size, position="learned", attention_bias=True, norm=norm, tie="none"
@@ -87,6 +87,6 @@ def logits_of(model):
     )
 
 
-def said(row):
-    """The tokens of a result without the padding behind them."""
+def unpadded(row):
+    """The tokens of a result without the padding after them."""
     return row[: np.count_nonzero(row)].tolist()

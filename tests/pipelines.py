@@ -34,8 +34,8 @@ def tokenizer(size=30):
     return Tokenizer(model.getvalue())
 
 
-def loud(model):
-    """Positions and attention that are heard, so that answers differ."""
+def with_larger_weights(model):
+    """A model whose positions and attention weigh much, so that answers differ."""
     for weight in randomise(model).weights:
         if weight.path.endswith(("positions", "query/kernel")):
             weight.assign(4 * weight)
@@ -45,10 +45,10 @@ def loud(model):
 @functools.cache
 def classifier():
     config = ClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
-    return Classifier(loud(TextClassifier(config)), tokenizer())
+    return Classifier(with_larger_weights(TextClassifier(config)), tokenizer())
 
 
 @functools.cache
 def generator():
     config = LanguageModelConfig(vocab_size=30, **SIZES, tie="none")
-    return TextGenerator(loud(LanguageModel(config)), tokenizer())
+    return TextGenerator(with_larger_weights(LanguageModel(config)), tokenizer())

@@ -129,7 +129,7 @@ class DecoderOnly(Predictor):
         self.stack.build((None, None, D))
         for layer in (self.embedding, self.stack):
             randomise(layer)
-        # Loud positions and loud attention: otherwise random weights repeat one token for ever.
+        # Larger positions and queries: otherwise random weights repeat one token for ever.
         self.embedding.positions.assign(3 * math.sqrt(D) * self.embedding.positions)
         for block in self.stack.blocks:
             kernel = block.self_attention.query.kernel

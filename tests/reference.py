@@ -12,10 +12,10 @@ import numpy as np
 
 def scope(weights, name):
     """The weights below sublayer `name`, with that part of their keys removed."""
-    found = {key[len(name) + 1 :]: w for key, w in weights.items() if key.startswith(name + "/")}
-    if not found:
+    scoped = {key[len(name) + 1 :]: w for key, w in weights.items() if key.startswith(name + "/")}
+    if not scoped:
         raise KeyError(f"no weight below {name!r} in {sorted(weights)}")
-    return found
+    return scoped
 
 
 def softmax(scores):
@@ -280,7 +280,7 @@ def transformer(weights, config, source, target, record=None):
         scope(weights, "decoder"),
         embedding(target_weights, target, config.position),
         memory,
-        # Padding stands behind a target, where causality hides it from every real position.
+        # Padding stands after a target, where causality hides it from every real position.
         everyone(target.shape[1], np.ones(target.shape, bool)),
         everyone(target.shape[1], source != config.pad_id),
         config.num_decoder_layers or config.num_layers,
@@ -291,31 +291,31 @@ def transformer(weights, config, source, target, record=None):
 
 
 def greedy(logits_of, source, max_length, bos_id, eos_id, pad_id):
-    """Greedy decoding without a cache: every step runs the whole model over all that was said.
+    """Greedy decoding without a cache: every step runs the whole model over the prefix.
 
     `logits_of(source, target)` gives [B, T, V]. Returns tokens [B, max_length] and the sum of the
     log-probabilities of each sentence's tokens, its eos included.
     """
     batch = len(source)
-    said = [[bos_id] for _ in range(batch)]
+    prefixes = [[bos_id] for _ in range(batch)]
     scores = np.zeros(batch)
     ended = [False] * batch
     for _ in range(max_length):
-        logits = np.asarray(logits_of(source, np.array(said, "int32")), "float64")
+        logits = np.asarray(logits_of(source, np.array(prefixes, "int32")), "float64")
         for b in range(batch):
             row = logits[b, -1]
             best = int(np.argmax(row))
             if ended[b]:
-                said[b].append(pad_id)
+                prefixes[b].append(pad_id)
                 continue
             scores[b] += row[best] - row.max() - math.log(np.exp(row - row.max()).sum())
-            said[b].append(best)
+            prefixes[b].append(best)
             ended[b] = best == eos_id
         if all(ended):
             break
     tokens = np.full((batch, max_length), pad_id)
     for b in range(batch):
-        tokens[b, : len(said[b]) - 1] = said[b][1:]
+        tokens[b, : len(prefixes[b]) - 1] = prefixes[b][1:]
     return tokens, scores
 
 
@@ -341,24 +341,24 @@ def beam(logits_of, source, beam_size, score, min_length, max_length, bos_id, eo
     """
     running, ended = [(0.0, [bos_id])], []
     for length in range(1, max_length + 1):
-        prefixes = np.array([said for _, said in running], "int32")
+        prefixes = np.array([prefix for _, prefix in running], "int32")
         sources = np.repeat(source[None], len(running), axis=0)
         rows = log_probabilities(logits_of(sources, prefixes))[:, -1]
         forbidden = {bos_id, pad_id} - {eos_id} | ({eos_id} if length < min_length else set())
         candidates = [
-            (total + row[token], [*said, token])
-            for (total, said), row in zip(running, rows, strict=True)
+            (total + row[token], [*prefix, token])
+            for (total, prefix), row in zip(running, rows, strict=True)
             for token in range(len(row))
             if token not in forbidden
         ]
         candidates.sort(reverse=True)
         ended += [
-            (score(total, length), said[1:])
-            for total, said in candidates[:beam_size]
-            if said[-1] == eos_id
+            (score(total, length), prefix[1:])
+            for total, prefix in candidates[:beam_size]
+            if prefix[-1] == eos_id
         ]
-        running = [each for each in candidates if each[1][-1] != eos_id][:beam_size]
+        running = [candidate for candidate in candidates if candidate[1][-1] != eos_id][:beam_size]
         if len(ended) >= beam_size:
             return sorted(ended, reverse=True)
-    cut = [(score(total, max_length), said[1:]) for total, said in running]
+    cut = [(score(total, max_length), prefix[1:]) for total, prefix in running]
     return sorted(ended, reverse=True) + sorted(cut, reverse=True)

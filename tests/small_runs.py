@@ -84,7 +84,7 @@ def assert_same_end(folder, finished):
         np.testing.assert_array_equal(one.numpy(), two.numpy(), err_msg=one.path)
     last = [Checkpoints(run.checkpoints).paths()[-1] for run in (ours, theirs)]
     first, second = (np.load(path) for path in last)
-    # "state", the last one, tells the time. Seeds of dropout have another name in every process.
+    # "state", the last one, contains the time. Seeds of dropout have another name in every process.
     for one, two in zip(first.files[:-1], second.files[:-1], strict=True):
         np.testing.assert_array_equal(first[one], second[two], err_msg=one)
     one, two = (json.loads(run.metrics.read_text()) for run in (ours, theirs))

@@ -37,7 +37,7 @@ def small_config(**changes):
 
 
 def randomise(layer, seed=0):
-    """Gives every weight, biases and norms too, values that no other weight has."""
+    """Gives every weight, biases and norms included, values that no other weight has."""
     rng = np.random.default_rng(seed)
     for weight in layer.weights:
         values = rng.normal(size=weight.shape)

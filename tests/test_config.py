@@ -97,7 +97,7 @@ def test_preset_has_the_row_s_values(name):
 def test_number_of_parameters(name, num_layers, monkeypatch):
     """Every row with one block in each stack; in full where depth is the row, and the biggest."""
     for initializer in (keras.initializers.GlorotUniform, keras.initializers.RandomNormal):
-        # Zeros instead of hundreds of millions of random numbers that nobody looks at.
+        # Zeros instead of hundreds of millions of random numbers that no test looks at.
         monkeypatch.setattr(
             initializer, "__call__", lambda self, shape, dtype=None: keras.ops.zeros(shape, dtype)
         )
@@ -107,7 +107,7 @@ def test_number_of_parameters(name, num_layers, monkeypatch):
 
 
 def test_number_of_parameters_printed_in_table_3():
-    """The vocabulary behind Table 3 is not in the paper; section 5.1 has "about 37000" tokens.
+    """The vocabulary of Table 3 is not in the paper; section 5.1 has "about 37000" tokens.
 
     With one shared matrix, the printed millions of each row imply an interval. All rows but the
     last share 41,004 to 41,208 (41,000 would miss only the row d_ff = 1024, with 52.498 million),

@@ -11,7 +11,7 @@ import pytest
 from keras_transformer import files as atomic
 from keras_transformer.files import draft_of, remove_stale_drafts, replacing, write_text
 
-# Writes half of a file and of a folder, says so, and waits to be killed.
+# Writes half of a file and of a folder, prints a line, and waits to be killed.
 WRITER = """
 import importlib.util, pathlib, sys, time
 spec = importlib.util.spec_from_file_location("atomic", sys.argv[2])  # without TensorFlow

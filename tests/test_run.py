@@ -16,7 +16,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
         Run(tmp_path).load_tokenizers()
 
 
-def test_a_run_in_training_is_told_how_to_go_on(tmp_path):
+def test_the_error_of_a_run_in_training_names_how_to_go_on(tmp_path):
     run = Run(tmp_path / "run")
     run.checkpoints.mkdir(parents=True)
     run.config.write_text("")

@@ -1,4 +1,4 @@
-"""What `benchmarks/` says must be true before any of its figures is: no time is asserted here."""
+"""Statements of `benchmarks/` that must be true before any of its figures is; no times."""
 
 import functools
 import json
@@ -109,7 +109,7 @@ def multiplications(operation):
     return int(np.prod(operation.outputs[0].shape)) * summed
 
 
-def test_base_costs_what_the_formula_says():
+def test_base_costs_what_the_formula_gives():
     """By hand: (6 x (4 x 512^2 + ...) + ...) x 6, 27 % of it in the logits."""
     from task import SIZES
 
@@ -164,8 +164,8 @@ def test_the_fastest_peer_is_compared_repeat_by_repeat():
     from figures import ratio_to_fastest
 
     speeds = {"ours": [4.0, 9.0, 8.0], "slow": [1.0, 1.0, 9.0], "fast": [2.0, 3.0, 4.0]}
-    found = ratio_to_fastest(speeds)
-    assert found["fastest_peer"] == "fast" and found["ratio"]["all"] == [2.0, 3.0, 2.0]
+    figures = ratio_to_fastest(speeds)
+    assert figures["fastest_peer"] == "fast" and figures["ratio"]["all"] == [2.0, 3.0, 2.0]
     assert ratio_to_fastest({"ours": [1.0]}) is None
     assert ratio_to_fastest({"slow": [1.0], "fast": [2.0]}) is None
 
@@ -218,12 +218,12 @@ def test_every_peer_learns_and_drops_out(peer):
         check_learning(peer, [worker.run(1)["loss"] for _ in range(4)])
 
 
-def test_a_missing_peer_says_how_to_install_it(tmp_path):
+def test_a_missing_peer_is_named_with_how_to_install_it(tmp_path):
     """With an import path on which torch cannot be found, wherever these tests run."""
     code = (
         "import importlib.util, runpy, sys\n"
-        "found = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, *a: None if name == 'torch' else found(name, *a)\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *a: None if name == 'torch' else real(name, *a)\n"
         f"sys.path.insert(0, {str(BENCHMARKS)!r})\n"
         f"script = runpy.run_path({str(BENCHMARKS / 'training.py')!r}, run_name='script')\n"
         "print(script['look_for'](['ours', 'torch'], script['PEERS']))\n"
@@ -248,7 +248,7 @@ def test_wrong_options_are_one_line(arguments, message):
     assert "Traceback" not in done.stderr
 
 
-def test_a_worker_that_ends_says_why():
+def test_a_worker_that_ends_gives_the_reason():
     from figures import BenchmarkError
     from workers import Worker
 

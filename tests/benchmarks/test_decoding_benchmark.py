@@ -1,4 +1,4 @@
-"""What `benchmarks/decoding.py` says must be true before any of its figures is."""
+"""Statements of `benchmarks/decoding.py` that must be true before any of its figures is."""
 
 import functools
 import json
@@ -101,7 +101,7 @@ def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
     assert tokenizer.encode([words(row) for row in sources]).to_list() == sources.tolist()
 
 
-def test_a_step_reads_the_weights_that_it_says():
+def test_a_step_reads_the_weights_that_are_counted():
     from decoding_task import MODELS, build
 
     model = MODELS["smoke"]

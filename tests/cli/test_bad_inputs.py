@@ -1,4 +1,4 @@
-"""Every bad input gets one line that names it, an exit status, and leaves nothing behind."""
+"""Every bad input gets one line that names it, an exit status, and leaves no file."""
 
 import hashlib
 import os
@@ -67,7 +67,7 @@ def run(command, stdin=b""):
 
 
 class Materials:
-    """What `bad_inputs` names in capitals, each made when a case mentions it."""
+    """The files that `bad_inputs` names in capitals, each made when a case mentions it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -185,8 +185,8 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    _, said = process.communicate(timeout=20)
-    assert (process.returncode, said.strip()) == (status, "")
+    _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr.strip()) == (status, "")
 
 
 @pytest.mark.slow
@@ -197,9 +197,11 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
 def test_a_closed_stream_is_named(materials, closed, message):
     """As a shell closes it, and the real command; nothing else takes its place."""
     command = f"{sys.executable} -m keras_transformer translate {materials.path('RUN')} {closed}"
-    quiet = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"
+    }
     done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, input="in 3 days\n", env=quiet
+        command, shell=True, capture_output=True, text=True, input="in 3 days\n", env=environment
     )
     assert done.returncode == 1
     assert done.stderr.startswith(message) and done.stderr.count("\n") == 1

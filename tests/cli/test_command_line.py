@@ -16,11 +16,11 @@ from keras_transformer.cli.main import cli
 
 
 def run(*arguments, data=b""):
-    return CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
 
 
 def error_line(*arguments, **options):
-    """What a failing command says; it must be one line, and nothing on stdout."""
+    """The message of a failing command; it must be one line, and nothing on stdout."""
     done = run(*arguments, **options)
     assert done.exit_code != 0
     assert done.stdout == ""
@@ -168,7 +168,7 @@ def test_scores_are_a_line_for_each_pair(tmp_path, monkeypatch):
 
 
 def test_files_to_score_must_fit_each_other(tmp_path):
-    """Said before the model is loaded: the folder is no run either."""
+    """An error before the model is loaded: the folder is no run either."""
     line = error_line("score", tmp_path, *files(tmp_path, target="eins\n"))
     assert "source.txt has 2 lines, " in line and "target.txt has 1" in line
 

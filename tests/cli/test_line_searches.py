@@ -1,4 +1,4 @@
-"""What `translate` writes for each thing it can be asked, against a run that was never trained."""
+"""Output of `translate` with each of its options, against a run that was never trained."""
 
 import io
 
@@ -64,9 +64,9 @@ def test_one_line_for_each_line(translate, translator):
 
 def test_scores_stand_before_the_text(translate, translator):
     expected = [best.score for (best,) in translator.n_best(LINES, 1, Sample(temperature=0))]
-    found = rows(translate("--scores"))
-    assert [text for _, text in found] == translator(LINES)
-    np.testing.assert_allclose([float(score) for score, _ in found], expected, atol=2e-5)
+    lines = rows(translate("--scores"))
+    assert [text for _, text in lines] == translator(LINES)
+    np.testing.assert_allclose([float(score) for score, _ in lines], expected, atol=2e-5)
 
 
 def test_n_best_lists_have_the_number_of_their_line(translate, translator):
@@ -114,10 +114,10 @@ def test_the_longest_output_is_a_limit(translate, translator):
     assert translate("--max-length", 4) == short(LINES) != translator(LINES)
 
 
-def test_alignments_stand_behind_the_text(translate, translator):
-    found = rows(translate("--alignments"))
-    assert [text for text, _ in found] == translator(LINES)
-    for (text, pairs), alignment in zip(found, translator.align(LINES), strict=True):
+def test_alignments_stand_after_the_text(translate, translator):
+    lines = rows(translate("--alignments"))
+    assert [text for text, _ in lines] == translator(LINES)
+    for (text, pairs), alignment in zip(lines, translator.align(LINES), strict=True):
         assert alignment.translation.text == text or not text
         expected = [f"{one}-{other}" for one, other in alignment.words()] if text else []
         assert pairs.split() == expected
@@ -174,7 +174,7 @@ def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "in.txt", "out.txt"]
 
 
-def test_a_beam_that_cannot_fit_says_what_it_needs(translator, monkeypatch):
+def test_the_error_of_a_beam_that_cannot_fit_names_what_it_needs(translator, monkeypatch):
     """And one sentence at a time may fit where many do not."""
     monkeypatch.setattr("keras_transformer.tasks.memory.available_memory", lambda: 1e5)
     monkeypatch.setattr("keras_transformer.tasks.generator.SMALL", 0)

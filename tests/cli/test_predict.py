@@ -11,7 +11,7 @@ from keras_transformer import Beam, Run, Sample
 from keras_transformer.cli.main import cli
 
 LINES = ["a cat", "", "the big dog runs", "dog", "   "]
-ASKED = [line for line in LINES if line.strip()]
+TEXT_LINES = [line for line in LINES if line.strip()]
 CONFIG = """
 [task]
 kind = "{kind}"
@@ -45,7 +45,7 @@ def runs(tmp_path_factory):
 
 def call(*arguments, lines=LINES):
     data = "".join(f"{line}\n" for line in lines)
-    return CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
 
 
 def output(*arguments, **options):
@@ -68,7 +68,7 @@ def error(status, *arguments):
 @pytest.mark.parametrize("command", ["predict", "translate"])
 def test_a_classifier_writes_a_label_for_each_line(runs, command):
     """An empty line stays empty."""
-    labels = classifier()(ASKED)
+    labels = classifier()(TEXT_LINES)
     assert len(set(labels)) > 1
     expected = [labels[0], "", labels[1], labels[2], ""]
     assert output(command, runs["classification"]) == expected
@@ -76,9 +76,9 @@ def test_a_classifier_writes_a_label_for_each_line(runs, command):
 
 
 def test_the_score_of_a_label_is_its_log_probability(runs):
-    found = [line.split("\t") for line in output("predict", runs["classification"], "--scores")]
-    results = iter(classifier().classify(ASKED))
-    for line, (score, label) in zip(LINES, found, strict=True):
+    rows = [line.split("\t") for line in output("predict", runs["classification"], "--scores")]
+    results = iter(classifier().classify(TEXT_LINES))
+    for line, (score, label) in zip(LINES, rows, strict=True):
         if line.strip():
             result = next(results)
             assert label == result.label
@@ -100,10 +100,10 @@ def test_a_text_that_is_cut_is_named(runs):
 
 def test_a_language_model_goes_on_from_each_line(runs):
     """From an empty one as well, which is the beginning of any text."""
-    found = output("predict", runs["language_modelling"])
-    assert found == generator()(LINES) and len(set(found)) > 2
-    assert all(text.startswith(line.strip()) for line, text in zip(LINES, found, strict=True))
-    assert found[1] != ""
+    texts = output("predict", runs["language_modelling"])
+    assert texts == generator()(LINES) and len(set(texts)) > 2
+    assert all(text.startswith(line.strip()) for line, text in zip(LINES, texts, strict=True))
+    assert texts[1] != ""
 
 
 def test_every_search_reaches_a_language_model(runs):
@@ -161,29 +161,29 @@ def test_a_classifier_is_measured_on_its_data_and_on_files(runs, tmp_path):
     texts, labels = zip(*(line.split("\t") for line in TEXTS[run.name].splitlines()), strict=True)
     answers = classifier()(list(texts))
     right = sum(map(str.__eq__, answers, labels))
-    found = json.loads("".join(output("evaluate", run)))
-    assert found["accuracy"] == pytest.approx(100 * right / 3)
-    assert set(found) == {"accuracy", "macro_f1", "texts", "truncated", "seconds"}
+    figures = json.loads("".join(output("evaluate", run)))
+    assert figures["accuracy"] == pytest.approx(100 * right / 3)
+    assert set(figures) == {"accuracy", "macro_f1", "texts", "truncated", "seconds"}
     kept = json.loads(Run(run).metrics.read_text())
     assert kept == {
-        **{name: value for name, value in found.items() if name != "seconds"},
-        "test_seconds": found["seconds"],
+        **{name: value for name, value in figures.items() if name != "seconds"},
+        "test_seconds": figures["seconds"],
     }
     (tmp_path / "texts").write_text("".join(f"{text}\n" for text in texts))
     (tmp_path / "labels").write_text("".join(f"{label}\n" for label in labels))
     files = "--source", tmp_path / "texts", "--reference", tmp_path / "labels"
     again = json.loads("".join(output("evaluate", run, *files)))
-    assert {**again, "seconds": 0} == {**found, "seconds": 0}
+    assert {**again, "seconds": 0} == {**figures, "seconds": 0}
 
 
 def test_a_language_model_is_measured_on_its_data_and_on_a_file(runs):
     run = runs["language_modelling"]
-    found = json.loads("".join(output("evaluate", run, "--split", "validation")))
+    figures = json.loads("".join(output("evaluate", run, "--split", "validation")))
     scores = generator().score(TEXTS[run.name].splitlines())
-    mean = sum(each.score for each in scores) / sum(each.tokens for each in scores)
-    assert found["perplexity"] == pytest.approx(np.exp(-mean), rel=1e-5)
+    mean = sum(score.score for score in scores) / sum(score.tokens for score in scores)
+    assert figures["perplexity"] == pytest.approx(np.exp(-mean), rel=1e-5)
     again = json.loads("".join(output("evaluate", run, "--source", f"{run}.tsv")))
-    assert {**again, "seconds": 0} == {**found, "seconds": 0}
+    assert {**again, "seconds": 0} == {**figures, "seconds": 0}
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,9 @@ def score_lines(folder, source, target, **options):
 
 @pytest.mark.parametrize("window", [1, 2, 100])
 def test_scores_come_out_line_by_line(tmp_path, window):
-    """Empty lines too, DOS line ends, and a last line without one."""
-    found = score_lines(tmp_path, b"abc\n\nxy\r\nz", b"d\ne\n\nfour\r\n", window=window)
-    assert found == (4, b"-3.00000\t1\n0.00000\t1\n-2.00000\t0\n-1.00000\t4\n", [])
+    """With empty lines, DOS line ends, and a last line without one."""
+    returned = score_lines(tmp_path, b"abc\n\nxy\r\nz", b"d\ne\n\nfour\r\n", window=window)
+    assert returned == (4, b"-3.00000\t1\n0.00000\t1\n-2.00000\t0\n-1.00000\t4\n", [])
     assert score_lines(tmp_path, b"", b"") == (0, b"", [])
 
 

@@ -56,7 +56,7 @@ def one_step_on_two(strategy, name):
     inputs = strategy.experimental_distribute_values_from_function(half)
     outputs, loss = strategy.run(step, args=(inputs,))
     outputs = np.concatenate(
-        [part.numpy() for part in strategy.experimental_local_results(outputs)]
+        [output.numpy() for output in strategy.experimental_local_results(outputs)]
     )
     loss = strategy.reduce("SUM", loss, axis=None).numpy()
     return {"outputs": outputs, "loss": loss, **weights_after(model)}

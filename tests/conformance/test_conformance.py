@@ -287,7 +287,7 @@ def test_in_somebody_s_sequential():
     for layer in model.layers:
         x = layer(x)
     np.testing.assert_allclose(model(tokens), x, **SAME)
-    # Learns which sequences hold token 7, which no single position tells.
+    # Learns which sequences hold token 7, which no single position shows.
     rng = np.random.default_rng(0)
     tokens = rng.integers(0, 19, (256, 13))
     labels = (tokens == 7).any(axis=1).astype("float32")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
+from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 from support import sentences, small_config, weights_of
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
@@ -62,10 +62,10 @@ def totals_of(model, source, group):
     return np.take_along_axis(rows, words[:, :, None], 2).sum((1, 2))
 
 
-def assert_ranked(found, expected):
+def assert_ranked(outputs, expected):
     """Same tokens and scores as a list of pairs of score and tokens."""
-    tokens, scores = found
-    assert [said(row) for row in tokens] == [list(tokens) for _, tokens in expected]
+    tokens, scores = outputs
+    assert [unpadded(row) for row in tokens] == [list(tokens) for _, tokens in expected]
     np.testing.assert_allclose(scores, [score for score, _ in expected], **SCORES)
 
 
@@ -74,11 +74,15 @@ def exhaustive(model, source, score, min_length, max_length):
     words = [token for token in range(model.config.vocab_size) if token not in (PAD, BOS, EOS)]
 
     def scored(ends, length):
-        group = [[*each, *ends] for each in itertools.product(words, repeat=length - len(ends))]
+        group = [[*prefix, *ends] for prefix in itertools.product(words, repeat=length - len(ends))]
         totals = totals_of(model, source, group)
-        return [(score(total, length), each) for total, each in zip(totals, group, strict=True)]
+        return [
+            (score(total, length), sentence) for total, sentence in zip(totals, group, strict=True)
+        ]
 
-    ended = [each for n in range(min_length, max_length + 1) for each in scored([EOS], n)]
+    ended = [
+        hypothesis for n in range(min_length, max_length + 1) for hypothesis in scored([EOS], n)
+    ]
     return sorted(ended, reverse=True) + sorted(scored([], max_length), reverse=True)
 
 
@@ -115,13 +119,15 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_pe
 @pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
-    """Against a search in plain Python that runs the whole model over all that was said."""
+    """Against a search in plain Python that runs the whole model over the whole prefix."""
     model, source = talkative(norm), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(model, source, beam_size=beam_size, n_best=beam_size, **options)
     assert (tokens.dtype, scores.dtype) == ("int32", "float32")
     assert tokens.shape == (5, beam_size, LIMIT)
-    assert len({len(said(row)) for each in tokens for row in each}) > 2, "too alike to show much"
+    assert len({len(unpadded(row)) for hypotheses in tokens for row in hypotheses}) > 2, (
+        "too alike to show much"
+    )
     for b, row in enumerate(source):
         expected = beam_of(logits_of(model), row, beam_size, scoring(**options))
         assert_ranked((tokens[b], scores[b]), expected[:beam_size])
@@ -141,7 +147,7 @@ def test_cached_is_the_uncached_reference():
 def test_a_beam_of_one_is_greedy(norm):
     model, source = talkative(norm), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)
-    lengths = {len(said(row)) for row in expected.numpy()}
+    lengths = {len(unpadded(row)) for row in expected.numpy()}
     assert min(lengths) < LIMIT and max(lengths) == LIMIT, "some end, and some are cut"
     for normalization, length_penalty in SCORINGS:
         options = {"normalization": normalization, "length_penalty": length_penalty}
@@ -163,7 +169,7 @@ def test_a_beam_finds_what_greedy_search_misses(norm):
 
 
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
-    """Whatever its neighbours, the order of the batch and the padding behind it."""
+    """Whatever its neighbours, the order of the batch and the padding after it."""
     model, source = talkative(), sources()
     tokens, scores = decode_traced(model, source)
     for b, row in enumerate(source):
@@ -217,10 +223,10 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same():
     run = load_interpreter()(model_content=content).get_signature_runner("beam")
     for length_penalty, limit in [(0.6, LIMIT), (2.0, 5), (0.0, 1)]:
         options = {"length_penalty": np.float32(length_penalty), "max_length": np.int32(limit)}
-        found = run(source=source, **options)
+        outputs = run(source=source, **options)
         tokens, scores = decode(model, source, n_best=4, **options)
-        np.testing.assert_array_equal(found["tokens"][:, :, :limit], tokens[:, :, :limit])
-        np.testing.assert_allclose(found["scores"], scores, **SCORES)
+        np.testing.assert_array_equal(outputs["tokens"][:, :, :limit], tokens[:, :, :limit])
+        np.testing.assert_allclose(outputs["scores"], scores, **SCORES)
 
 
 @pytest.mark.slow
@@ -231,7 +237,7 @@ def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization,
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(model, source, beam_size=5, n_best=5, **options)
     for b, row in enumerate(source):
-        texts = [tuple(said(each)) for each in tokens[b]]
+        texts = [tuple(unpadded(hypothesis)) for hypothesis in tokens[b]]
         assert len(set(texts)) == 5
         ended = [EOS in text for text in texts]
         assert ended == sorted(ended, reverse=True)
@@ -253,7 +259,7 @@ def test_fewer_best_are_the_first_of_more():
 
 
 @pytest.mark.slow
-def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
+def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_emitted():
     """Padding and the beginning of a sentence are made the most probable tokens of all."""
     model = talkative()
     kernel = model.output_layer.kernel.numpy().copy()
@@ -262,15 +268,15 @@ def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_said():
         changed[:, PAD], changed[:, BOS] = 3 * kernel[:, EOS], 3 * kernel[:, 7]
         model.output_layer.kernel.assign(changed)
         greedy, _ = greedy_decode(model, sources(), LIMIT)
-        assert np.any(greedy == BOS), "the model would say it"
+        assert np.any(greedy == BOS), "the model would emit it"
         tokens, scores = decode(model, sources(), beam_size=4, n_best=4)
-        for b, row in enumerate(sources()):  # and they take nobody else's place
+        for b, row in enumerate(sources()):  # and they take no other token's place
             expected = beam_of(logits_of(model), row, 4, scoring())
             assert_ranked((tokens[b], scores[b]), expected[:4])
     finally:
         model.output_layer.kernel.assign(kernel)
     for row in tokens.reshape(-1, LIMIT):
-        length = len(said(row))
+        length = len(unpadded(row))
         assert np.all(row[length:] == PAD) and np.all(row[:length] != PAD)
         assert BOS not in row
         ends = np.flatnonzero(row == EOS).tolist()
@@ -308,7 +314,7 @@ def test_stopping_early_saves_steps(monkeypatch):
                 early_stopping=early_stopping,
             )
             steps[early_stopping, b] = len(calls)
-    early, late = ([steps[each, b] for b in range(3)] for each in (True, False))
+    early, late = ([steps[stopping, b] for b in range(3)] for stopping in (True, False))
     assert all(a <= b for a, b in zip(early, late, strict=True)) and sum(early) < sum(late)
 
 
@@ -332,7 +338,7 @@ def test_every_sentence_can_have_its_own_lengths():
         alone = decode_traced(model, row[None], 0.6, shortest[b], longest[b])
         np.testing.assert_array_equal(alone[0][0], tokens[b])
         np.testing.assert_allclose(alone[1][0], scores[b], **SCORES)
-        lengths = [len(said(each)) for each in tokens[b]]
+        lengths = [len(unpadded(hypothesis)) for hypothesis in tokens[b]]
         assert min(lengths) >= shortest[b] and max(lengths) <= longest[b]
 
 
@@ -340,7 +346,7 @@ def test_every_sentence_can_have_its_own_lengths():
 def test_min_length_forbids_an_earlier_end_and_nothing_else():
     model, source = talkative("post"), sources()
     free, _ = decode(model, source, n_best=4)
-    assert min(len(said(row)) for row in free.reshape(-1, LIMIT)) < 4
+    assert min(len(unpadded(row)) for row in free.reshape(-1, LIMIT)) < 4
     tokens, scores = decode(model, source, n_best=4, min_length=4)
     for b, row in enumerate(source):
         expected = beam_of(logits_of(model), row, 4, scoring(), min_length=4)
@@ -351,7 +357,7 @@ def test_min_length_forbids_an_earlier_end_and_nothing_else():
 def test_a_length_penalty_makes_sentences_longer():
     model, source = talkative("post"), sources()
     short, long = (
-        np.count_nonzero(decode(model, source, length_penalty=each)[0]) for each in (0.0, 3.0)
+        np.count_nonzero(decode(model, source, length_penalty=penalty)[0]) for penalty in (0.0, 3.0)
     )
     assert short < long
 
@@ -373,8 +379,8 @@ def test_changing_what_can_change_does_not_retrace():
         )
 
     changes = [(0.6, 1, 9), (2.0, 1, 9), (0.6, 4, 9), (0.6, 1, 5)]
-    scores = [search(sources(), *map(tf.constant, each))[1].numpy() for each in changes]
-    assert len({each.tobytes() for each in scores}) == 4 and len(traces) == 1
+    scores = [search(sources(), *map(tf.constant, change))[1].numpy() for change in changes]
+    assert len({values.tobytes() for values in scores}) == 4 and len(traces) == 1
 
 
 @pytest.mark.slow
@@ -385,7 +391,7 @@ def test_max_length_is_the_config_s_by_default():
 
 @pytest.mark.slow
 def test_another_end_and_a_beginning_that_is_the_end_or_padding():
-    """The same weights: the tokens that begin, end and fill up a sentence are the config's."""
+    """The same weights: the tokens that begin, end and pad a sentence are the config's."""
     for bos_id, eos_id, pad_id in [(11, 17, 0), (3, 3, 0), (0, 3, 0)]:
         config = {"position": "learned", "attention_bias": True, "norm": "pre", "tie": "none"}
         config |= {"bos_id": bos_id, "eos_id": eos_id, "pad_id": pad_id}

@@ -23,13 +23,13 @@ def decode(norm, beam_size, **options):
 
 @functools.cache
 def searched(norm, beam_size):
-    """What a beam of one size finds, with the other arguments as they are by default."""
+    """The outputs of a beam of one size, with the other arguments as they are by default."""
     return decode(norm, beam_size)
 
 
-def assert_each_is_a_beam_of_its_size(found, sizes, n_best, search):
+def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
     """The best of each are those of a beam of that very size, and there are no more of them."""
-    tokens, scores = found
+    tokens, scores = outputs
     assert (tokens.shape, scores.shape) == ((5, n_best, LIMIT), (5, n_best))
     for b, size in enumerate(sizes):
         count = min(n_best, size)
@@ -44,9 +44,9 @@ def assert_each_is_a_beam_of_its_size(found, sizes, n_best, search):
 )
 def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
     for sizes in SIZES:
-        found = decode(norm, WIDTH, n_best=n_best, beam_sizes=sizes)
+        outputs = decode(norm, WIDTH, n_best=n_best, beam_sizes=sizes)
         search = functools.partial(searched, norm)
-        assert_each_is_a_beam_of_its_size(found, sizes, n_best, search)
+        assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search)
     assert not np.array_equal(searched(norm, 1)[1][:, 0], searched(norm, WIDTH)[1][:, 0])
 
 
@@ -67,20 +67,20 @@ def test_one_hypothesis_of_many_is_greedy_search():
         {"constraints": Constraints(banned=np.arange(19) == 7, no_repeat_ngram=2)},
     ],
 )
-def test_whatever_else_is_asked_for(options):
-    found = decode("post", WIDTH, n_best=3, beam_sizes=SIZES[0], **options)
+def test_with_any_other_option(options):
+    outputs = decode("post", WIDTH, n_best=3, beam_sizes=SIZES[0], **options)
     search = functools.cache(functools.partial(decode, "post", **options))
-    assert_each_is_a_beam_of_its_size(found, SIZES[0], 3, search)
+    assert_each_is_a_beam_of_its_size(outputs, SIZES[0], 3, search)
 
 
 @pytest.mark.slow
 def test_scores_of_tokens_and_alignments_are_those_of_a_beam_of_that_size():
     options = {"token_scores": True, "alignment": (-1, None), "max_length": LIMIT}
-    found = beam_decode(talkative(), sources(), WIDTH, 3, beam_sizes=[2] * 5, **options)
+    outputs = beam_decode(talkative(), sources(), WIDTH, 3, beam_sizes=[2] * 5, **options)
     alone = beam_decode(talkative(), sources(), 2, 2, **options)
     for name in ("tokens", "token_scores", "alignment"):
-        np.testing.assert_allclose(found[name][:, :2], alone[name], **SCORES)
-        assert np.all(found[name][:, 2:].numpy() == 0)
+        np.testing.assert_allclose(outputs[name][:, :2], alone[name], **SCORES)
+        assert np.all(outputs[name][:, 2:].numpy() == 0)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
+from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import Vocabulary
@@ -78,13 +78,13 @@ def of_row(rules, b):
 
 
 def repeats(words, n):
-    """Whether the last n words stand somewhere before, too, overlapping or not."""
+    """Whether the last n words also stand somewhere before, overlapping or not."""
     grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     return n > 0 and grams[-1:] != [] and grams[-1] in grams[:-1]
 
 
 def next_tokens(rules, b, words, min_length=1):
-    """What may follow `words`, by the rules as they are written, in plain Python."""
+    """The tokens that may follow `words`, by the rules as they are written, in plain Python."""
     prefix = rules.get("prefix", [[]] * 3)[b]
     if len(words) < len(prefix) and prefix[len(words)] != PAD:
         return [prefix[len(words)]]
@@ -130,8 +130,8 @@ def total(b, words):
     return sum(gains(b)(words[:i])[word] for i, word in enumerate(words))
 
 
-def assert_is_greedy(found, rules):
-    for b, (row, score) in enumerate(zip(*(each.numpy() for each in found), strict=True)):
+def assert_is_greedy(outputs, rules):
+    for b, (row, score) in enumerate(zip(*(values.numpy() for values in outputs), strict=True)):
         words = ()
         while len(words) < LIMIT and EOS not in words:
             choices = next_tokens(rules, b, words)
@@ -142,8 +142,8 @@ def assert_is_greedy(found, rules):
 
 @pytest.mark.parametrize("rules", CASES)
 def test_greedy_takes_the_best_that_is_allowed(rules):
-    found = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
-    assert_is_greedy(found, rules)
+    outputs = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
+    assert_is_greedy(outputs, rules)
     tokens, scores = beam_decode(
         model(),
         batch(),
@@ -167,12 +167,12 @@ def test_a_beam_as_wide_as_the_language_finds_every_allowed_sentence(rules, min_
     for b in range(3):
         sentences = set(all_sentences(rules, b, min_length))
         assert 1 <= len(sentences) <= width
-        found = [tuple(said(row)) for row in tokens[b].numpy() if row[0] != PAD]
-        assert len(found) == len(sentences) and set(found) == sentences
-        assert np.all(scores[b, len(found) :] == -1e9)
-        expected = [total(b, words) for words in found]
-        np.testing.assert_allclose(scores[b, : len(found)], expected, **SCORES)
-        ended = [EOS in words for words in found]
+        outputs = [tuple(unpadded(row)) for row in tokens[b].numpy() if row[0] != PAD]
+        assert len(outputs) == len(sentences) and set(outputs) == sentences
+        assert np.all(scores[b, len(outputs) :] == -1e9)
+        expected = [total(b, words) for words in outputs]
+        np.testing.assert_allclose(scores[b, : len(outputs)], expected, **SCORES)
+        ended = [EOS in words for words in outputs]
         assert ended == sorted(ended, reverse=True)
 
 
@@ -191,10 +191,10 @@ def test_a_narrow_beam_is_the_search_in_plain_python(rules):
     )
     for b in range(3):
         expected = plain_beam(rules, b, 3, min_length=2)
-        found = [tuple(said(row)) for row in tokens[b].numpy() if row[0] != PAD]
-        assert found == [words for _, words in expected]
+        outputs = [tuple(unpadded(row)) for row in tokens[b].numpy() if row[0] != PAD]
+        assert outputs == [words for _, words in expected]
         np.testing.assert_allclose(
-            scores[b, : len(found)], [each for each, _ in expected], **SCORES
+            scores[b, : len(outputs)], [score for score, _ in expected], **SCORES
         )
 
 
@@ -208,8 +208,8 @@ def plain_beam(rules, b, width, min_length):
             for token in next_tokens(rules, b, words, min_length)
         ]
         candidates.sort(reverse=True)
-        ended += [each for each in candidates[:width] if each[1][-1] == EOS]
-        running = [each for each in candidates if each[1][-1] != EOS][:width]
+        ended += [candidate for candidate in candidates[:width] if candidate[1][-1] == EOS]
+        running = [candidate for candidate in candidates if candidate[1][-1] != EOS][:width]
         if len(ended) >= width:
             break
     else:
@@ -236,7 +236,7 @@ def test_samples_are_allowed_sentences(rules):
         constraints=constraints_of(many),
     )
     for number, (row, score) in enumerate(zip(tokens.numpy(), scores.numpy(), strict=True)):
-        b, words = number % 3, tuple(said(row))
+        b, words = number % 3, tuple(unpadded(row))
         for place, token in enumerate(words):
             assert token in next_tokens(rules, b, words[:place])
         assert words[-1] == EOS or len(words) == LIMIT
@@ -265,7 +265,7 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4])
-def test_what_would_be_said_again_in_long_sentences(size):
+def test_what_would_be_repeated_in_long_sentences(size):
     """Three words in a random order: all places at which a run of them came before."""
     words = np.random.default_rng(size).choice([4, 5, 6], [2, 3, 40]).astype("int32")
     vocabulary = Vocabulary(EIGHT, PAD, BOS, EOS)
@@ -275,8 +275,8 @@ def test_what_would_be_said_again_in_long_sentences(size):
         tokens = np.where(np.arange(40) < index, words, PAD)
         logits = rules.apply(tf.zeros([2, 3, EIGHT]), tf.constant(tokens), runs, index)
         for b, n in np.ndindex(2, 3):
-            said = words[b, n, :index].tolist()
-            again = [token for token in (1, 4, 5, 6, 7) if repeats([*said, token], size)]
+            prefix = words[b, n, :index].tolist()
+            again = [token for token in (1, 4, 5, 6, 7) if repeats([*prefix, token], size)]
             forbidden = np.flatnonzero(logits[b, n] < 0)
             np.testing.assert_array_equal(forbidden, sorted([PAD, BOS, *again]))
             bans += len(again)
@@ -312,11 +312,11 @@ def inputs(name):
     }
 
 
-def assert_same(found, expected):
+def assert_same(outputs, expected):
     for name in ("greedy", "beam"):
-        np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_array_equal(outputs[name], expected[name])
     for name in ("score", "scores"):
-        np.testing.assert_allclose(found[name], expected[name], **SCORES)
+        np.testing.assert_allclose(outputs[name], expected[name], **SCORES)
 
 
 CHANGES = ["all of them", "banned of each", "no word twice", "nothing"]

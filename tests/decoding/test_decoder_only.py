@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, said, sources, talkative, talkative_text, text_prompts
+from doubt import BOS, EOS, PAD, sources, talkative, talkative_text, text_prompts, unpadded
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import Predictor
@@ -56,7 +56,7 @@ def forced(prompts, prefixes):
 
 def continuation(row, prompt):
     """The log-probabilities, by the whole model in float64, of what comes after the prompt."""
-    text, begun = said(row), len(words_of(prompt))
+    text, begun = unpadded(row), len(words_of(prompt))
     logits = logits_of(talkative_text())(np.array([[BOS, *text[:-1]]], "int32"))
     rows = reference.log_probabilities(logits)[0]
     return [rows[place][token] for place, token in enumerate(text) if place >= begun]
@@ -66,11 +66,15 @@ def test_the_texts_differ_so_that_the_tests_here_can_fail():
     prompts = text_prompts()
     tokens = greedy_decode(talkative_text(), prompts, LIMIT)[0].numpy()
     assert [len(words_of(prompt)) for prompt in prompts] == [3, 1, 6, 4, 0]
-    rests = [tuple(said(row)[len(words_of(p)) :]) for row, p in zip(tokens, prompts, strict=True)]
+    rests = [
+        tuple(unpadded(row)[len(words_of(p)) :]) for row, p in zip(tokens, prompts, strict=True)
+    ]
     assert len(set(rests)) == 5 and len({len(rest) for rest in rests}) > 1
     assert any(EOS in rest for rest in rests)
     free = greedy_decode(talkative_text(), np.full((1, 1), EOS), LIMIT)[0].numpy()
-    assert all(said(row)[:1] != said(free[0])[:1] for row in tokens[:4]), "prompts are forced"
+    assert all(unpadded(row)[:1] != unpadded(free[0])[:1] for row in tokens[:4]), (
+        "prompts are forced"
+    )
 
 
 def test_greedy_search_is_a_loop_in_python():
@@ -84,14 +88,14 @@ def test_greedy_search_is_a_loop_in_python():
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_beam_is_a_loop_in_python(beam_size):
     prompts = text_prompts()
-    found = beam_decode(talkative_text(), prompts, beam_size, beam_size, max_length=LIMIT)
+    outputs = beam_decode(talkative_text(), prompts, beam_size, beam_size, max_length=LIMIT)
     for b, prompt in enumerate(prompts):
         best = reference.beam(forced_alone(prompt), prompt, beam_size, SCORE, 1, LIMIT, **IDS)
         best = [pair for pair in best if np.isfinite(pair[0])][:beam_size]
         assert len(best) == beam_size
         for place, (total, words) in enumerate(best):
-            assert said(found[0][b, place].numpy()) == words
-            np.testing.assert_allclose(found[1][b, place], total, **SCORES)
+            assert unpadded(outputs[0][b, place].numpy()) == words
+            np.testing.assert_allclose(outputs[1][b, place], total, **SCORES)
 
 
 def forced_alone(prompt):
@@ -108,7 +112,7 @@ def test_an_output_begins_with_its_prompt_whose_tokens_cost_nothing(name):
     for b, prompt in enumerate(prompts):
         words = words_of(prompt)
         for row, total in zip(tokens[b].numpy(), scores[b].numpy(), strict=True):
-            assert said(row)[: len(words)] == words
+            assert unpadded(row)[: len(words)] == words
             np.testing.assert_allclose(total, sum(continuation(row, prompt)), **SCORES)
     if name == "beam":
         assert all(len({tuple(row) for row in rows.tolist()}) == 3 for rows in tokens.numpy())
@@ -146,14 +150,14 @@ def test_prompts_of_mixed_lengths_are_each_of_them_alone(name):
 
 def test_an_empty_prompt_is_the_beginning_of_any_text():
     """And padding after it changes nothing."""
-    found = [
+    outputs = [
         greedy_decode(talkative_text(), np.array(prompt, "int32"), LIMIT)
         for prompt in ([[EOS]], [[EOS, PAD, PAD]])
     ]
     free, _ = reference.greedy(
         lambda _, prefixes: logits_of(talkative_text())(prefixes), np.array([[EOS]]), LIMIT, **IDS
     )
-    for tokens, scores in found:
+    for tokens, scores in outputs:
         np.testing.assert_array_equal(tokens, free)
         np.testing.assert_allclose(scores, sum(continuation(free[0], np.array([EOS]))), **SCORES)
 
@@ -169,12 +173,12 @@ def test_a_prompt_longer_than_the_output_is_cut():
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_a_state_that_grows_in_stages_finds_the_same(name):
     prompts = text_prompts()
-    expected, found = (
+    expected, outputs = (
         SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, cache_stages=stages)
         for stages in ((), (2, 5))
     )
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], **SCORES)
+    np.testing.assert_array_equal(outputs[0], expected[0])
+    np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
 def test_samples_differ_and_no_temperature_is_greedy():
@@ -186,8 +190,8 @@ def test_samples_differ_and_no_temperature_is_greedy():
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert all(np.any(drawn[0][b] != drawn[2][b]) for b in range(5))
     expected = greedy_decode(talkative_text(), prompts, LIMIT)[0]
-    found = sample_decode(talkative_text(), prompts, 0.0, max_length=LIMIT)[0]
-    np.testing.assert_array_equal(found, expected)
+    tokens = sample_decode(talkative_text(), prompts, 0.0, max_length=LIMIT)[0]
+    np.testing.assert_array_equal(tokens, expected)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +223,8 @@ def test_banned_tokens_do_not_follow_prompts(name):
     for b, prompt in enumerate(prompts):
         words = words_of(prompt)
         for row in tokens[b].numpy():
-            assert said(row)[: len(words)] == words
-            assert not banned[said(row)].any()
+            assert unpadded(row)[: len(words)] == words
+            assert not banned[unpadded(row)].any()
 
 
 def test_another_model_and_an_alignment_are_refused():
@@ -248,7 +252,7 @@ def test_a_prompt_is_followed_whatever_is_forbidden(name):
             for row, score_of_row in zip(rows, row_scores, strict=True):
                 if score_of_row < -1e8:
                     continue  # there are fewer hypotheses
-                text = said(row)
+                text = unpadded(row)
                 assert text[: len(begun)] == begun
                 rest = [token for token in text[len(begun) :] if token != EOS]
                 if constraints.banned is not None:

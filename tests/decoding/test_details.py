@@ -21,13 +21,13 @@ SEARCHES = {
 }
 
 
-def flat(found, source):
+def flat(outputs, source):
     """Outputs `[B * M, ...]` and the source of each."""
-    found = {name: each.numpy() for name, each in found.items()}
-    width = 1 if found["tokens"].ndim == 2 else found["tokens"].shape[1]
+    outputs = {name: values.numpy() for name, values in outputs.items()}
+    width = 1 if outputs["tokens"].ndim == 2 else outputs["tokens"].shape[1]
     rows = {
-        name: each.reshape(-1, *each.shape[1 + (found["tokens"].ndim == 3) :])
-        for name, each in found.items()
+        name: values.reshape(-1, *values.shape[1 + (outputs["tokens"].ndim == 3) :])
+        for name, values in outputs.items()
     }
     return rows, np.repeat(source, width, axis=0)
 
@@ -40,11 +40,11 @@ def shifted(tokens):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
     model, source = talkative(norm), sources()
-    found = SEARCHES[search](model, source, max_length=LIMIT, token_scores=True)
-    assert list(found) == ["tokens", "scores", "token_scores"]
-    assert found["token_scores"].dtype == tf.float32
-    assert found["token_scores"].shape == found["tokens"].shape
-    rows, of_row = flat(found, source)
+    outputs = SEARCHES[search](model, source, max_length=LIMIT, token_scores=True)
+    assert list(outputs) == ["tokens", "scores", "token_scores"]
+    assert outputs["token_scores"].dtype == tf.float32
+    assert outputs["token_scores"].shape == outputs["tokens"].shape
+    rows, of_row = flat(outputs, source)
     tokens = rows["tokens"]
     both = np.any(tokens[:, -1] == PAD) and np.any(tokens[:, -1] != PAD)
     assert both or norm == "pre", "some end, and some are cut"
@@ -61,38 +61,38 @@ def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
 def test_alignments_are_the_attention_to_the_whole_output(search, layer, head):
     """Hypotheses that change places and end at different steps, over padded sources."""
     model, source = talkative(), sources()
-    found = SEARCHES[search](model, source, max_length=LIMIT, alignment=(layer, head))
-    assert list(found) == ["tokens", "scores", "alignment"]
-    assert found["alignment"].shape == (*found["tokens"].shape, source.shape[1])
-    rows, of_row = flat(found, source)
+    outputs = SEARCHES[search](model, source, max_length=LIMIT, alignment=(layer, head))
+    assert list(outputs) == ["tokens", "scores", "alignment"]
+    assert outputs["alignment"].shape == (*outputs["tokens"].shape, source.shape[1])
+    rows, of_row = flat(outputs, source)
     inputs = {"source": of_row, "target": shifted(rows["tokens"])}
     weights = model.attention_weights(inputs)[f"decoder/block_{layer % 2}/cross_attention"].numpy()
     expected = weights.mean(1) if head is None else weights[:, head]
-    said = rows["tokens"] != PAD
-    np.testing.assert_allclose(rows["alignment"][said], expected[said], rtol=0, atol=1e-5)
-    assert np.all(rows["alignment"][~said] == 0)
+    real = rows["tokens"] != PAD
+    np.testing.assert_allclose(rows["alignment"][real], expected[real], rtol=0, atol=1e-5)
+    assert np.all(rows["alignment"][~real] == 0)
     assert np.all(rows["alignment"][np.repeat((of_row == PAD)[:, None], LIMIT, 1)] == 0)
-    assert np.ptp(expected[said][:, 0]) > 0.05, "rows that are alike would show little"
+    assert np.ptp(expected[real][:, 0]) > 0.05, "rows that are alike would show little"
 
 
 def test_the_alignments_of_a_beam_cross_its_places():
-    """Else the test above could not tell a hypothesis from its place."""
-    found = SEARCHES["beam"](talkative(), sources(), max_length=LIMIT, alignment=(1, 0))
-    weights, tokens = found["alignment"].numpy(), found["tokens"].numpy()
+    """Otherwise the test above could not distinguish a hypothesis from its place."""
+    outputs = SEARCHES["beam"](talkative(), sources(), max_length=LIMIT, alignment=(1, 0))
+    weights, tokens = outputs["alignment"].numpy(), outputs["tokens"].numpy()
     differ = np.abs(weights[:, :1] - weights[:, 1:]).max(-1) > 1e-3
     both = (tokens[:, :1] != PAD) & (tokens[:, 1:] != PAD)
     assert np.mean(differ[both]) > 0.1
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_what_is_asked_for_changes_nothing_else(search):
+def test_extra_outputs_do_not_change_the_others(search):
     model, source = talkative(), sources()
     tokens, scores = SEARCHES[search](model, source, max_length=LIMIT)
-    found = SEARCHES[search](
+    outputs = SEARCHES[search](
         model, source, max_length=LIMIT, token_scores=True, alignment=(1, None)
     )
-    np.testing.assert_array_equal(found["tokens"], tokens)
-    np.testing.assert_allclose(found["scores"], scores, **SCORES)
+    np.testing.assert_array_equal(outputs["tokens"], tokens)
+    np.testing.assert_allclose(outputs["scores"], scores, **SCORES)
 
 
 @pytest.mark.slow
@@ -105,23 +105,25 @@ def test_compiled_is_eager(search, jit_compile):
     function = tf.function(
         lambda source: SEARCHES[search](model, source, **options), jit_compile=jit_compile
     )
-    for name, each in function(source).items():
-        np.testing.assert_allclose(each, expected[name], **SCORES, err_msg=name)
+    for name, values in function(source).items():
+        np.testing.assert_allclose(values, expected[name], **SCORES, err_msg=name)
 
 
 def variables_and_operations(search, **options):
-    """How many tensors go round the loop and how many operations are in it and around it."""
+    """The number of tensors that go round the loop, and of operations in it and around it."""
     function = tf.function(
         lambda source: SEARCHES[search](talkative(), source, max_length=LIMIT, **options),
         autograph=False,
     ).get_concrete_function(tf.TensorSpec([None, None], tf.int32))
-    (loop,) = (each for each in function.graph.get_operations() if "While" in each.type)
-    count = sum(len(each.node_def) for each in function.graph.as_graph_def().library.function)
+    (loop,) = (
+        operation for operation in function.graph.get_operations() if "While" in operation.type
+    )
+    count = sum(len(body.node_def) for body in function.graph.as_graph_def().library.function)
     return len(loop.outputs), count
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_what_is_not_asked_for_is_not_in_the_graph(search):
+def test_outputs_that_are_not_requested_are_not_in_the_graph(search):
     variables, operations = variables_and_operations(search)
     for options in ({"token_scores": True}, {"alignment": (0, 0)}):
         more = variables_and_operations(search, **options)
@@ -135,17 +137,17 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same(search):
     options = {"max_length": LIMIT, "token_scores": True, "alignment": (1, None)}
 
     def decode(source):
-        found = SEARCHES[search](model, source, **options)
-        return {**found, "tokens": tf.maximum(found["tokens"], 0)}
+        outputs = SEARCHES[search](model, source, **options)
+        return {**outputs, "tokens": tf.maximum(outputs["tokens"], 0)}
 
     function = tf.function(decode, autograph=False).get_concrete_function(
         tf.TensorSpec(source.shape, tf.int32, name="source")
     )
     content = convert_functions(model, {"search": function})
     run = load_interpreter()(model_content=content).get_signature_runner("search")
-    found, expected = run(source=source), decode(tf.constant(source))
-    for name, each in expected.items():
-        np.testing.assert_allclose(found[name], each, **SCORES, err_msg=name)
+    outputs, expected = run(source=source), decode(tf.constant(source))
+    for name, values in expected.items():
+        np.testing.assert_allclose(outputs[name], values, **SCORES, err_msg=name)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -34,18 +34,18 @@ def talkative(variant):
     """A model whose sentences differ in their tokens and in their lengths, mostly below `LIMIT`.
 
     Random weights repeat one token for ever, so the paper's variant reverses for a few seconds.
-    The other one needs no training: its learned positions are loud, and what it heard of itself,
-    its norms' biases included, is quiet.
+    The other one needs no training: its learned positions weigh much, and its own earlier
+    tokens, its norms' biases included, little.
     """
     if variant == "paper":
         return half_trained(Transformer(small_config()))
     model = Transformer(
         small_config(norm="pre", tie="none", position="learned", attention_bias=True)
     )
-    loud = {"positions": 20, "query/kernel": 4, "attention/output/kernel": 4}
-    quiet = {"beta": 0, "target_embedding/table": 0.3}
+    larger = {"positions": 20, "query/kernel": 4, "attention/output/kernel": 4}
+    smaller = {"beta": 0, "target_embedding/table": 0.3}
     for weight in randomise(model).weights:
-        for path, factor in {**loud, **quiet}.items():
+        for path, factor in {**larger, **smaller}.items():
             if weight.path.endswith(path):
                 weight.assign(weight * factor)
     return model
@@ -74,7 +74,7 @@ def sources():
 
 
 def lengths(tokens):
-    """Tokens said to each sentence, eos included."""
+    """The number of tokens of each output, eos included."""
     return [int((row != 0).sum()) for row in np.asarray(tokens)]
 
 
@@ -136,7 +136,7 @@ def test_cached_is_the_uncached_reference(variant):
 
 
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
-    """Whatever its neighbours, the order of the batch and the padding behind it."""
+    """Whatever its neighbours, the order of the batch and the padding after it."""
     model, source = talkative("paper"), sources()
     tokens, scores = decode(model, source)
     for b, row in enumerate(source):

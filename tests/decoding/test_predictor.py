@@ -122,9 +122,9 @@ def test_a_state_that_grows_in_stages_finds_the_same(name):
     predictor, inputs, _ = made(name)
     for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):
         expected = search(predictor, inputs, max_length=LIMIT, cache_stages=())
-        found = search(predictor, inputs, max_length=LIMIT, cache_stages=(2, 5))
-        np.testing.assert_array_equal(found[0], expected[0])
-        np.testing.assert_allclose(found[1], expected[1], **SCORES)
+        outputs = search(predictor, inputs, max_length=LIMIT, cache_stages=(2, 5))
+        np.testing.assert_array_equal(outputs[0], expected[0])
+        np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
 @pytest.mark.slow
@@ -149,10 +149,10 @@ def test_a_model_and_its_predictor_are_one(name):
     model, source = talkative(), sources()
     expected = searches[name](model, source, max_length=LIMIT, alignment=(1, 0))
     predictor = EncoderDecoder(model, alignment=(1, 0))
-    found = searches[name](predictor, source, max_length=LIMIT)
-    assert list(found) == ["tokens", "scores", "alignment"]
+    outputs = searches[name](predictor, source, max_length=LIMIT)
+    assert list(outputs) == ["tokens", "scores", "alignment"]
     for key, value in expected.items():
-        np.testing.assert_array_equal(found[key], value)
+        np.testing.assert_array_equal(outputs[key], value)
 
 
 def test_an_ensemble_is_none_of_its_models():
@@ -166,12 +166,12 @@ def test_an_ensemble_is_none_of_its_models():
 def test_an_ensemble_of_a_model_and_itself_is_the_model(search):
     model, source = talkative(), sources()
     aligned = EncoderDecoder(model, alignment=(1, None))
-    found = search(Ensemble([aligned, aligned]), source, max_length=LIMIT)
+    outputs = search(Ensemble([aligned, aligned]), source, max_length=LIMIT)
     expected = search(model, source, max_length=LIMIT, alignment=(1, None))
-    assert list(found) == list(expected)
-    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+    assert list(outputs) == list(expected)
+    np.testing.assert_array_equal(outputs["tokens"], expected["tokens"])
     for key in ("scores", "alignment"):
-        np.testing.assert_allclose(found[key], expected[key], **SCORES)
+        np.testing.assert_allclose(outputs[key], expected[key], **SCORES)
 
 
 def test_an_ensemble_has_weights_if_all_of_it_have():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, said, sources, talkative
+from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Constraints, greedy_decode, sample_decode
 from keras_transformer.decoding.sampling import draw_token
@@ -81,7 +81,7 @@ def test_two_tokens_have_the_frequencies_of_their_probabilities(controls):
     model, count = talkative(vocab_size=6), 3000
     row = sources(6)[:1]
     seed = np.stack([np.arange(count), np.full(count, 5)], 1)
-    found, _ = sample_decode(
+    tokens, _ = sample_decode(
         model, np.repeat(row, count, 0), **tensors(controls), seed=seed, max_length=2
     )
     expected = {}
@@ -93,7 +93,7 @@ def test_two_tokens_have_the_frequencies_of_their_probabilities(controls):
             (second,) = words_only(logits_of(model)(row, [[BOS, token]]))[:, 1]
             then = truncated(second, **controls)
             expected.update({(token, last): share * then[last] for last in range(6)})
-    pairs, counts = np.unique(found, axis=0, return_counts=True)
+    pairs, counts = np.unique(tokens, axis=0, return_counts=True)
     observed = {tuple(map(int, pair)): n for pair, n in zip(pairs, counts, strict=True)}
     expected = {pair: count * share for pair, share in expected.items() if share > 0}
     assert set(observed) <= set(expected)
@@ -116,8 +116,8 @@ def test_scores_are_the_model_s_whatever_was_kept():
     rows = np.take_along_axis(rows, tokens[:, :, None], 2)[:, :, 0]
     np.testing.assert_allclose(scores, np.where(tokens == PAD, 0, rows).sum(1), **SCORES)
     for row in tokens:
-        assert np.all(row[len(said(row)) :] == PAD) and BOS not in row
-        assert EOS not in said(row)[:-1]
+        assert np.all(row[len(unpadded(row)) :] == PAD) and BOS not in row
+        assert EOS not in unpadded(row)[:-1]
 
 
 def test_cold_is_greedy():
@@ -229,7 +229,7 @@ def test_without_temperature_a_model_of_ties_is_searched_greedily(small_model):
 
     for seed in range(3):
         np.testing.assert_array_equal(search(tf.constant(0.0), (seed, 1)), expected)
-        found = sample_decode(model, source, 0, seed=(seed, 1), max_length=LIMIT)[0]
-        np.testing.assert_array_equal(found, expected)
+        tokens = sample_decode(model, source, 0, seed=(seed, 1), max_length=LIMIT)[0]
+        np.testing.assert_array_equal(tokens, expected)
     warm = search(tf.constant(1.0), (1, 1)).numpy()
     assert (warm != expected).any()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, said, sources, talkative
+from doubt import BOS, EOS, PAD, sources, talkative, unpadded
 from support import sentences, weights_of
 
 from keras_transformer import beam_decode, greedy_decode, score
@@ -31,7 +31,7 @@ def test_scores_are_those_of_the_reference():
         (5,),
     )
     for b, row in enumerate(target):
-        words = said(row)
+        words = unpadded(row)
         inputs = np.array([[BOS, *words[:-1]]])
         logits = reference.transformer(weights_of(model), model.config, source[b : b + 1], inputs)
         rows = reference.log_probabilities(logits)[0]
@@ -50,8 +50,8 @@ def test_the_output_of_a_search_has_the_search_s_score(norm):
     np.testing.assert_allclose(score(model, source, tokens)[1], scores, **SCORES)
     tokens, scores = beam_decode(model, source, 3, 3, normalization="none", max_length=LIMIT)
     for place in range(3):
-        found = score(model, source, tokens[:, place])[1]
-        np.testing.assert_allclose(found, scores[:, place], **SCORES)
+        totals = score(model, source, tokens[:, place])[1]
+        np.testing.assert_allclose(totals, scores[:, place], **SCORES)
 
 
 def test_neighbours_and_padding_change_nothing():
@@ -69,8 +69,10 @@ def test_neighbours_and_padding_change_nothing():
 def test_compiled_is_eager(jit_compile):
     model, source, target = talkative(), tf.constant(sources()), tf.constant(targets())
     compiled = tf.function(lambda *both: score(model, *both), jit_compile=jit_compile)
-    for found, expected in zip(compiled(source, target), score(model, source, target), strict=True):
-        np.testing.assert_allclose(found, expected, **SCORES)
+    for values, expected in zip(
+        compiled(source, target), score(model, source, target), strict=True
+    ):
+        np.testing.assert_allclose(values, expected, **SCORES)
 
 
 @pytest.mark.slow

@@ -23,18 +23,18 @@ def lengths():
     return np.count_nonzero(sources(), axis=1)
 
 
-def assert_found(found, tokens, scores):
+def assert_found(outputs, tokens, scores):
     """A `Found` of these, with an axis for the outputs of a sentence."""
-    assert isinstance(found, Found)
-    np.testing.assert_array_equal(found.tokens, tokens)
-    np.testing.assert_allclose(found.scores, scores, atol=1e-5)
+    assert isinstance(outputs, Found)
+    np.testing.assert_array_equal(outputs.tokens, tokens)
+    np.testing.assert_allclose(outputs.scores, scores, atol=1e-5)
 
 
 def test_greedy_search_is_that_of_the_function(model):
-    found = Greedy()(model, sources(), cache_length=LIMIT)
+    outputs = Greedy()(model, sources(), cache_length=LIMIT)
     tokens, scores = greedy_decode(model, sources(), LIMIT)
-    assert_found(found, tokens[:, None], scores[:, None])
-    assert found.token_scores is None and found.alignment is None
+    assert_found(outputs, tokens[:, None], scores[:, None])
+    assert outputs.token_scores is None and outputs.alignment is None
 
 
 @pytest.mark.parametrize("extra_length, max_length", [(2, None), (None, 6), (3, 7), (None, None)])
@@ -57,32 +57,32 @@ def test_a_beam_is_that_of_the_function_with_the_limit_of_each_sentence(
         for length in lengths
     ]
     assert [int(beam.limit(int(length), LIMIT)) for length in lengths] == limits
-    found = beam(model, sources(), n_best=2, cache_length=LIMIT)
+    outputs = beam(model, sources(), n_best=2, cache_length=LIMIT)
     limits = tf.constant(limits)
     tokens, scores = beam_decode(
         model, sources(), 3, 2, 1.5, min_length=4, max_length=limits, cache_length=LIMIT
     )
-    assert found.tokens.shape == (5, 2, LIMIT)
-    assert_found(found, tokens, scores)
+    assert outputs.tokens.shape == (5, 2, LIMIT)
+    assert_found(outputs, tokens, scores)
 
 
 def test_a_sample_has_the_number_of_its_row(model):
-    found = Sample(1.5, top_k=9, top_p=0.9, seed=7)(model, sources(), cache_length=LIMIT)
+    outputs = Sample(1.5, top_k=9, top_p=0.9, seed=7)(model, sources(), cache_length=LIMIT)
     seeds = tf.constant([(7, row) for row in range(5)])
     tokens, scores = sample_decode(model, sources(), 1.5, 9, 0.9, seeds, LIMIT)
-    assert_found(found, tokens[:, None], scores[:, None])
+    assert_found(outputs, tokens[:, None], scores[:, None])
 
 
 @pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample()], ids=str)
-def test_what_else_is_asked_for_has_the_same_axes(model, search):
-    found = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
-    assert found.token_scores.shape == (5, 1, LIMIT)
-    assert found.alignment.shape == (5, 1, LIMIT, 13)
-    assert np.ptp(found.alignment) > 0.1
+def test_token_scores_and_alignments_have_the_same_axes(model, search):
+    outputs = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
+    assert outputs.token_scores.shape == (5, 1, LIMIT)
+    assert outputs.alignment.shape == (5, 1, LIMIT, 13)
+    assert np.ptp(outputs.alignment) > 0.1
 
 
 def test_one_graph_serves_all_numbers(model):
-    """And says what the search says eagerly, with numbers above 32 bits as well."""
+    """And returns what the search returns eagerly, with numbers above 32 bits as well."""
     beams = [Beam(2, 0.6, extra_length=1), Beam(2, 2, min_length=3), Beam(2, extra_length=10**12)]
     assert len({beam.kind for beam in beams}) == 1 and len(set(beams)) == 3
     assert Beam(2).kind != Beam(3).kind != Beam(3, normalization="none").kind
@@ -179,8 +179,8 @@ def test_what_a_model_cannot_be_searched_for_is_named(model):
 
 def test_outputs_end_within_their_limits(model, lengths):
     """So that the tests above can fail: the limits cut some outputs, and not all."""
-    found = Beam(3, extra_length=0)(model, sources(), cache_length=LIMIT)
-    counts = np.count_nonzero(found.tokens[:, 0], axis=1)
+    outputs = Beam(3, extra_length=0)(model, sources(), cache_length=LIMIT)
+    counts = np.count_nonzero(outputs.tokens[:, 0], axis=1)
     assert (counts <= lengths).all()
-    ended = [EOS in row for row in found.tokens[:, 0].numpy()]
+    ended = [EOS in row for row in outputs.tokens[:, 0].numpy()]
     assert any(ended) and not all(ended)

@@ -37,7 +37,7 @@ def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third
 )
 def test_all_that_is_found_is_the_same(search, jit_compile):
     model, source = talkative(), tf.constant(sources())
-    found, expected = (
+    outputs, expected = (
         tf.function(
             lambda source, cache_stages=cache_stages: SEARCHES[search](
                 model,
@@ -54,9 +54,9 @@ def test_all_that_is_found_is_the_same(search, jit_compile):
     )
     lengths = np.count_nonzero(expected["tokens"] != PAD, axis=-1)
     assert lengths.min() < 6 < lengths.max(), "some end in the second stage, some in the third"
-    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
-    for name, each in expected.items():
-        np.testing.assert_allclose(found[name], each, rtol=0, atol=1e-4, err_msg=name)
+    np.testing.assert_array_equal(outputs["tokens"], expected["tokens"])
+    for name, values in expected.items():
+        np.testing.assert_allclose(outputs[name], values, rtol=0, atol=1e-4, err_msg=name)
 
 
 def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
@@ -66,7 +66,7 @@ def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
     def watched(predictor, running, step, state, ends):
         def watching(state):
             keys = state.predictor_state.cache[0][::2]  # of the first block, in one or two parts
-            seen.append((int(state.index), sum(part.shape[2] for part in keys)))
+            seen.append((int(state.index), sum(key.shape[2] for key in keys)))
             return step(state)
 
         return loop.in_stages(predictor, running, watching, state, ends)

@@ -25,11 +25,11 @@ def test_known_answers(jit_compile):
 def test_uniforms_are_the_words_of_their_place():
     """The upper 24 bits of the first word, with the number of the place as the counter."""
     seed = np.array([[0, 0], [-1, -1], [5, -7]], "int32")
-    found = uniforms(tf.constant(seed), 3)
-    assert found.dtype == tf.float32
+    numbers = uniforms(tf.constant(seed), 3)
+    assert numbers.dtype == tf.float32
     for b, place in np.ndindex(3, 3):
         words = [tf.constant([int(key) % 2**32], tf.uint32) for key in (*seed[b], place, 0)]
-        assert found[b, place] == (int(threefry(*words)[0][0]) >> 8) / 2**24
+        assert numbers[b, place] == (int(threefry(*words)[0][0]) >> 8) / 2**24
 
 
 def test_compiled_is_eager_and_more_begin_with_the_same():

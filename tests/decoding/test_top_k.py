@@ -7,13 +7,13 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.top_k import top_k
 
-SIZES = [7, 100, 640, 1000, 1009]  # fewer than two blocks; divisors; a prime, filled up
+SIZES = [7, 100, 640, 1000, 1009]  # fewer than two blocks; divisors; a prime, padded
 
 
-def check(found, values, k):
+def check(outputs, values, k):
     expected = tf.math.top_k(values, k)
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_array_equal(outputs[0], expected[0])
+    np.testing.assert_array_equal(outputs[1], expected[1])
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -33,7 +33,7 @@ def test_of_equal_values_the_first_comes_first(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_forbidden_values_are_taken_before_what_fills_up_a_block(size):
+def test_forbidden_values_are_taken_before_the_padding_of_a_block(size):
     values = np.full((2, size), NEVER, "float32")
     values[:, size // 2] = 1.0
     check(top_k(tf.constant(values), 5), values, 5)
@@ -53,5 +53,5 @@ def test_litert_finds_the_same():
     runner.allocate_tensors()
     runner.set_tensor(runner.get_input_details()[0]["index"], values)
     runner.invoke()
-    found = [runner.get_tensor(each["index"]) for each in runner.get_output_details()]
-    check(sorted(found, key=lambda each: each.dtype.kind), values, 7)  # floats first
+    outputs = [runner.get_tensor(detail["index"]) for detail in runner.get_output_details()]
+    check(sorted(outputs, key=lambda output: output.dtype.kind), values, 7)  # floats first

@@ -97,7 +97,7 @@ def export(translator, sentences, calibration, tmp_path_factory):
 
 @pytest.fixture
 def disturb(translator):
-    """A function that changes one weight of the model a little; it is mended after the test."""
+    """A function that changes one weight of the model a little; it is restored after the test."""
     embedding = translator.model.target_embedding
     before = embedding.table.numpy()
 

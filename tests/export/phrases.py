@@ -5,13 +5,13 @@ a wide margin: English and German phrases correspond piece by piece, so that a t
 by looking up, at every position, the piece that stands there.
 
 - The table: tokens are random directions in the second half of the features, all of one length.
-  The fastest `PAIRS` of sines and cosines tell positions apart; the others are levelled out.
+  The fastest `PAIRS` of sines and cosines distinguish positions; the others are levelled out.
 - Encoder: hidden units of the first feed-forward network recognise the words and replace each by
   its translation. All other pieces stay.
 - Decoder: self-attention takes the previous token out of the sum, and cross-attention puts the
   source's piece of this position in its place. Other heads add a little of its neighbours and of
   all previous tokens, which makes rivals for a beam and needs every position of a cache.
-- Noise on every weight makes everything depend a little on everything else.
+- Noise on every weight makes everything depend a little on all the rest.
 """
 
 import io
@@ -38,7 +38,7 @@ WORDS = {**WHEN, **UNITS, "and": "und"}
 
 LENGTH = 20  # the longest source and output
 D, K = 64, 32  # features of the model, and of each of its two heads
-PAIRS = 4  # of sine and cosine that tell positions apart
+PAIRS = 4  # of sine and cosine that distinguish positions
 SHARPNESS = 12.0  # of queries and keys: a head sees one position
 GAIN = 1.3  # of the last normalisation: some 0.6 to 0.9 are the probability of a translation
 
@@ -111,8 +111,8 @@ def phrase_translator(tokenizer, num_layers=1, max_length=LENGTH):
     )
     model = Transformer(config)
     rng = np.random.default_rng(0)
-    variables = {each.path.removeprefix(f"{model.name}/"): each for each in model.weights}
-    weights = {path: _noise(rng, each.shape, path) for path, each in variables.items()}
+    variables = {weight.path.removeprefix(f"{model.name}/"): weight for weight in model.weights}
+    weights = {path: _noise(rng, weight.shape, path) for path, weight in variables.items()}
     weights["embedding/table"] += _table(rng, tokenizer.vocab_size)
     _replace_words(weights, tokenizer)
     _read_by_position(weights, num_layers)

@@ -28,7 +28,7 @@ MEAN, SUM = (Beam(4, normalization=name, extra_length=None) for name in ("averag
 PIECES = [f"piece {number}" for number in range(19)]
 FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
 
-# What those do who run CTranslate2: its package and SentencePiece, nothing of ours.
+# A program that runs CTranslate2: its package and SentencePiece, nothing of ours.
 SERVER = """
 import json, sys
 import ctranslate2, sentencepiece
@@ -61,7 +61,7 @@ def random_model(seed=0, **changes):
 
 
 def model_that_ends(seed, eos, sharpness=1, **changes):
-    """A model of random weights that ends some sentences, and says no padding and no start.
+    """A model of random weights that ends some sentences, and emits no padding and no start.
 
     The last normalisation gives every hidden state a 1 in the first place, where the output weights
     of the special tokens have what is added to their logits.
@@ -112,7 +112,7 @@ def search(loaded, sources, config, **options):
             **options,
         },
     )
-    return [each.hypotheses[0] for each in results], [each.scores[0] for each in results]
+    return [result.hypotheses[0] for result in results], [result.scores[0] for result in results]
 
 
 def pieces_of(tokens, config):
@@ -143,9 +143,9 @@ def test_every_kind_of_model_gives_the_same(changes, tmp_path):
     config, sources = model.config, random_sources(model.config)
     tokens, scores = greedy_decode(model, sources)
     loaded = load(model, tmp_path)
-    found, found_scores = search(loaded, sources, config, beam_size=1, length_penalty=0)
-    assert found == pieces_of(tokens, config)
-    np.testing.assert_allclose(found_scores, scores, rtol=1e-5, atol=1e-5)
+    pieces, exported_scores = search(loaded, sources, config, beam_size=1, length_penalty=0)
+    assert pieces == pieces_of(tokens, config)
+    np.testing.assert_allclose(exported_scores, scores, rtol=1e-5, atol=1e-5)
     assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the source
 
 
@@ -163,27 +163,27 @@ def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, t
     decode = tf.function(lambda: beam_decode(model, sources, normalization=normalization))
     tokens, scores = decode()
     loaded = load(model, tmp_path)
-    found, found_scores = search(
+    outputs, exported_scores = search(
         loaded, sources, config, beam_size=4, length_penalty=length_penalty
     )
-    ended = [each[-1] == PIECES[config.eos_id] for each in found]
-    assert sum(ended) > 10 and len({tuple(each) for each in found}) > 9
+    ended = [output[-1] == PIECES[config.eos_id] for output in outputs]
+    assert sum(ended) > 10 and len({tuple(output) for output in outputs}) > 9
     for row, mine in enumerate(pieces_of(tokens[:, 0], config)):
         if ended[row]:
-            assert found[row] == mine
-            assert found_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
+            assert outputs[row] == mine
+            assert exported_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
 
 
 @pytest.mark.slow
 def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
-    """Why `normalization="none"` is 1e-9 there: with 0 another rule says when to stop."""
+    """Why `normalization="none"` is 1e-9 there: with 0 another rule decides when to stop."""
     model = model_that_ends(3, 9, sharpness=6, norm="pre")
     config, sources = model.config, random_sources(model.config)
     _, scores = tf.function(lambda: beam_decode(model, sources, normalization="none"))()
     loaded = load(model, tmp_path)
-    found, equal = search(loaded, sources, config, beam_size=4, length_penalty=1e-9)
+    outputs, equal = search(loaded, sources, config, beam_size=4, length_penalty=1e-9)
     _, longer = search(loaded, sources, config, beam_size=4, length_penalty=0)
-    ended = np.array([each[-1] == PIECES[config.eos_id] for each in found])
+    ended = np.array([output[-1] == PIECES[config.eos_id] for output in outputs])
     np.testing.assert_allclose(np.array(equal)[ended], scores[:, 0][ended], atol=1e-4)
     assert (np.array(longer) > np.array(equal) + 0.01)[ended].sum() > 5
 
@@ -244,14 +244,14 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
 def test_a_program_without_tensorflow_gives_the_same(exported, translator, sentences, python):
     """As our own loader of the same file, which is held against the model in memory below.
 
-    Nobody cuts a source for that program: those above the limit are left out.
+    That program does not cut a source: those above the limit are left out.
     """
     lengths = translator.source_tokenizer.encode(sentences).row_lengths().numpy()
     short = [text for text, n in zip(sentences, lengths, strict=True) if 1 < n <= 20]
     assert len(short) > 25
     answers = json.loads(python(SERVER, exported("none")[0], json.dumps(short)))
     loaded = CTranslate2Translator(exported("none")[0], num_threads=1)
-    assert answers == [each.text for each in loaded.translate_batch(short)]
+    assert answers == [output.text for output in loaded.translate_batch(short)]
 
 
 def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sentences):
@@ -261,10 +261,10 @@ def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sente
     expected = reference.outputs(sentences)
     assert any(row[0].truncated for row in expected)
     for batch_size in (64, 4):
-        found = map_sorted(loaded.translate_batch, sentences, batch_size)
-        found = [[Output(each.text, each.score, each.truncated)] for each in found]
-        found = with_tokens(translator.source_tokenizer, found, expected)
-        agreement.judge(reference.search, expected, found, "loaded")
+        outputs = map_sorted(loaded.translate_batch, sentences, batch_size)
+        outputs = [[Output(output.text, output.score, output.truncated)] for output in outputs]
+        outputs = with_tokens(translator.source_tokenizer, outputs, expected)
+        agreement.judge(reference.search, expected, outputs, "loaded")
     assert loaded.translate_batch([]) == []
 
 
@@ -324,7 +324,7 @@ def test_without_ctranslate2_the_message_says_what_to_install(
 
 
 def of_a_changed_model(monkeypatch, change):
-    """What is written is that of a model whose table `change` has had its hands on."""
+    """Exports write a model whose table `change` has changed."""
 
     def make(model, *args):
         table = model.target_embedding.table
@@ -369,7 +369,7 @@ def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
+def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
     translator, sentences, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
@@ -516,10 +516,10 @@ def translate_with(path, sentences, *options):
 def test_the_command_line_translates_with_the_folder(exported, translator, sentences):
     path, _ = exported("none")
     expected = CTranslate2Translator(path).translate_batch(sentences[:20])
-    expected = [each.text for each in expected]
+    expected = [output.text for output in expected]
     assert translate_with(path, sentences[:20]).stdout.splitlines() == expected
-    found = CTranslate2Translator(path, MEAN)
-    expected = [each.text for each in found.translate_batch(sentences[:20])]
+    with_beam = CTranslate2Translator(path, MEAN)
+    expected = [output.text for output in with_beam.translate_batch(sentences[:20])]
     assert translate_with(path, sentences[:20], "--beam", "4").stdout.splitlines() == expected
 
 
@@ -530,9 +530,9 @@ def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentenc
     done = translate_with(path, sentences[:9], "--beam", "4", "--n-best", "3", *options)
     loaded = CTranslate2Translator(path, SUM)
     expected = [
-        f"{number}\t{each.score:.5f}\t{each.text}"
+        f"{number}\t{output.score:.5f}\t{output.text}"
         for number, results in enumerate(loaded.n_best_batch(sentences[:9], 3), start=1)
-        for each in results
+        for output in results
     ]
     assert done.stdout.splitlines() == expected
     best, mean = (

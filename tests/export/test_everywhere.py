@@ -82,9 +82,9 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
     lengths = (expected != 0).sum(axis=1)
     assert len(set(lengths)) > 10 and np.sum(lengths == LIMIT) > 3  # some end at the limit only
     for name, answer in ways.items():
-        tokens, found = in_batches(answer, source)
+        tokens, sums = in_batches(answer, source)
         np.testing.assert_array_equal(tokens, expected, err_msg=name)
-        np.testing.assert_allclose(found, scores, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(sums, scores, atol=1e-4, err_msg=name)
 
 
 @pytest.mark.slow
@@ -123,6 +123,6 @@ def test_the_same_sample_everywhere(translator, source, tmp_path):
         expected = sample(**inputs)
         assert len({tuple(row) for row in expected["tokens"].numpy()}) > 80
         for name, way in ways.items():
-            found = way(**inputs)
-            np.testing.assert_array_equal(found["tokens"], expected["tokens"], err_msg=name)
-            np.testing.assert_allclose(found["score"], expected["score"], atol=1e-4, err_msg=name)
+            outputs = way(**inputs)
+            np.testing.assert_array_equal(outputs["tokens"], expected["tokens"], err_msg=name)
+            np.testing.assert_allclose(outputs["score"], expected["score"], atol=1e-4, err_msg=name)

@@ -57,7 +57,9 @@ def exported(monkeypatch, tmp_path):
 
     def run(*options):
         arguments = ["export", "saved-model", tmp_path, tmp_path / "x", "--sentences", sentences]
-        done = CliRunner().invoke(command_line.cli, [str(each) for each in [*arguments, *options]])
+        done = CliRunner().invoke(
+            command_line.cli, [str(argument) for argument in [*arguments, *options]]
+        )
         return done, calls
 
     return run
@@ -196,7 +198,9 @@ def litert(monkeypatch, tmp_path):
 
     def run(*options):
         arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", *options]
-        return CliRunner().invoke(command_line.cli, [str(each) for each in arguments]), calls
+        return CliRunner().invoke(
+            command_line.cli, [str(argument) for argument in arguments]
+        ), calls
 
     run.data = data
     return run
@@ -211,7 +215,7 @@ def test_without_a_test_split_the_sentences_are_those_of_validation(litert):
     assert done.stderr.splitlines()[-1] == f"Checked with {source}."
 
 
-def test_with_a_test_split_nothing_is_said_of_it(litert):
+def test_with_a_test_split_there_is_no_message_about_it(litert):
     done, _ = litert()
     assert "Checked with" not in done.stderr
     assert (
@@ -245,7 +249,7 @@ def test_other_quantisations_are_not_calibrated(litert):
 
 
 @pytest.mark.parametrize("options, tokenizer", [([], False), (["--tokenizer"], True)])
-def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
+def test_the_tokenizer_is_put_into_a_tflite_file_with_its_option(
     monkeypatch, tmp_path, options, tokenizer
 ):
     calls = []
@@ -262,10 +266,10 @@ def test_the_tokenizer_is_put_into_a_tflite_file_if_asked(
     (tmp_path / "sentences.txt").write_text("in 17 weeks\n")
     arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite", "--sentences"]
     arguments += [tmp_path / "sentences.txt", *options]
-    done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
+    done = CliRunner().invoke(command_line.cli, [str(argument) for argument in arguments])
     source = str(tmp_path / "sentences.txt")
     assert json.loads(done.stdout) == {"agreement": 1.0, "bytes": 3, "checked_with": source}
-    assert [each["tokenizer"] for each in calls] == [tokenizer]
+    assert [call["tokenizer"] for call in calls] == [tokenizer]
 
 
 @pytest.mark.parametrize("option", ["--sentences", "--calibration"])

@@ -1,4 +1,4 @@
-"""Exports show their stages on stderr, and only if they are asked to."""
+"""Exports show their stages on stderr, and only with the option for it."""
 
 import io
 import time

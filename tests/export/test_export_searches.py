@@ -7,25 +7,27 @@ from keras_transformer import Beam
 from keras_transformer.export import LiteRTTranslator, SavedModelTranslator, export_litert
 
 
-def assert_same(found, expected):
+def assert_same(outputs, expected):
     """The same texts in the same order, and scores but for rounding."""
-    assert [[(each.text, each.truncated) for each in row] for row in found] == [
-        [(each.text, each.truncated) for each in row] for row in expected
+    assert [[(output.text, output.truncated) for output in row] for row in outputs] == [
+        [(output.text, output.truncated) for output in row] for row in expected
     ]
-    assert_same_scores(found, expected)
+    assert_same_scores(outputs, expected)
 
 
-def assert_same_scores(found, expected):
-    ours, theirs = ([each.score for row in side for each in row] for side in (found, expected))
+def assert_same_scores(outputs, expected):
+    ours, theirs = (
+        [output.score for row in side for output in row] for side in (outputs, expected)
+    )
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0, 1.5])
-def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
+def test_a_saved_model_searches_with_the_beam_that_is_given(
     serving, translator, sentences, length_penalty
 ):
-    """By its signature `search`; before, no beam could be asked of it."""
+    """By its signature `search`; before, it could not take a beam."""
     beam = Beam(3, length_penalty, extra_length=None)
     loaded = SavedModelTranslator(serving[0], beam)
     assert_same(loaded.n_best_batch(sentences, 2), translator.n_best_batch(sentences, 2, beam))
@@ -35,8 +37,8 @@ def test_a_saved_model_searches_with_the_beam_that_is_asked_for(
 
 @pytest.mark.slow
 def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, sentences):
-    found = SavedModelTranslator(serving[0]).n_best_batch(sentences, 4)
-    assert_same(found, translator.n_best_batch(sentences, 4, Beam()))
+    outputs = SavedModelTranslator(serving[0]).n_best_batch(sentences, 4)
+    assert_same(outputs, translator.n_best_batch(sentences, 4, Beam()))
     with pytest.raises(ValueError, match=r"of which there are 4: .*Received: n=5\."):
         SavedModelTranslator(serving[0]).n_best_batch(sentences, 5)
 
@@ -54,9 +56,9 @@ def test_a_tflite_file_gives_the_best_few(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     beam = Beam(3)
     export_litert(translator, path, sentences[:3], lengths=[20], searches=[beam], n_best=2)
-    found = LiteRTTranslator(path, beam).n_best_batch(sentences, 2)
+    outputs = LiteRTTranslator(path, beam).n_best_batch(sentences, 2)
     expected = translator.n_best_batch(sentences, 2, beam)
-    assert [row[0].text for row in found] == [row[0].text for row in expected]
-    assert_same_scores(found, expected)  # of two that are equally good either may be first
+    assert [row[0].text for row in outputs] == [row[0].text for row in expected]
+    assert_same_scores(outputs, expected)  # of two that are equally good either may be first
     with pytest.raises(ValueError, match=r"of which there are 2: .*Received: n=3\."):
         LiteRTTranslator(path, beam).n_best_batch(sentences, 3)

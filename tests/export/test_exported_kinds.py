@@ -59,9 +59,9 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
         ("tokens", greedy_decode(translator.model, source)),
         ("beam_tokens", beam_decode(translator.model, source, 4, 4)),
     ):
-        found = loaded.signatures[name](source)
-        np.testing.assert_array_equal(found["tokens"], tokens)
-        np.testing.assert_allclose(found["score"], scores, rtol=1e-4)
+        outputs = loaded.signatures[name](source)
+        np.testing.assert_array_equal(outputs["tokens"], tokens)
+        np.testing.assert_allclose(outputs["score"], scores, rtol=1e-4)
         assert len(np.unique(np.round(scores, 3))) > 25  # they depend on the source
 
 
@@ -83,11 +83,11 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     ):
         loaded = LiteRTTranslator(path, search) if search else LiteRTTranslator(path)
         for first in range(0, len(rows) - BATCH, BATCH):
-            found, found_scores = loaded.decode(rows[first : first + BATCH])
+            tokens_of_file, scores_of_file = loaded.decode(rows[first : first + BATCH])
             batch = slice(first, first + BATCH)
-            np.testing.assert_array_equal(np.squeeze(found), np.squeeze(tokens[batch]))
+            np.testing.assert_array_equal(np.squeeze(tokens_of_file), np.squeeze(tokens[batch]))
             np.testing.assert_allclose(
-                np.squeeze(found_scores), np.squeeze(scores[batch]), rtol=1e-4
+                np.squeeze(scores_of_file), np.squeeze(scores[batch]), rtol=1e-4
             )
 
 
@@ -96,10 +96,10 @@ def light_with_bias(light):
     """The translator of phrases, whose logits have a bias that is larger than a rounding."""
     config = dataclasses.replace(light.model.config, output_bias=True)
     model = Transformer(config)
-    weights = {each.path: each.numpy() for each in light.model.weights}
+    weights = {weight.path: weight.numpy() for weight in light.model.weights}
     bias = np.random.default_rng(1).uniform(-2, 2, config.vocab_size)
-    for each in model.weights:
-        each.assign(bias if each is model.output_bias else weights[each.path])
+    for weight in model.weights:
+        weight.assign(bias if weight is model.output_bias else weights[weight.path])
     return Translator(model, light.source_tokenizer)
 
 
@@ -112,9 +112,9 @@ def test_a_bias_of_the_logits_in_quantised_files(
     options = {"calibration": calibration} if quantize == "int8_static" else {}
     path = tmp_path / "x.tflite"
     export_litert(light_with_bias, path, sentences, quantize, lengths=[16], **options)
-    found, with_bias, without = (
-        np.array([each.score for each in way.translate_batch(sentences)])
+    exported, with_bias, without = (
+        np.array([translation.score for translation in way.translate_batch(sentences)])
         for way in (LiteRTTranslator(path), light_with_bias, light)
     )
-    error, effect = (np.abs(with_bias - scores).mean() for scores in (found, without))
+    error, effect = (np.abs(with_bias - scores).mean() for scores in (exported, without))
     assert effect > 5 * error and effect > 0.1

@@ -24,16 +24,16 @@ def loaded(request, serving):
     return SavedModelTranslator(folder)
 
 
-def same(found, expected):
-    assert [each.text for each in found] == [each.text for each in expected]
-    assert [each.truncated for each in found] == [each.truncated for each in expected]
-    scores = [each.score for each in expected]
-    assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
+def same(outputs, expected):
+    assert [output.text for output in outputs] == [output.text for output in expected]
+    assert [output.truncated for output in outputs] == [output.truncated for output in expected]
+    scores = [output.score for output in expected]
+    assert [output.score for output in outputs] == pytest.approx(scores, abs=1e-4)
 
 
 def test_translates_as_the_model_in_memory(loaded, translator, sentences):
     expected = translator.translate_batch(sentences)
-    assert any(each.truncated for each in expected)
+    assert any(output.truncated for output in expected)
     same(loaded.translate_batch(sentences), expected)
     same(map_sorted(loaded.translate_batch, sentences, 4), expected)
 
@@ -44,7 +44,7 @@ def test_odd_batches(loaded, translator):
         same(loaded.translate_batch(batch), translator.translate_batch(batch))
 
 
-def test_a_surrogate_is_an_error_that_says_so(loaded):
+def test_a_surrogate_is_an_error_that_names_it(loaded):
     with pytest.raises(ValueError, match="unicode string"):
         loaded.translate_batch(["in 3 weeks", "\udcff"])
 

@@ -68,9 +68,9 @@ def judge(random_translator, program, texts):
     agreement = Agreement(random_translator, texts)
     expected = {beam: program.outputs(texts, beam) for beam in (False, True)}
 
-    def judge(found, beam=False):
+    def judge(outputs, beam=False):
         search = program.searches[beam].search
-        return agreement.judge(search, expected[beam], found, "it")
+        return agreement.judge(search, expected[beam], outputs, "it")
 
     judge.expected = expected
     return judge
@@ -132,7 +132,7 @@ def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts
 
 def scale(path, factor):
     def change(model):
-        (weight,) = [each for each in model.weights if each.path.endswith(path)]
+        (weight,) = [variable for variable in model.weights if variable.path.endswith(path)]
         weight.assign(factor * weight)
 
     return change
@@ -140,7 +140,7 @@ def scale(path, factor):
 
 def swap_rows(path):
     def change(model):
-        (weight,) = [each for each in model.weights if each.path.endswith(path)]
+        (weight,) = [variable for variable in model.weights if variable.path.endswith(path)]
         weight.assign(tf.reverse(weight, [0]))
 
     return change
@@ -170,9 +170,9 @@ WRONG = {
 @pytest.mark.parametrize("beam", [False, True], ids=["greedy", "beam"])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_is_found_out(judge, program, texts, wrong, beam):
-    found = program.outputs(texts, beam, WRONG[wrong])
+    outputs = program.outputs(texts, beam, WRONG[wrong])
     with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
-        judge(found, beam)
+        judge(outputs, beam)
 
 
 def drop_mask(model):
@@ -224,12 +224,12 @@ def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts
     expected = judge.expected[False]
     cut = [best.tokens[:-1] if len(best.tokens) > 2 else best.tokens for (best,) in expected]
     readings = Teacher(random_translator).read(sources, cut)
-    found = [
+    outputs = [
         [dataclasses.replace(best, tokens=tokens, score=reading.score)] if tokens else [best]
         for (best,), tokens, reading in zip(expected, cut, readings, strict=True)
     ]
     with pytest.raises(ExportError, match=r"it stops after \d+ tokens, where the limit is 12"):
-        judge([[dataclasses.replace(row[0], text=f"{row[0].text} cut")] for row in found])
+        judge([[dataclasses.replace(row[0], text=f"{row[0].text} cut")] for row in outputs])
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge,
         agreement.judge(search, ours, [*ours[:-1], wrong], "it")
 
 
-def test_nothing_is_said_to_an_empty_sentence(judge):
+def test_the_output_of_an_empty_sentence_is_empty(judge):
     rows = [
         row if row[0].tokens else [dataclasses.replace(row[0], score=-1.0)]
         for row in judge.expected[False]

@@ -25,8 +25,8 @@ OURS = [Translation(f"in {number} weeks", -1.5 - number, False) for number in ra
 
 def changed(numbers, **fields):
     return [
-        dataclasses.replace(each, **fields) if number in numbers else each
-        for number, each in enumerate(OURS)
+        dataclasses.replace(translation, **fields) if number in numbers else translation
+        for number, translation in enumerate(OURS)
     ]
 
 
@@ -58,16 +58,16 @@ def test_one_difference_is_counted_and_named(tokenizer):
 
 def test_the_agreement_of_tokens_is_counted_position_by_position(tokenizer):
     expected = [Translation("in 4 weeks", 0.0, False), Translation("in 17 weeks", 0.0, False)]
-    found = [Translation("in 5 weeks", 0.0, False), Translation("", 0.0, False)]
-    lengths = [len(tokenizer.encode([each.text])[0]) for each in expected]
-    parity = compare(["a", "b"], expected, found, tokenizer)
+    exported = [Translation("in 5 weeks", 0.0, False), Translation("", 0.0, False)]
+    lengths = [len(tokenizer.encode([translation.text])[0]) for translation in expected]
+    parity = compare(["a", "b"], expected, exported, tokenizer)
     # One of the tokens of the first differs; the second shares nothing, not even where it ends.
     assert parity.token_agreement == pytest.approx((lengths[0] - 1) / sum(lengths))
 
 
 def test_only_the_first_few_differences_are_kept(tokenizer):
     parity = compare(SENTENCES, OURS, changed(range(10), text="nothing"), tokenizer)
-    assert [each["sentence"] for each in parity.differences] == SENTENCES[:5]
+    assert [difference["sentence"] for difference in parity.differences] == SENTENCES[:5]
     assert parity.identical == 0
 
 
@@ -80,8 +80,8 @@ def test_the_same_words_with_another_score_are_not_the_same(tokenizer, score):
 
 
 def test_scores_may_differ_by_rounding(tokenizer):
-    found = changed({4}, score=-5.501)
-    assert require_identical(compare(SENTENCES, OURS, found, tokenizer), "it")
+    exported = changed({4}, score=-5.501)
+    assert require_identical(compare(SENTENCES, OURS, exported, tokenizer), "it")
 
 
 def test_a_sentence_that_is_cut_here_only_is_a_difference(tokenizer):
@@ -123,12 +123,14 @@ def test_exports_compute_in_float32(translator):
 def test_quality_is_sacrebleus_of_both():
     references = [f"in {number} weeks and {number} days" for number in range(10)]
     ours = [Translation(reference, 0.0, False) for reference in references]
-    found = [dataclasses.replace(each, text="in 4 weeks and a day") for each in ours]
-    quality = measure_quality(ours, found, references)
+    exported = [
+        dataclasses.replace(translation, text="in 4 weeks and a day") for translation in ours
+    ]
+    quality = measure_quality(ours, exported, references)
     for name, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
         expected = [
-            metric.corpus_score([each.text for each in side], [references]).score
-            for side in (ours, found)
+            metric.corpus_score([translation.text for translation in side], [references]).score
+            for side in (ours, exported)
         ]
         assert [quality[name][key] for key in ("in_memory", "exported")] == expected
         assert quality[name]["difference"] == expected[1] - expected[0] < -1

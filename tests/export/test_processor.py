@@ -34,8 +34,8 @@ def test_its_name_and_what_it_multiplies_with(tmp_path, monkeypatch):
     assert described(tmp_path, arm)["instructions"] == ["asimddp", "i8mm"]
 
 
-def test_systems_that_do_not_tell(tmp_path, monkeypatch):
-    """macOS and Windows have no such file."""
+def test_systems_without_a_description(tmp_path, monkeypatch):
+    """macOS and Windows do not have such a file."""
     monkeypatch.setattr(processor.platform, "processor", lambda: "")
     monkeypatch.setattr(processor.platform, "machine", lambda: "arm64")
     described = describe_processor(tmp_path / "nowhere")

@@ -124,13 +124,13 @@ def test_files_of_a_language_model_generate_its_tokens(generator, generator_file
 
 def test_texts_from_strings_begin_with_their_prompts(generator, generator_files):
     version, file = generator_files
-    expected = [[each.text for each in row] for row in generator.n_best(PROMPTS, 2, Beam(3))]
+    expected = [[output.text for output in row] for row in generator.n_best(PROMPTS, 2, Beam(3))]
     for loaded in (
         SavedModelTranslator(version["path"], Beam(3)),
         LiteRTTranslator(file["path"], Beam(3)),
     ):
-        found = [[each.text for each in row] for row in loaded.n_best_batch(PROMPTS, 2)]
-        assert found == expected and not loaded.blank
+        outputs = [[output.text for output in row] for row in loaded.n_best_batch(PROMPTS, 2)]
+        assert outputs == expected and not loaded.blank
     for prompt, texts in zip(PROMPTS, expected, strict=True):
         assert all(text.startswith(prompt) for text in texts)
     assert expected[2][0], "an empty prompt begins a text"
@@ -154,7 +154,7 @@ def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, mo
 
 
 def test_forced_tokens_do_not_hide_a_wrong_score(generator):
-    """Logits that were put out of reach say nothing about the size of rounding."""
+    """Logits that were put out of reach have no bearing on the size of rounding."""
     from keras_transformer.export.near_ties import Teacher
 
     source = [row[row > 0].tolist() for row in prompt_ids(generator).numpy()]
@@ -188,7 +188,7 @@ def export_classifier(classifier, folder):
 def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_files):
     version, files = classifier_files
     expected = classifier.classify(TEXTS)
-    probabilities = np.stack([each.probabilities for each in expected])
+    probabilities = np.stack([output.probabilities for output in expected])
     assert expected[-1].truncated and not expected[0].truncated
     ids = classifier.encode(tf.constant(TEXTS))[0]
     with SessionModel(version["path"]) as model:
@@ -200,10 +200,12 @@ def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_fil
             assert [label.decode() for label in answer["label"]] == [e.label for e in expected]
             np.testing.assert_allclose(answer["probability"], probabilities.max(axis=1), atol=1e-5)
     loaded = (SavedModelClassifier(version["path"]), LiteRTClassifier(files["none"]["path"]))
-    for each in loaded:
-        found = each.classify_batch(TEXTS)
-        assert [(f.label, f.truncated) for f in found] == [(e.label, e.truncated) for e in expected]
-        np.testing.assert_allclose([f.probabilities for f in found], probabilities, atol=1e-5)
+    for program in loaded:
+        answers = program.classify_batch(TEXTS)
+        assert [(f.label, f.truncated) for f in answers] == [
+            (e.label, e.truncated) for e in expected
+        ]
+        np.testing.assert_allclose([f.probabilities for f in answers], probabilities, atol=1e-5)
     assert files["int8"]["bytes"] < files["float16"]["bytes"] < files["none"]["bytes"]
     assert set(files["none"]["signatures"]) == {
         f"classify_{batch}x{length}" for batch in (1, 3) for length in (16, 20)
@@ -365,8 +367,8 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
         translator, tmp_path / "m", texts, alignment=(-1, None)
     )
     assert report["agreement"] == 1.0
-    found = SavedModelTranslator(report["path"]).translate_batch(texts)
-    assert [each.text for each in found] == expected
+    outputs = SavedModelTranslator(report["path"]).translate_batch(texts)
+    assert [output.text for output in outputs] == expected
     pieces = SessionModel(report["path"]).run("alignment", sentences=texts[:1])
     ids = source.encode(texts[:1]).to_list()[0]
     assert [piece.decode() for piece in pieces["source_pieces"][0]] == source.pieces(ids)
@@ -375,7 +377,7 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
     )
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     loaded = LiteRTTranslator(report["path"])
-    assert [each.text for each in loaded.translate_batch(texts)] == expected
+    assert [output.text for output in loaded.translate_batch(texts)] == expected
     assert loaded.tokenizers.source.model == source.model
     assert loaded.tokenizers.target.model == target.model
 
@@ -387,8 +389,8 @@ def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_pat
     texts = [text for text in sentences[:12] if text.strip()]
     report = exporter_of("ctranslate2", two_vocabularies)(two_vocabularies, tmp_path / "c", texts)
     assert report["agreement"] == 1.0
-    found = CTranslate2Translator(tmp_path / "c").translate_batch(texts)
-    assert [each.text for each in found] == two_vocabularies(texts)
+    outputs = CTranslate2Translator(tmp_path / "c").translate_batch(texts)
+    assert [output.text for output in outputs] == two_vocabularies(texts)
     files = {path.name for path in (tmp_path / "c").iterdir()}
     assert {"source.model", "target.model"} <= files and "tokenizer.model" not in files
 

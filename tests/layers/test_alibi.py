@@ -71,7 +71,7 @@ def test_attention_is_the_formula(causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_it_depends_on_distances_alone(causal):
-    """The same sentence, three places later, behind padding that nobody may attend to."""
+    """The same sentence, three places later, after padding that no query may attend to."""
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=causal, position=Alibi())
     x = normal(B, T, D)
     later = np.concatenate([normal(B, 3, D, seed=5), x], axis=1)
@@ -83,16 +83,16 @@ def test_padding_before_a_source_changes_nothing():
     model = randomise(Transformer(small_config(position="alibi")))
     source, target = sentences([S, S]), sentences([T, 7], first=2)
     before = np.pad(source, [(0, 0), (4, 0)])
-    logits = [model({"source": each, "target": target}) for each in (source, before)]
+    logits = [model({"source": ids, "target": target}) for ids in (source, before)]
     np.testing.assert_allclose(*logits, rtol=0, atol=1e-4)
 
 
 def test_a_source_and_its_reverse_are_the_same():
-    """What the docstring warns of: distances have no direction, and a memory has no order."""
+    """As the docstring warns: distances have no direction, and a memory has no order."""
     source, target = sentences([S, 5]), sentences([T, 7], first=2)
-    inputs = [{"source": each, "target": target} for each in (source, source[:, ::-1])]
+    inputs = [{"source": ids, "target": target} for ids in (source, source[:, ::-1])]
     apart = {
-        position: np.abs(np.subtract(*(model(each) for each in inputs))).max()
+        position: np.abs(np.subtract(*(model(pair) for pair in inputs))).max()
         for position in ("alibi", "sinusoidal")
         for model in [randomise(Transformer(small_config(position=position)))]
     }
@@ -106,9 +106,9 @@ def test_distances_are_not_rounded_to_16_bits(policy_name, digits):
     length = 2053
     _, weights = layer(np.zeros((1, length, 2), "float32"), return_weights=True)
     exact = reference.softmax(-np.arange(length)[::-1] / 256)
-    found = to_numpy(weights)[0, 0, -1]
+    bias = to_numpy(weights)[0, 0, -1]
     half_a_unit = np.maximum(2.0 ** (np.frexp(exact)[1] - digits - 1), 2.0**-25)  # subnormals
-    assert np.all(np.abs(found - exact) <= half_a_unit * 1.01)
+    assert np.all(np.abs(bias - exact) <= half_a_unit * 1.01)
 
 
 def test_a_distance_beyond_the_range_of_float16():
@@ -124,7 +124,7 @@ def test_an_embedding_refuses_it():
 
 @keras.saving.register_keras_serializable(package="test")
 class Distances(Position):
-    """A learned bias for every distance, cut at 3, that tells before from after."""
+    """A learned bias for every distance, cut at 3, that distinguishes before from after."""
 
     def build_attention(self, attention):
         shape = (7, attention.num_heads)

@@ -45,8 +45,8 @@ def test_block(norm, activation, attention_bias):
     )
     np.testing.assert_allclose(out, expected, **LAYER)
     assert sorted(attended) == ["cross_attention", "self_attention"]
-    for name, each in attended.items():
-        np.testing.assert_allclose(each, record[name], **LAYER)
+    for name, attention_weights in attended.items():
+        np.testing.assert_allclose(attention_weights, record[name], **LAYER)
 
 
 def test_masks_may_be_absent():

@@ -29,7 +29,7 @@ SMALLEST_EXPONENT = {"float32": -125, "bfloat16": -125, "float16": -13}
 
 
 def half_a_unit_in_the_last_place(values, dtype):
-    """How far from `values` the nearest number of `dtype` can lie."""
+    """The largest distance from `values` to the nearest number of `dtype`."""
     _, exponent = np.frexp(np.asarray(values, "float64"))
     return 2.0 ** (np.maximum(exponent, SMALLEST_EXPONENT[dtype]) - PRECISION[dtype] - 1)
 

@@ -80,7 +80,7 @@ class Subclassed(keras.Model):
 
 def functional(embedding, *layers, inputs=1):
     ids = [keras.Input((None,), dtype="int32") for _ in range(inputs)]
-    x, *others = (embedded(embedding, each) for each in ids)
+    x, *others = (embedded(embedding, side) for side in ids)
     for layer in layers:
         x = layer(x, *others)
     return keras.Model(ids, x)
@@ -238,6 +238,6 @@ def test_the_printed_classifier_does_not_average_padding(page):
     ids = tokens(SOURCES) * (tokens(SOURCES) != PAD)  # its padding is 0
     expected = to_numpy(classifier(ids))
     for more in (1, 8):
-        found = classifier(np.pad(ids, [(0, 0), (0, more)]))
-        np.testing.assert_allclose(found, expected, **SAME)
+        outputs = classifier(np.pad(ids, [(0, 0), (0, more)]))
+        np.testing.assert_allclose(outputs, expected, **SAME)
     assert np.abs(expected - to_numpy(classifier(np.where(ids == 0, 6, ids)))).max() > 0.01

@@ -152,9 +152,9 @@ def fitting(length):
 def test_masks_are_checked_when_the_graph_runs(layer, name, length):
     made, inputs, concrete = at_run_time(layer, name)
     for kind, mask in fitting(length).items():
-        found = concrete(mask)(inputs, mask)
+        outputs = concrete(mask)(inputs, mask)
         expected = made(*inputs, **{name: mask})
-        np.testing.assert_allclose(found, expected, **SAME, err_msg=kind)
+        np.testing.assert_allclose(outputs, expected, **SAME, err_msg=kind)
     for kind in ("another batch", "other keys", "one key", "one key for each query"):
         mask = wrong(length)[kind]
         shape = " ".join(map(str, mask.shape))
@@ -199,7 +199,7 @@ def test_in_a_functional_model_of_any_length():
 
 def operations(function):
     graph = function.graph.as_graph_def()
-    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    nodes = [*graph.node, *(node for body in graph.library.function for node in body.node_def)]
     return [node.op for node in nodes]
 
 

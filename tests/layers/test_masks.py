@@ -46,7 +46,7 @@ def test_causal_mask_of_one_position():
 
 
 def test_both_masks_together():
-    """What a causal self-attention sees of a sentence of three tokens and one pad."""
+    """The mask of a causal self-attention over a sentence of three tokens and one pad."""
     allowed = keras.ops.logical_and(causal_mask(4), padding_mask(np.array([[7, 8, 9, 0]]), 0))
     expected = [
         [

@@ -72,14 +72,14 @@ def test_output_and_gradients_are_those_of_the_formula(monkeypatch, training, ex
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16", "float64"])
-def test_training_says_what_inference_says(policy):
+def test_training_computes_what_inference_computes(policy):
     x, gamma, beta, _ = example()
     layer = make_layer(gamma, beta, policy)
     x = tf.constant(x, layer.compute_dtype)
     trained = tf.function(lambda x: layer(x, training=True), jit_compile=True)(x)
     assert trained.dtype == layer.compute_dtype
     digits = {"bfloat16": 8, "float16": 11, "float64": 40}[layer.compute_dtype]
-    ours, theirs = (keras.ops.cast(each, "float64") for each in (trained, layer(x)))
+    ours, theirs = (keras.ops.cast(outputs, "float64") for outputs in (trained, layer(x)))
     np.testing.assert_allclose(ours, theirs, rtol=2.0 ** (1 - digits), atol=2.0 ** (2 - digits))
 
 

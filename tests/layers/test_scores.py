@@ -122,7 +122,7 @@ def test_a_product_beyond_the_range_of_float16():
 
 
 @each_score
-def test_only_dot_products_ask_the_kernel(name):
+def test_only_dot_products_use_the_kernel(name):
     """A runtime's own form of `Q K^T` is no form of any other score."""
     calls = []
 

@@ -195,7 +195,7 @@ def test_what_is_no_token_ids(ids, message):
 
 @pytest.mark.parametrize("policy_name", ["float32", "mixed_bfloat16"])
 def test_ids_that_arrive_as_floats_are_not_rounded(policy_name):
-    """`keras.Input((None,))` is float32 unless told otherwise; bfloat16 has no 257."""
+    """`keras.Input((None,))` is float32 by default; bfloat16 does not have 257."""
     layer = PositionalEmbedding(300, D, dtype=policy_name)
     ids = np.array([[257, 299, 1]])
     expected = layer(ids)

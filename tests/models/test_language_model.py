@@ -196,7 +196,7 @@ def test_another_configuration_is_refused(config, message):
         ({"pooling": "mean"}, "Received: pooling"),
     ],
 )
-def test_what_a_language_model_has_not_is_refused(changes, message):
+def test_settings_that_a_language_model_does_not_have_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         LanguageModelConfig.from_dict({**lm_config().to_dict(), **changes})
 

@@ -175,8 +175,8 @@ def test_a_saved_model_is_the_same_with_its_labels(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_text_of_one_token_warns_nobody(kind):
-    """Keras's softmax takes an axis of length 1 for a mistake, and says so at every call."""
+def test_a_text_of_one_token_gives_no_warning(kind):
+    """Keras's softmax takes an axis of length 1 for a mistake, and warns at every call."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model_of(kind)(np.array([[3]]))

@@ -237,8 +237,8 @@ def test_logits_carry_no_implicit_mask(small_model):
     assert getattr(small_model()(batch()), "_keras_mask", None) is None
 
 
-def test_a_source_of_one_token_warns_nobody(small_model):
-    """Keras's softmax takes an axis of length 1 for a mistake, and says so at every call."""
+def test_a_source_of_one_token_gives_no_warning(small_model):
+    """Keras's softmax takes an axis of length 1 for a mistake, and warns at every call."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small_model()({"source": np.array([[3]]), "target": np.array([[2]])})

@@ -1,4 +1,4 @@
-"""What is printed is true: code runs, commands and settings exist, links lead somewhere."""
+"""Documents are true: code runs, commands and settings exist, links lead somewhere."""
 
 import ast
 import doctest

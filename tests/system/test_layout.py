@@ -25,8 +25,8 @@ DOORS = {
 }
 # Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
 BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
-# Which rooms the modules of a room may import; the modules that stand in no room are `.`. Whatever
-# all may import, checks and files, is not listed.
+# The rooms that the modules of a room may import; the modules that stand in no room are `.`.
+# Whatever all may import, checks and files, is not listed.
 ROOMS = {
     "keras_transformer/.": {"text", "models"},
     "keras_transformer/config": set(),

@@ -1,4 +1,4 @@
-"""What `pip install` puts on somebody's machine."""
+"""The files that `pip install` puts on a user's machine."""
 
 import os
 import pathlib
@@ -61,7 +61,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
         "model.d_model": 32, "model.num_heads": 2, "model.max_length": 24, "data.max_length": 24,
         "schedule.warmup_steps": 5, "training.updates": 20, "training.validate_sentences": 2,
     }  # fmt: skip
-    changes = [each for item in small.items() for each in ("--set", "{}={}".format(*item))]
+    changes = [argument for item in small.items() for argument in ("--set", "{}={}".format(*item))]
     for arguments in (
         ["train", "demo", "--output", "run", *changes],
         ["export", "saved-model", "run", "serving"],

@@ -32,7 +32,7 @@ WITH_MODEL = [page for page in PAGES if any(block.needs for block in blocks(page
 
 
 def command(*arguments, data=None):
-    done = CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
     assert done.exit_code == 0, done.output
     return done
 
@@ -42,7 +42,9 @@ def folder(tmp_path_factory):
     """A folder with `runs/demo` and its exports, made by the commands of `make demo`."""
     folder = tmp_path_factory.mktemp("path")
     settings = {**SMALL, "data.data_dir": json.dumps(str(folder / "data"))}
-    changes = [each for item in settings.items() for each in ("--set", "{}={}".format(*item))]
+    changes = [
+        argument for item in settings.items() for argument in ("--set", "{}={}".format(*item))
+    ]
     run = folder / "runs" / "demo"
     command("train", "demo", "--output", run, *changes)
     command("evaluate", run)

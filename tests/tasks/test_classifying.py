@@ -35,7 +35,7 @@ def test_a_result_has_the_probabilities_of_the_model(batch_size):
     assert classifier()(TEXTS, batch_size) == [result.label for result in results]
 
 
-def test_a_long_text_is_cut_and_said_to_be():
+def test_a_long_text_is_cut_and_marked_as_truncated():
     long = "the big dog and the cat and a dog and the big cat runs"
     assert len(tokenizer().encode([long])[0]) > 11
     short, cut = classifier().classify(["a cat", long])
@@ -117,8 +117,8 @@ def evaluate(answers, labels, **options):
 
 def test_figures_are_those_of_the_definition():
     """Of a: 2 right of 2 answers and 3 texts, F1 4/5; of b: 1 of 3 and 2, 2/5; of c none."""
-    found = evaluate(list("aabbcb"), ["a", "a ", "a", " b", "b", "c"], truncated=2)
-    assert found == {
+    figures = evaluate(list("aabbcb"), ["a", "a ", "a", " b", "b", "c"], truncated=2)
+    assert figures == {
         "accuracy": 50.0,
         "macro_f1": pytest.approx(100 * (4 / 5 + 2 / 5 + 0) / 3),
         "texts": 6,

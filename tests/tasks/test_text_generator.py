@@ -55,14 +55,14 @@ def test_a_text_is_the_decoded_output_of_greedy_decoding():
 
 def test_a_beam_is_beam_decoding_and_goes_on_from_its_prompt():
     best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))
-    for prompt, found in zip(PROMPTS, best, strict=True):
+    for prompt, outputs in zip(PROMPTS, best, strict=True):
         tokens, scores = beam_decode(
             generator().model, np.array([ids_of(prompt)]), 3, 3, normalization="none"
         )
-        assert found[0].text == text_of(tokens[:, 0])
-        assert found[0].score == pytest.approx(float(scores[0, 0]), abs=1e-4)
-        assert all(each.text.startswith(prompt) for each in found)
-        assert all(type(each) is Generated for each in found)
+        assert outputs[0].text == text_of(tokens[:, 0])
+        assert outputs[0].score == pytest.approx(float(scores[0, 0]), abs=1e-4)
+        assert all(output.text.startswith(prompt) for output in outputs)
+        assert all(type(output) is Generated for output in outputs)
 
 
 def test_samples_go_on_from_their_prompts_whatever_the_batch():
@@ -79,8 +79,8 @@ def test_an_empty_prompt_is_answered():
     """Where a translation of nothing is nothing."""
     assert not generator().blank
     tokens, scores = greedy_decode(generator().model, np.array([[3]]))
-    ((found,),) = generator().n_best([""], 1, Greedy())
-    assert found.text == text_of(tokens) and found.score == pytest.approx(
+    ((output,),) = generator().n_best([""], 1, Greedy())
+    assert output.text == text_of(tokens) and output.score == pytest.approx(
         float(scores[0]), abs=1e-4
     )
 
@@ -95,7 +95,7 @@ def test_a_score_is_the_sum_of_the_log_probabilities():
     assert generator().score([]) == []
 
 
-def test_a_long_text_is_cut_and_said_to_be():
+def test_a_long_text_is_cut_and_marked_as_truncated():
     assert len(tokenizer().encode([LONG])[0]) > 11
     (score,) = generator().score([LONG])
     assert (score.truncated, score.tokens) == (True, 10), "the end is not the text's"
@@ -103,8 +103,8 @@ def test_a_long_text_is_cut_and_said_to_be():
     logits = tf.nn.log_softmax(generator().model(ids[:, :-1]))
     expected = tf.reduce_sum(tf.gather(logits, ids[:, 1:], batch_dims=2))
     assert score.score == pytest.approx(float(expected), abs=1e-4)
-    ((found,),) = generator().n_best([LONG], 1, Greedy())
-    assert found.truncated
+    ((output,),) = generator().n_best([LONG], 1, Greedy())
+    assert output.truncated
 
 
 def test_wrong_texts_models_and_searches_are_refused():
@@ -123,7 +123,7 @@ def test_wrong_texts_models_and_searches_are_refused():
 
 
 class Fixed:
-    """Stands for a generator that finds each text as probable as its table says."""
+    """Stands for a generator that finds each text as probable as in its table."""
 
     def __init__(self, scores):
         self.scores = scores

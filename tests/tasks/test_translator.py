@@ -28,7 +28,7 @@ SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   
 
 @pytest.fixture(scope="module")
 def translator():
-    """A model with random weights: what it says is nonsense, but it says it reliably."""
+    """A model with random weights: its outputs are nonsense, but always the same."""
     words = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"] * 20
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -120,9 +120,12 @@ def test_there_is_a_translation_even_without_a_score():
         "score": tf.constant([[np.nan, -1e9], [-1.0, -2.0]]),
         "truncated": tf.constant([False, True]),
     }
-    found = to_n_best(outputs, 2)
-    assert [[each.text for each in row] for row in found] == [["a"], ["b", "c"]]
-    assert np.isnan(found[0][0].score) and found[1][0].truncated
+    translations = to_n_best(outputs, 2)
+    assert [[translation.text for translation in row] for row in translations] == [
+        ["a"],
+        ["b", "c"],
+    ]
+    assert np.isnan(translations[0][0].score) and translations[1][0].truncated
 
 
 def test_no_sentences_at_all(translator):
@@ -224,17 +227,17 @@ def test_a_beam_keeps_the_order_whatever_the_batches(translator, batch_size):
 @pytest.mark.slow
 def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
     best = translator.n_best(SENTENCES, 3, Beam(min_length=2))
-    assert [each[0].text for each in best] == translator(SENTENCES, Beam(4, min_length=2))
-    for sentence, found in zip(SENTENCES, best, strict=True):
+    assert [row[0].text for row in best] == translator(SENTENCES, Beam(4, min_length=2))
+    for sentence, outputs in zip(SENTENCES, best, strict=True):
         if not sentence.strip():
-            assert [(result.text, result.score) for result in found] == [("", 0.0)]
+            assert [(result.text, result.score) for result in outputs] == [("", 0.0)]
             continue
         source = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
         tokens, scores = beam_decode(translator.model, source, 4, 3, min_length=2)
         texts = [text.decode() for text in translator.target_tokenizer.decode(tokens[0]).numpy()]
         first = [texts.index(text) for text in dict.fromkeys(texts)]
-        assert [result.text for result in found] == [texts[number] for number in first]
-        np.testing.assert_allclose([r.score for r in found], scores.numpy()[0, first], atol=1e-4)
+        assert [result.text for result in outputs] == [texts[number] for number in first]
+        np.testing.assert_allclose([r.score for r in outputs], scores.numpy()[0, first], atol=1e-4)
     assert len(translator.n_best(["dog"], 6)[0]) > 4, "the beam is as wide as n at least"
 
 
@@ -296,11 +299,11 @@ def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9}
 
     def sample(sentences, batch_size=64, **options):
-        found = translator.n_best(sentences, 1, Sample(**options), batch_size)
-        return [best for (best,) in found]
+        lists = translator.n_best(sentences, 1, Sample(**options), batch_size)
+        return [best for (best,) in lists]
 
-    found = sample(SENTENCES, **options, seed=5, batch_size=3)
-    for number, (sentence, ours) in enumerate(zip(SENTENCES, found, strict=True)):
+    samples = sample(SENTENCES, **options, seed=5, batch_size=3)
+    for number, (sentence, ours) in enumerate(zip(SENTENCES, samples, strict=True)):
         if not sentence.strip():
             assert (ours.text, ours.score) == ("", 0.0)
             continue
@@ -309,11 +312,11 @@ def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
         assert ours.text == translator.target_tokenizer.decode(tokens)[0].numpy().decode()
         np.testing.assert_allclose(ours.score, scores[0], atol=1e-4)
     again = sample(SENTENCES, **options, seed=5, batch_size=100)
-    assert [each.text for each in again] == [each.text for each in found]
-    np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
+    assert [output.text for output in again] == [output.text for output in samples]
+    np.testing.assert_allclose([e.score for e in again], [e.score for e in samples], atol=1e-4)
     other = sample(SENTENCES, **options, seed=6)
-    assert [each.text for each in other] != [each.text for each in found]
-    assert len({each.text for each in sample(["the big dog"] * 8)}) > 4
+    assert [output.text for output in other] != [output.text for output in samples]
+    assert len({output.text for output in sample(["the big dog"] * 8)}) > 4
     assert translator(SENTENCES, Sample(temperature=0.0)) == translator(SENTENCES)
     assert translator.graph(Sample()).experimental_get_tracing_count() == 1
     assert sample([]) == []
@@ -321,8 +324,8 @@ def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
 
 def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translator):
     targets = ["dog", "", "the cat runs", "a a a", "cat", "the", "big big"]
-    found = translator.score(SENTENCES, targets, batch_size=3)
-    for sentence, target, ours in zip(SENTENCES, targets, found, strict=True):
+    scores = translator.score(SENTENCES, targets, batch_size=3)
+    for sentence, target, ours in zip(SENTENCES, targets, scores, strict=True):
         source, target = (
             translator.source_tokenizer.encode([side]).to_tensor() for side in (sentence, target)
         )
@@ -330,33 +333,33 @@ def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translat
         np.testing.assert_allclose(ours.score, sums[0], atol=1e-4)
         assert (ours.tokens, ours.truncated) == (gains.shape[1], False)
     again = translator.score(SENTENCES, targets, batch_size=100)
-    np.testing.assert_allclose([e.score for e in again], [e.score for e in found], atol=1e-4)
+    np.testing.assert_allclose([e.score for e in again], [e.score for e in scores], atol=1e-4)
     assert translator.score([], []) == []
 
 
-def test_a_long_pair_is_cut_and_says_so(translator):
+def test_a_long_pair_is_cut_and_marked_as_truncated(translator):
     long = "the big dog and a cat runs and the big cat runs"
     for source, target in [(long, "dog"), ("dog", long), ("dog", "dog")]:
-        (found,) = translator.score([source], [target])
-        assert isinstance(found, Score)
-        assert found.truncated == (long in (source, target))
-        assert (found.tokens == 10) == (target == long), "a cut text has no end"
+        (result,) = translator.score([source], [target])
+        assert isinstance(result, Score)
+        assert result.truncated == (long in (source, target))
+        assert (result.tokens == 10) == (target == long), "a cut text has no end"
 
 
 @pytest.mark.slow
 def test_alignments_have_a_row_for_each_piece(translator):
     for layer, head in [(-1, None), (0, 1)]:
-        found = translator.align(SENTENCES, layer, head, batch_size=3)
-        for sentence, ours in zip(SENTENCES, found, strict=True):
+        alignments = translator.align(SENTENCES, layer, head, batch_size=3)
+        for sentence, ours in zip(SENTENCES, alignments, strict=True):
             if not sentence.strip():
                 assert ours.source == ["</s>"] and ours.target == [] and ours.weights.size == 0
                 continue
             ids = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
             assert ours.source == translator.source_tokenizer.pieces(ids[0].numpy())
             tokens, _ = greedy_decode(translator.model, ids)
-            said = tokens[0].numpy()[: np.count_nonzero(tokens[0])]
-            assert ours.target == translator.target_tokenizer.pieces(said)
-            inputs = {"source": ids, "target": np.insert(said[:-1], 0, 2)[None]}
+            output = tokens[0].numpy()[: np.count_nonzero(tokens[0])]
+            assert ours.target == translator.target_tokenizer.pieces(output)
+            inputs = {"source": ids, "target": np.insert(output[:-1], 0, 2)[None]}
             weights = translator.model.attention_weights(inputs)
             weights = weights[f"decoder/block_{layer % 2}/cross_attention"][0].numpy()
             expected = weights.mean(0) if head is None else weights[head]
@@ -364,7 +367,7 @@ def test_alignments_have_a_row_for_each_piece(translator):
 
 
 @pytest.mark.slow
-def test_what_was_asked_for_adds_nothing_to_an_export(translator, tmp_path):
+def test_earlier_calls_add_nothing_to_an_export(translator, tmp_path):
     translator(["dog"], Sample())
     translator.score(["dog"], ["cat"])
     translator.align(["dog"])

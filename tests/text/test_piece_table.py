@@ -108,8 +108,8 @@ def test_a_graph_has_the_table_inside(model, tmp_path):
         input_signature=[tf.TensorSpec([None], tf.string)],
     )
     tf.saved_model.save(module, tmp_path)
-    found = tf.saved_model.load(tmp_path).encode(tf.constant(TEXTS))
-    np.testing.assert_array_equal(found, tokenizer.encode(TEXTS).to_tensor(0))
+    ids = tf.saved_model.load(tmp_path).encode(tf.constant(TEXTS))
+    np.testing.assert_array_equal(ids, tokenizer.encode(TEXTS).to_tensor(0))
 
 
 def test_no_piece_of_a_text_is_padding(model):

@@ -1,4 +1,4 @@
-"""The tokenizer in the graph says what the `sentencepiece` package says, wherever it runs."""
+"""The tokenizer in the graph gives the `sentencepiece` package's ids, wherever it runs."""
 
 import io
 import random
@@ -64,7 +64,7 @@ def test_ids_and_strings_equal_those_of_the_sentencepiece_package(tokenizer, mod
 
 
 def test_real_sentences_come_back_as_they_were(data_dir):
-    """Multi30K when it is there, else phrases that Babel makes."""
+    """Multi30K when it is there, otherwise phrases that Babel makes."""
     from types import SimpleNamespace
 
     from keras_transformer.training.vocabulary import learn_vocabulary

@@ -44,7 +44,7 @@ def test_files_bring_them_back(pair):
         files = made.files()
         assert list(files) == names
         again = Tokenizers.from_files(files.get)
-        assert [each.model for each in again] == [each.model for each in made]
+        assert [tokenizer.model for tokenizer in again] == [tokenizer.model for tokenizer in made]
         assert again.shared == made.shared
 
 

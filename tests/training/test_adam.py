@@ -51,7 +51,7 @@ def dense_gradients(model, inputs, labels):
         real = tf.cast(labels != 0, tf.float32)
         loss = tf.reduce_sum(losses * real) / tf.reduce_sum(real)
     gradients = tape.gradient(loss, model.trainable_variables)
-    return [tf.convert_to_tensor(each).numpy().astype("float64") for each in gradients]
+    return [tf.convert_to_tensor(gradient).numpy().astype("float64") for gradient in gradients]
 
 
 def weights_after_dense_adam(tie, clip):

@@ -25,7 +25,7 @@ def original(tmp_path_factory):
     write_pairs(folder, "validation", 7, seed=2)
     (folder / "config.toml").write_text(CONFIG)
     overrides = ["updates=5", "checkpoint_every=1", "keep_checkpoints=3", "validate_every=5"]
-    overrides = [f"training.{each}" for each in overrides]
+    overrides = [f"training.{override}" for override in overrides]
     run_quietly(load_settings(folder / "config.toml", overrides), folder / "run")
     return folder / "run"
 
@@ -65,7 +65,7 @@ def test_the_weights_are_the_mean_of_the_archives(folder, last):
 
 
 def command(*arguments, data=None):
-    done = CliRunner().invoke(cli, [str(each) for each in arguments], input=data)
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -125,7 +125,7 @@ def refused(folder, *arguments):
 
 
 @pytest.mark.slow
-def test_mistakes_are_one_line_and_leave_nothing_behind(folder, tmp_path):
+def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
     assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 3" in line

@@ -29,7 +29,7 @@ def lines(figure: Figure):
     """Title of each panel with its curves: label, updates and values."""
     return {
         axes.get_title(loc="left"): [
-            (line.get_label(), *(each.tolist() for each in line.get_data()))
+            (line.get_label(), *(values.tolist() for values in line.get_data()))
             for line in axes.get_lines()
         ]
         for axes in figure.axes
@@ -58,4 +58,4 @@ def test_what_was_never_measured_has_no_panel(tmp_path, drawn):
     draw_curve(history, tmp_path / "curve.png", TASK)
     history.add(1, {"validation/loss": 3, "validation/perplexity": float("inf")})
     draw_curve(history, tmp_path / "curve.png", TASK)
-    assert [list(lines(each)) for each in drawn] == [[], ["loss per token", "perplexity"]]
+    assert [list(lines(drawing)) for drawing in drawn] == [[], ["loss per token", "perplexity"]]

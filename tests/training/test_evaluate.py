@@ -132,7 +132,7 @@ def test_other_splits_leave_no_figures(run, echo):
 
 
 def test_a_later_evaluation_names_its_own_search(run, monkeypatch):
-    """Without a search as well: the figures of the run never stand beside another one's name."""
+    """Without a search as well: the figures of the run never stand under another one's name."""
 
     class Echo(Translator):
         def __init__(self):

@@ -195,9 +195,9 @@ def test_an_average_has_the_labels_and_the_mean_of_the_weights(finished, tmp_pat
     paths = sorted(Run(folder).checkpoints.glob("update-*.npz"))
     archives = [np.load(path) for path in paths if path.stem[-1] in "56"]
     assert len(archives) == 2
-    arrays = [{k.split("/", 1)[-1]: each[k] for k in each.files} for each in archives]
+    arrays = [{k.split("/", 1)[-1]: archive[k] for k in archive.files} for archive in archives]
     for weight in model.weights:
-        mean = np.mean([each[weight.path].astype("float64") for each in arrays], axis=0)
+        mean = np.mean([array[weight.path].astype("float64") for array in arrays], axis=0)
         np.testing.assert_array_equal(weight.numpy(), mean.astype("float32"), err_msg=weight.path)
 
 
@@ -315,12 +315,12 @@ def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
     assert not translator.tokenizers.shared
     letters, digits = columns(corpus, "translation")
     for tokenizer, own, other in ((source, letters, digits), (target, digits, letters)):
-        assert [each.decode() for each in tokenizer.decode(tokenizer.encode(own)).numpy()] == own
+        assert [word.decode() for word in tokenizer.decode(tokenizer.encode(own)).numpy()] == own
         assert 1 in tokenizer.encode(other[:1]).to_list()[0]  # unknown
     assert translator.model.config.target_vocab_size == 15
     assert not set("".join(translator(letters))) & set("abcdefghij")
     scores = translator.score(letters, digits)
-    mean = sum(each.score for each in scores) / sum(each.tokens for each in scores)
+    mean = sum(score.score for score in scores) / sum(score.tokens for score in scores)
     assert np.exp(-mean) == pytest.approx(figures["validation"]["perplexity"], rel=1e-4)
 
 

@@ -99,7 +99,7 @@ def test_a_finished_run_is_left_alone(finished, settings):
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(stopped):
+def test_ctrl_c_saves_and_prints_how_to_go_on(stopped):
     folder, shown = stopped
     assert "Stopped after update 5 of 11; everything is saved. The same command continues" in shown
     assert Checkpoints(Run(folder).checkpoints).paths()[-1].name == "update-00000005.npz"

@@ -35,7 +35,7 @@ def processor(text=None, **changes):
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
-def test_size_special_pieces_and_kind_are_as_asked_for(model_type):
+def test_size_special_pieces_and_kind_are_as_requested(model_type):
     pieces = processor(size=57, model_type=model_type)
     assert pieces.vocab_size() == 57
     assert [pieces.pad_id(), pieces.unk_id(), pieces.bos_id(), pieces.eos_id()] == [0, 1, 2, 3]
@@ -151,7 +151,7 @@ def test_no_text_is_refused(text):
         learn_vocabulary(text, settings())
 
 
-def test_anything_else_that_goes_wrong_is_one_line():
+def test_any_other_failure_is_one_line():
     with pytest.raises(ValueError, match="the vocabulary cannot be learned: ") as error:
         learn_vocabulary(["ein"] * 9, settings(model_type="nonsense"))
     assert "\n" not in str(error.value)
@@ -166,7 +166,7 @@ def test_an_error_of_the_source_stays_what_it_was():
         learn_vocabulary(broken(), settings())
 
 
-def test_nothing_is_left_behind_or_printed(tmp_path, monkeypatch, capfd):
+def test_no_file_is_left_and_nothing_is_printed(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     learn_vocabulary(sample_text(), settings())
     with pytest.raises(ValueError):

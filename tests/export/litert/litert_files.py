@@ -1,11 +1,11 @@
-"""What is inside of a .tflite file, and a program that needs nothing of ours to run one."""
+"""Contents of a .tflite file, and a program that needs nothing of ours to run one."""
 
 import zipfile
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
-# What a phone does: the interpreter and the ids, nothing of ours and no TensorFlow.
+# The program of a phone: the interpreter and the ids, nothing of ours and no TensorFlow.
 PHONE = """
 import json, sys
 import numpy as np
@@ -25,7 +25,7 @@ print(json.dumps(answers))
 
 
 def model_of(path):
-    """The file without what is packed behind the model."""
+    """The file without what is packed after the model."""
     with zipfile.ZipFile(path) as archive:
         return path.read_bytes()[: min(item.header_offset for item in archive.infolist())]
 
@@ -54,14 +54,14 @@ def operators(path):
 def tables(path, shape):
     """The different contents of all tensors of a shape that are stored in the file."""
     model = schema.Model.GetRootAs(path.read_bytes(), 0)
-    found = set()
+    buffers = set()
     for graph in map(model.Subgraphs, range(model.SubgraphsLength())):
         for tensor in map(graph.Tensors, range(graph.TensorsLength())):
             buffer = model.Buffers(tensor.Buffer())
             rank = tensor.ShapeLength()
             if rank == 2 and tuple(tensor.ShapeAsNumpy()) == shape and buffer.DataLength():
-                found.add((tensor.Buffer(), buffer.DataAsNumpy().tobytes()))
-    return [content for _, content in found]
+                buffers.add((tensor.Buffer(), buffer.DataAsNumpy().tobytes()))
+    return [content for _, content in buffers]
 
 
 def codes_of(table):

@@ -96,14 +96,14 @@ def test_the_command_translates_a_file_of_32_lines_in_one_call(
     assert done.exit_code == 0, done.output
     assert [rows for _, rows in ran] == [32]
     expected = translator.translate_batch(SENTENCES)
-    assert done.stdout.splitlines() == [" ".join(each.text.splitlines()) for each in expected]
-    scores = [each.score for each in LiteRTTranslator(file).translate_batch(SENTENCES)]
-    assert scores == pytest.approx([each.score for each in expected], abs=1e-4)
+    assert done.stdout.splitlines() == [" ".join(output.text.splitlines()) for output in expected]
+    scores = [output.score for output in LiteRTTranslator(file).translate_batch(SENTENCES)]
+    assert scores == pytest.approx([output.score for output in expected], abs=1e-4)
 
 
 @pytest.mark.slow
 def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monkeypatch):
-    """In a quantised file, of which nothing else is asked for."""
+    """In a quantised file, without any other option."""
     pytest.importorskip("ai_edge_litert")
     search = conversion._search
 
@@ -177,7 +177,7 @@ def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
     def export(*options):
         arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite"]
         arguments += ["--sentences", tmp_path / "in.txt", *options]
-        done = CliRunner().invoke(command_line.cli, [str(each) for each in arguments])
+        done = CliRunner().invoke(command_line.cli, [str(argument) for argument in arguments])
         assert json.loads(done.stdout)["agreement"] == 1, done.output
         return ran.pop()
 

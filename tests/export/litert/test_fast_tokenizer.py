@@ -50,8 +50,8 @@ def test_the_pieces_of_any_text_are_those_of_the_tokenizer(unigram):
     ids, truncated, empty = encode(unigram, tf.constant(texts), LENGTH)
     ids = ids.to_tensor(unigram.pad_id, shape=[None, LENGTH])
     for text, *expected in zip(texts, ids.numpy(), truncated.numpy(), empty.numpy(), strict=True):
-        found = [each.numpy()[0].tolist() for each in encode_fast(tf.constant([text]))]
-        assert found == [each.tolist() for each in expected], text
+        outputs = [output.numpy()[0].tolist() for output in encode_fast(tf.constant([text]))]
+        assert outputs == [values.tolist() for values in expected], text
     assert set(zip(truncated.numpy(), empty.numpy(), strict=True)) == {
         (False, False),
         (True, False),
@@ -75,7 +75,7 @@ def test_the_text_of_any_pieces_is_that_of_the_tokenizer(unigram):
     assert len(set(texts)) > 400
 
 
-def test_a_shorter_source_is_cut_and_says_so(ours):
+def test_a_shorter_source_is_cut_and_marked_as_truncated(ours):
     fast = FastTokenizer(ours, LENGTH)
     (whole,) = ours.encode(["in 17 weeks"]).to_list()
     source, truncated, _ = fast.encode(tf.constant(["in 17 weeks"]), len(whole))

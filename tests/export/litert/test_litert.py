@@ -37,8 +37,8 @@ def sources(translator, sentences):
     ids = [ids[:19] + [3] for ids in translator.source_tokenizer.encode(sentences[:34]).to_list()]
     ids = [row[: row.index(3) + 1] for row in ids]
     padded = np.zeros((len(ids), 20), "int32")
-    for row, each in zip(padded, ids, strict=True):
-        row[: len(each)] = each
+    for row, sentence in zip(padded, ids, strict=True):
+        row[: len(sentence)] = sentence
     tokens, scores = greedy_decode(translator.model, padded)
     return ids, tokens.numpy()[:, None], scores.numpy()[:, None]  # n-best of one
 
@@ -54,7 +54,7 @@ def test_the_report_says_what_was_written_and_checked(export, sentences):
     assert listing(path.parent) == ["none.tflite"]
 
 
-def test_token_for_token_what_the_model_says(export, sources):
+def test_tokens_are_those_of_the_model(export, sources):
     ids, tokens, scores = sources
     assert len({tuple(row) for row in tokens[:, 0]}) > 25
     loaded = LiteRTTranslator(export("none")[0])
@@ -122,11 +122,11 @@ def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
     """Dynamic shapes under XNNPACK gave tokens that depended on what lay in the memory."""
     ids, tokens, _ = sources
     loaded = {q: LiteRTTranslator(export(q)[0]) for q in ("int8", "none", "float16")}
-    first = {q: each.decode(ids[:12])[0] for q, each in loaded.items()}
+    first = {q: program.decode(ids[:12])[0] for q, program in loaded.items()}
     for _ in range(5):
-        for quantize, each in loaded.items():
+        for quantize, program in loaded.items():
             again = LiteRTTranslator(export(quantize)[0])
-            for run in (each, again):
+            for run in (program, again):
                 np.testing.assert_array_equal(run.decode(ids[:12])[0], first[quantize])
     np.testing.assert_array_equal(first["none"], tokens[:12])
 
@@ -135,7 +135,7 @@ def test_the_compiled_model_api_gives_the_same(export, sources):
     """It returns garbage when an output of the graph is directly that of a WHILE."""
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
     ids, tokens, _ = sources
-    row = next(n for n, each in enumerate(ids) if len(each) <= 16)
+    row = next(n for n, sentence in enumerate(ids) if len(sentence) <= 16)
     model = compiled_model.CompiledModel.from_file(str(export("none")[0]))
     inputs = model.create_input_buffers(0)
     outputs = model.create_output_buffers(0)
@@ -158,7 +158,7 @@ def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
 
 
 def attributes(model):
-    """Which objects every layer of a model has, what a layer counts for itself left out."""
+    """The objects of every layer of a model, what a layer counts for itself left out."""
     layers = [model, *model._flatten_layers(include_self=False)]
     return {
         (number, name): id(value)
@@ -174,7 +174,7 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
     """No layer has another function at any time, and every weight is bitwise what it was."""
     model, seen = translator.model, []
     translator.translate_batch(sentences[:1])
-    before, weights = attributes(model), [each.numpy().tobytes() for each in model.weights]
+    before, weights = attributes(model), [weight.numpy().tobytes() for weight in model.weights]
 
     def watched(function):
         def watch(*args, **kwargs):
@@ -194,7 +194,7 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
     export_litert(translator, tmp_path / "x.tflite", sentences[:3], "int8_static", **options)
     assert len(seen) >= 3 and all(seen)
     assert attributes(model) == before
-    assert [each.numpy().tobytes() for each in model.weights] == weights
+    assert [weight.numpy().tobytes() for weight in model.weights] == weights
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_the_tied_table_is_stored_once(export, translator, quantize):
     assert tables(export(quantize)[0], table.shape) == [stored[quantize].tobytes()]
 
 
-def test_other_weights_are_stored_once_too(export, translator):
+def test_other_weights_are_also_stored_once(export, translator):
     kernel = translator.model.decoder.blocks[0].feed_forward.inner.kernel.numpy()
     assert export("none")[0].read_bytes().count(kernel.T.tobytes()) == 1
 
@@ -266,7 +266,7 @@ def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
     ]
     for name in ("sentences", "agreement", "token_agreement"):
         assert facts["agreement"][name] == report[name]
-    assert "differences" not in facts["agreement"]  # nobody's sentences travel with the model
+    assert "differences" not in facts["agreement"]  # no sentences travel with the model
 
 
 @pytest.mark.slow
@@ -407,7 +407,7 @@ def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, 
 
 
 @pytest.mark.slow
-def test_a_share_of_equal_tokens_is_a_limit_where_it_is_asked_for(
+def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
     damaged, translator, sentences, tmp_path
 ):
     path = tmp_path / "x.tflite"
@@ -493,7 +493,7 @@ def test_the_default_lengths_are_few():
 
 def test_translations_are_the_same_in_any_order(export, translator, sentences):
     loaded = LiteRTTranslator(export("none")[0])
-    ours = [each.text for each in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
+    ours = [output.text for output in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
     assert ours == translator(sentences[::-1])
 
 

@@ -62,8 +62,8 @@ def ids(translator, sentences):
 
 def padded(ids):
     source = np.zeros((len(ids), LIMIT), np.int32)
-    for row, each in zip(source, ids, strict=True):
-        row[: len(each)] = each
+    for row, tokens in zip(source, ids, strict=True):
+        row[: len(tokens)] = tokens
     return source
 
 
@@ -104,7 +104,7 @@ def test_token_for_token_the_n_best_of_the_model(
     )
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
-    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best say something, too
+    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best also differ
 
 
 def test_the_controls_are_inputs(made, ids):
@@ -114,18 +114,18 @@ def test_the_controls_are_inputs(made, ids):
     assert all(
         len(row) >= np.count_nonzero(best) for row, best in zip(ids, short[:, 0], strict=True)
     )
-    found = [LiteRTTranslator(path, Beam(4, a)).decode(ids)[0] for a in (0, 20)]
-    assert (found[0] != found[1]).any()
+    outputs = [LiteRTTranslator(path, Beam(4, a)).decode(ids)[0] for a in (0, 20)]
+    assert (outputs[0] != outputs[1]).any()
 
 
 @pytest.mark.slow
 def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
     loaded = LiteRTTranslator(made()[0], Beam(4, 1.0))
     expected = [best for (best,) in translator.n_best(sentences, 1, Beam(4, 1.0))]
-    found = map_sorted(loaded.translate_batch, sentences, 5)
-    assert [each.text for each in found] == [each.text for each in expected]
+    outputs = map_sorted(loaded.translate_batch, sentences, 5)
+    assert [output.text for output in outputs] == [output.text for output in expected]
     np.testing.assert_allclose(
-        [each.score for each in found], [each.score for each in expected], rtol=1e-4
+        [output.score for output in outputs], [output.score for output in expected], rtol=1e-4
     )
 
 
@@ -202,8 +202,8 @@ def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, mon
 
     class SecondBest(Beam):
         def __call__(self, model, source, n_best, *args, **kwargs):
-            found = super().__call__(model, source, 2, *args, **kwargs)
-            return found._replace(tokens=found.tokens[:, 1:], scores=found.scores[:, 1:])
+            outputs = super().__call__(model, source, 2, *args, **kwargs)
+            return outputs._replace(tokens=outputs.tokens[:, 1:], scores=outputs.scores[:, 1:])
 
     monkeypatch.setattr(conversion, "Beam", SecondBest)
     options = {"lengths": [LIMIT], "searches": [Beam(2)]}

@@ -66,7 +66,7 @@ def runners(request, model):
     def load():
         content = conversion.convert(model, SIGNATURES, request.param)
         interpreter = Interpreter(model_content=content)
-        return {each.name: _runner(interpreter, each) for each in SIGNATURES}
+        return {signature.name: _runner(interpreter, signature) for signature in SIGNATURES}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversion, "refuse_wrong_rows", lambda search, config: search)

@@ -45,7 +45,7 @@ def test_real_sentences_give_a_file_that_agrees(export, sentences):
     assert report["bytes"] == path.stat().st_size < export("none")[0].stat().st_size
 
 
-def test_the_file_says_how_it_was_calibrated(export):
+def test_the_file_records_how_it_was_calibrated(export):
     path, report = export("int8_static")
     facts = LiteRTTranslator(path).facts
     assert facts["quantize"] == "int8_static"
@@ -75,7 +75,7 @@ def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_p
     """The gate is that of every quantised file."""
 
     def narrow(translator, sentences):
-        return {name: 0.25 * each for name, each in calibrate(translator, sentences).items()}
+        return {name: 0.25 * values for name, values in calibrate(translator, sentences).items()}
 
     monkeypatch.setattr(calibrating, "calibrate", narrow)
     monkeypatch.setattr(calibrating, "MAX_OUTSIDE", 1.0)
@@ -109,17 +109,17 @@ def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translat
         tokens, _ = greedy_decode(translator.model, [ids])
         length = int(np.count_nonzero(tokens[0]))
         greedy_decode(model, [ids], max_length=length, cache_stages=())
-    found = calibrate(translator, chosen)
-    assert len(found) == 6 + 10
-    for name, each in found.items():
+    calibrated = calibrate(translator, chosen)
+    assert len(calibrated) == 6 + 10
+    for name, ranges_of_layer in calibrated.items():
         expected = [[min(values), max(values)] for values in seen[name]]
-        np.testing.assert_allclose(each, expected, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(ranges_of_layer, expected, atol=1e-4, err_msg=name)
 
 
 @pytest.mark.slow
 def test_which_share_lies_outside(translator, calibration, ranges):
     assert share_outside(translator, calibration, ranges) == 0
-    nothing = {name: np.zeros_like(each) for name, each in ranges.items()}
+    nothing = {name: np.zeros_like(values) for name, values in ranges.items()}
     inner = 4 / (2 * len(ranges))  # what a relu gave, about half of it zeros, and what reads it
     assert 1 - 2 * inner < share_outside(translator, calibration, nothing) < 1 - 0.2 * inner
 
@@ -141,14 +141,14 @@ class Graphs:
         ]
 
     def all(self, name):
-        return [each for graph in self.graphs for each in graph if each[0] == name]
+        return [operator for graph in self.graphs for operator in graph if operator[0] == name]
 
     def _operators(self, graph):
         names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
-        for each in map(graph.Operators, range(graph.OperatorsLength())):
-            code = self.model.OperatorCodes(each.OpcodeIndex())
+        for operator in map(graph.Operators, range(graph.OperatorsLength())):
+            code = self.model.OperatorCodes(operator.OpcodeIndex())
             name = names[max(code.BuiltinCode(), code.DeprecatedBuiltinCode())]
-            sides = (each.InputsAsNumpy(), each.OutputsAsNumpy())
+            sides = (operator.InputsAsNumpy(), operator.OutputsAsNumpy())
             yield (name, *([graph.Tensors(n) for n in side if n >= 0] for side in sides))
 
 
@@ -157,11 +157,11 @@ def scales(tensor):
     return [] if quantization is None else quantization.ScaleAsNumpy().tolist()
 
 
-INT8, INT32, FLOAT32 = (getattr(schema.TensorType, each) for each in ("INT8", "INT32", "FLOAT32"))
+INT8, INT32, FLOAT32 = (getattr(schema.TensorType, dtype) for dtype in ("INT8", "INT32", "FLOAT32"))
 
 
 def check_products(graphs, vocab_size, expected):
-    """All products with weights are of int8 with int8; returns the scales before and behind."""
+    """All products with weights are of int8 with int8; returns the scales before and after."""
     static = []
     for _, (x, weights, *bias), (y,) in graphs.all("FULLY_CONNECTED"):
         assert weights.Type() == INT8 and len(scales(weights)) == weights.Shape(0)
@@ -169,11 +169,11 @@ def check_products(graphs, vocab_size, expected):
             assert (x.Type(), y.Type()) == (FLOAT32, FLOAT32)
         else:
             assert (x.Type(), y.Type()) == (INT8, INT8)
-            assert all(each.Type() == INT32 for each in bias)
+            assert all(tensor.Type() == INT32 for tensor in bias)
             static.append((tuple(weights.ShapeAsNumpy()), *scales(x), *scales(y)))
     assert len(static) == expected
     for _, inputs, outputs in graphs.all("BATCH_MATMUL"):  # an attention's own
-        assert {each.Type() for each in (*inputs, *outputs)} == {FLOAT32}
+        assert {tensor.Type() for tensor in (*inputs, *outputs)} == {FLOAT32}
     assert all(outputs[0].Type() == FLOAT32 for _, _, outputs in graphs.all("SOFTMAX"))
     return static
 
@@ -182,23 +182,23 @@ def check_products(graphs, vocab_size, expected):
 def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges):
     """Each signature has a graph for the encoder and one for the step, each with its own."""
     graphs = Graphs(model_of(export("int8_static")[0]))
-    found = check_products(graphs, 130, 2 * (6 + 10))
-    expected = {tuple((high - low) / 255 for low, high in each) for each in ranges.values()}
+    static = check_products(graphs, 130, 2 * (6 + 10))
+    expected = {tuple((high - low) / 255 for low, high in inputs) for inputs in ranges.values()}
     assert len(expected) == 6 + 10
-    measured = np.array(sorted({tuple(each[1:]) for each in found}))
+    measured = np.array(sorted({tuple(product[1:]) for product in static}))
     np.testing.assert_allclose(measured, np.array(sorted(expected)), rtol=1e-5)
-    (x,), (y,) = next(each[1:] for each in graphs.graphs[0] if each[0] == "QUANTIZE")
+    (x,), (y,) = next(operator[1:] for operator in graphs.graphs[0] if operator[0] == "QUANTIZE")
     low, high = ranges["encoder/block_0/self_attention/query"][0]
     np.testing.assert_allclose(scales(y), [(high - low) / 255], rtol=1e-5)
     assert x.Type() == FLOAT32
 
 
 def test_no_weight_of_an_attention_is_rounded(export):
-    """What comes out of a softmax is read by the mask, in float32."""
+    """The output of a softmax is read by the mask, in float32."""
     graphs = Graphs(model_of(export("int8_static")[0]))
     for graph in graphs.graphs:
         made = {id_of(outputs[0]) for name, _, outputs in graph if name == "SOFTMAX"}
-        readers = [name for name, inputs, _ in graph if made & {id_of(each) for each in inputs}]
+        readers = [name for name, inputs, _ in graph if made & {id_of(tensor) for tensor in inputs}]
         assert readers.count("SELECT_V2") == len(made) == len(readers)
     assert len(graphs.all("SOFTMAX")) == 2 * 3
 
@@ -242,7 +242,7 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
 
 
 @pytest.mark.slow
-def test_a_beam_too(translator, sentences, calibration, tmp_path):
+def test_with_a_beam(translator, sentences, calibration, tmp_path):
     path = tmp_path / "x.tflite"
     options = {"calibration": calibration, "lengths": [20], "searches": [Beam(2)]}
     report = export_litert(translator, path, sentences, "int8_static", **options)

@@ -30,7 +30,7 @@ OPERATORS = [
 ]
 STRINGS = ["translate_1x16", "translate_1x20", "translate_beam3_1x16", "translate_beam3_1x20"]
 
-# What a phone does: an interpreter with TensorFlow Text's operators, and nothing of ours.
+# The program of a phone: an interpreter with TensorFlow Text's operators, and nothing of ours.
 STRING_PHONE = """
 import json, sys
 import numpy as np
@@ -42,7 +42,7 @@ answers = []
 for sentence in json.loads(sys.argv[2]):
     answer = run(sentence=np.array([sentence.encode()], object))
     assert sorted(answer) == ["score", "translation", "truncated"]
-    assert all(each.shape == (1,) for each in answer.values())
+    assert all(value.shape == (1,) for value in answer.values())
     answers.append([answer["translation"][0].decode(), bool(answer["truncated"][0])])
 assert not {name.partition(".")[0] for name in sys.modules} & {"keras_transformer"}
 print(json.dumps(answers))
@@ -67,11 +67,11 @@ def made(unigram_translator, sentences, tmp_path_factory):
     return of
 
 
-def same(found, expected):
-    assert [each.text for each in found] == [each.text for each in expected]
-    assert [each.truncated for each in found] == [each.truncated for each in expected]
-    scores = [each.score for each in expected]
-    assert [each.score for each in found] == pytest.approx(scores, abs=1e-4)
+def same(outputs, expected):
+    assert [output.text for output in outputs] == [output.text for output in expected]
+    assert [output.truncated for output in outputs] == [output.truncated for output in expected]
+    scores = [output.score for output in expected]
+    assert [output.score for output in outputs] == pytest.approx(scores, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -83,8 +83,8 @@ def test_the_report_and_the_facts_name_what_is_inside(made, sentences):
     assert figures["sentences"] == figures["beam"]["sentences"] == len(sentences)
     facts = LiteRTTranslator(path).facts
     assert facts["custom_operators"] == OPERATORS
-    assert [each["name"] for each in facts["string_signatures"]] == STRINGS
-    assert not {each["name"] for each in facts["signatures"]} & set(STRINGS)
+    assert [signature["name"] for signature in facts["string_signatures"]] == STRINGS
+    assert not {signature["name"] for signature in facts["signatures"]} & set(STRINGS)
     assert facts["agreement"]["strings"]["beam"]["identical"] == len(sentences)
     assert "differences" not in facts["agreement"]["strings"]["beam"]
 
@@ -95,9 +95,9 @@ def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
     odd = ["", " ", "▁", "x" * 5000, "in 3 \ue000 weeks", "\ue000" * 5000 + " in 3 weeks", "a\0b"]
     odd += ["in 12 weeks " * 500, "in 17 weeks ▁"]
     batch = [*sentences, *odd]
-    expected = [unigram_translator.translate_batch([each])[0] for each in batch]
-    assert {each.truncated for each in expected} == {True, False}
-    assert len({each.text for each in expected}) > 25
+    expected = [unigram_translator.translate_batch([sentence])[0] for sentence in batch]
+    assert {output.truncated for output in expected} == {True, False}
+    assert len({output.text for output in expected}) > 25
     same(loaded.translate_batch(batch), expected)
     assert loaded.translate_batch([]) == []
 
@@ -115,7 +115,7 @@ def test_every_signature_gives_the_same(made, unigram_translator, sentences):
 @pytest.mark.parametrize("options", [{}, {"length_penalty": 1.5, "extra_length": 2}])
 def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
     loaded = LiteRTStringTranslator(made()[0], Beam(3, **options))
-    assert [each.name for each in loaded.signatures] == STRINGS[2:]
+    assert [signature.name for signature in loaded.signatures] == STRINGS[2:]
     batch = [*sentences[-15:], " ", "in 3 \ue000"]
     same(
         loaded.translate_batch(batch),
@@ -127,7 +127,7 @@ def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
 def test_a_phone_gives_the_same(made, unigram_translator, sentences, python):
     answers = json.loads(python(STRING_PHONE, made()[0], json.dumps(sentences)))
     expected = unigram_translator.translate_batch(sentences)
-    assert answers == [[each.text, each.truncated] for each in expected]
+    assert answers == [[output.text, output.truncated] for output in expected]
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_without_the_operators_the_other_signatures_run(made, unigram_translator
     assert text[0].decode() == unigram_translator(["in 17 weeks"])[0]
     interpreter = Interpreter(str(path))
     interpreter.allocate_tensors()  # the main graph is one of token ids
-    assert {each["dtype"] for each in interpreter.get_input_details()} <= {np.int32, np.float32}
+    assert {detail["dtype"] for detail in interpreter.get_input_details()} <= {np.int32, np.float32}
     with pytest.raises(RuntimeError, match="unresolved custom op: TFText>ByteSplit"):
         interpreter.get_signature_runner("translate_1x16")(sentence=np.array([b"in 17 weeks"]))
 
@@ -164,10 +164,10 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unig
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_files_say_by_strings_what_they_say_by_ids(made, sentences, quantize):
+def test_quantised_files_return_by_strings_what_they_return_by_ids(made, sentences, quantize):
     path, report = made(quantize)
-    found = LiteRTStringTranslator(path).translate_batch(sentences)
-    same(found, LiteRTTranslator(path).translate_batch(sentences))
+    translations = LiteRTStringTranslator(path).translate_batch(sentences)
+    same(translations, LiteRTTranslator(path).translate_batch(sentences))
     assert 0.9 <= report["strings"]["token_agreement"] <= 1
     assert report["strings"]["token_agreement"] == report["token_agreement"]
 
@@ -175,10 +175,10 @@ def test_quantised_files_say_by_strings_what_they_say_by_ids(made, sentences, qu
 @pytest.mark.slow
 def test_a_process_that_ran_other_models_before_gives_the_same(made, sentences):
     loaded = {name: LiteRTStringTranslator(made(name)[0]) for name in ("none", "int8", "float16")}
-    first = {name: each.translate_batch(sentences[:12]) for name, each in loaded.items()}
+    first = {name: program.translate_batch(sentences[:12]) for name, program in loaded.items()}
     for _ in range(3):
-        for name, each in loaded.items():
-            for run in (each, LiteRTStringTranslator(made(name)[0])):
+        for name, program in loaded.items():
+            for run in (program, LiteRTStringTranslator(made(name)[0])):
                 assert run.translate_batch(sentences[:12]) == first[name]
 
 
@@ -193,7 +193,7 @@ def test_vocabulary_and_weights_are_stored_once(made, unigram_translator):
 def test_no_output_is_that_of_a_loop(made):
     _, ends = operators(made()[0])
     assert "WHILE" not in ends.values()
-    assert {name for name, _ in ends} >= {each.encode() for each in STRINGS}
+    assert {name for name, _ in ends} >= {signature.encode() for signature in STRINGS}
 
 
 def test_by_default_there_is_no_tokenizer_inside(export):
@@ -246,7 +246,7 @@ def test_strings_that_are_translated_differently_are_found_out(
             return super()._translate(sentence, signatures)
 
     monkeypatch.setattr(gate, "LiteRTStringTranslator", Wrong)
-    real = [each for each in sentences if each.strip()]
+    real = [text for text in sentences if text.strip()]
     with pytest.raises(ExportError, match="x.tflite: .* of .* translations differ"):
         options = {"searches": [Beam(3)], "tokenizer": True}
         export_litert(unigram_translator, tmp_path / "x.tflite", real, **options)

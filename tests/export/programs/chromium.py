@@ -16,8 +16,8 @@ SCRIPTS = pathlib.Path(__file__).parent / "browser"
 
 def program(*names):
     """Where the first of these programs is that there is, or skips the test."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    return found or missing(f"the page in examples/browser is not tested: no {names[0]} here")
+    path = next(filter(None, map(shutil.which, names)), None)
+    return path or missing(f"the page in examples/browser is not tested: no {names[0]} here")
 
 
 def missing(what):
@@ -28,7 +28,7 @@ def missing(what):
 
 
 class Browser:
-    """The page as somebody sees it."""
+    """The page as a user sees it."""
 
     def __init__(self, process, address):
         self.process, self.address = process, address
@@ -48,32 +48,32 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, query=""):
-        """Opens the page; returns what it says when it is ready, or why it is not.
+        """Opens the page; returns its status when it is ready, or why it is not.
 
         Now and then a request of Chromium's stays without an answer: then the page is opened again.
         """
         for _ in range(2):
             self.call("Page.navigate", url=f"{self.address}/index.html{query}")
             with contextlib.suppress(AssertionError):
-                return self.wait_for("/^Ready/.test(said) || failed", seconds=60)
+                return self.wait_for("/^Ready/.test(status) || failed", seconds=60)
         self.call("Page.navigate", url=f"{self.address}/index.html{query}")
-        return self.wait_for("/^Ready/.test(said) || failed")
+        return self.wait_for("/^Ready/.test(status) || failed")
 
     def wait_for(self, condition, seconds=120):
-        """The line of the page that says how things are, once a condition holds."""
+        """The status line of the page, once a condition holds."""
         code = f"""(() => {{
             const line = document.getElementById("status");
-            const said = line?.textContent ?? "", failed = line?.classList.contains("error");
-            return {condition} ? said : null;
+            const status = line?.textContent ?? "", failed = line?.classList.contains("error");
+            return {condition} ? status : null;
         }})()"""
         for _ in range(10 * seconds):
-            if said := self.evaluate(code):
-                return said
+            if status := self.evaluate(code):
+                return status
             time.sleep(0.1)
         raise AssertionError(self.evaluate("document.body.innerText"))
 
     def translate(self, sentence):
-        """Types a sentence, presses Enter, and returns what the page says."""
+        """Types a sentence, presses Enter, and returns what the page shows."""
         self.evaluate(
             """{const source = document.getElementById("source"); source.value = "";
             source.focus(); document.getElementById("status").textContent = "";}"""
@@ -82,8 +82,8 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r",
                       windowsVirtualKeyCode=13)  # fmt: skip
-        said = self.wait_for("/ ms$/.test(said) || failed")
-        assert said.endswith(" ms"), said
+        status = self.wait_for("/ ms$/.test(status) || failed")
+        assert status.endswith(" ms"), status
         return self.evaluate(
             """({
             text: document.getElementById("target").textContent,

@@ -64,8 +64,8 @@ def page(browser, site, export):
 
 def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
     expected = LiteRTTranslator(site / "model.tflite").translate_batch(sentences)
-    assert len({each.text for each in expected}) > 25
-    assert {each.truncated for each in expected} == {True, False}
+    assert len({output.text for output in expected}) > 25
+    assert {output.truncated for output in expected} == {True, False}
     for sentence, translation in zip(sentences, expected, strict=True):
         shown = page.translate(sentence)
         assert shown == {
@@ -98,7 +98,7 @@ READ_TABLE = """[...document.querySelectorAll("#weights tr")].map((row) =>
     [...row.cells].map((cell) => cell.style.getPropertyValue("--weight") || cell.textContent))"""
 
 
-def test_the_attention_is_drawn_when_the_model_tells_it(page, site):
+def test_the_attention_is_drawn_when_the_model_returns_it(page, site):
     """Position t of the output is row t, and the weights of the padding are left out."""
     page.evaluate(FAKE_ALIGNMENT)
     assert page.translate("in 17 weeks")["attention"]
@@ -130,39 +130,41 @@ def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator,
         np.testing.assert_allclose(weights, expected.weights, atol=6e-4)  # three decimals
 
 
-def test_a_missing_model_is_said_in_one_line(browser):
-    said = browser.open("?model=other.tflite")
-    assert said.startswith("There is no model at other.tflite (404). Write it with: keras-")
+def test_a_missing_model_is_reported_in_one_line(browser):
+    status = browser.open("?model=other.tflite")
+    assert status.startswith("There is no model at other.tflite (404). Write it with: keras-")
     assert browser.evaluate("document.getElementById('translate').disabled")
 
 
-def test_another_file_is_said_in_one_line(browser, site):
+def test_another_file_is_reported_in_one_line(browser, site):
     (site / "text.tflite").write_bytes(b"something else" * 9)
-    said = browser.open("?model=text.tflite")
-    assert said.startswith("text.tflite was not written by `keras-transformer export litert`")
+    status = browser.open("?model=text.tflite")
+    assert status.startswith("text.tflite was not written by `keras-transformer export litert`")
 
 
-def test_a_file_of_another_format_is_said_in_one_line(browser, site):
+def test_a_file_of_another_format_is_reported_in_one_line(browser, site):
     with zipfile.ZipFile(site / "old.tflite", "w") as archive:
         archive.writestr("tokenizer.model", b"")
         archive.writestr("facts.json", '{"format": 1}')
-    said = browser.open("?model=old.tflite")
-    assert said == "old.tflite has format 1; this page reads format 2."
+    status = browser.open("?model=old.tflite")
+    assert status == "old.tflite has format 1; this page reads format 2."
 
 
-def test_a_damaged_model_is_said_in_one_line(page, site):
+def test_a_damaged_model_is_reported_in_one_line(page, site):
     content = bytearray((site / "model.tflite").read_bytes())
     content[:2000] = b"\xff" * 2000
     (site / "damaged.tflite").write_bytes(content)
     assert page.open("?model=damaged.tflite").startswith("LiteRT.js cannot read damaged.tflite: ")
 
 
-def test_a_missing_runtime_is_said_in_one_line(browser, site):
+def test_a_missing_runtime_is_reported_in_one_line(browser, site):
     browser.call("Network.enable")
     browser.call("Network.setCacheDisabled", cacheDisabled=True)
     os.rename(site / "node_modules", site / "elsewhere")
     try:
-        said = browser.open("?model=text.tflite")
+        status = browser.open("?model=text.tflite")
     finally:
         os.rename(site / "elsewhere", site / "node_modules")
-    assert said == "LiteRT.js is missing or damaged: run `npm install` in the folder of this page."
+    assert (
+        status == "LiteRT.js is missing or damaged: run `npm install` in the folder of this page."
+    )

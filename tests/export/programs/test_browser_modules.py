@@ -31,8 +31,8 @@ ODD = [
 ]  # fmt: skip
 
 
-def ask(command, **request):
-    """What the page's modules answer under Node.js."""
+def call(command, **request):
+    """The answer of the page's modules under Node.js."""
     done = subprocess.run(
         [program("node"), SCRIPTS / "tokenize.mjs", PAGE],
         input=json.dumps({"command": command, **request}),
@@ -47,10 +47,10 @@ def plain_text(rng):
 
 
 def odd_text(rng):
-    """Sentences that nobody types, and every odd part alone."""
-    parts = WORDS + ODD + list("abcdefghij 0123456789.,-")
+    """Sentences that no user types, and every odd piece alone."""
+    pieces = WORDS + ODD + list("abcdefghij 0123456789.,-")
     sentences = [
-        "".join(part + rng.choice(["", " ", "", "  "]) for part in rng.choices(parts, k=length))
+        "".join(piece + rng.choice(["", " ", "", "  "]) for piece in rng.choices(pieces, k=length))
         for length in range(1, 15)
         for _ in range(30)
     ]
@@ -92,7 +92,7 @@ def test_ids_and_text_are_those_of_the_tokenizer(model, tmp_path):
     sentences = plain_text(rng)[:100] + odd_text(rng)
     rows = [[1], [1, 1, 5], [5, 1]]
     rows += [rng.choices(range(4, tokenizer.vocab_size), k=k % 13) for k in range(500)]
-    answer = ask(
+    answer = call(
         "tokenize", model=str(tmp_path / "tokenizer.model"), sentences=sentences,
         rows=[[2, *row, 3, 0] for row in rows],
     )["result"]  # fmt: skip
@@ -139,7 +139,7 @@ def test_a_vocabulary_of_another_kind_is_refused(alter, message, tmp_path):
     proto = sentencepiece_model_pb2.ModelProto.FromString(vocabulary("bpe", True))
     alter(proto)
     (tmp_path / "other.model").write_bytes(proto.SerializeToString())
-    answer = ask("tokenize", model=str(tmp_path / "other.model"), sentences=["a"], rows=[])
+    answer = call("tokenize", model=str(tmp_path / "other.model"), sentences=["a"], rows=[])
     assert answer["error"].startswith(f"This page cannot use the vocabulary: it {message}")
 
 
@@ -147,7 +147,7 @@ def test_a_damaged_vocabulary_is_refused(tmp_path):
     program("node")
     for content in (vocabulary("bpe", True)[:-10], b"\x0f" * 40):
         (tmp_path / "damaged.model").write_bytes(content)
-        answer = ask("tokenize", model=str(tmp_path / "damaged.model"), sentences=[], rows=[])
+        answer = call("tokenize", model=str(tmp_path / "damaged.model"), sentences=[], rows=[])
         assert answer["error"] == "The vocabulary is damaged."
 
 
@@ -165,28 +165,28 @@ def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
         "signatures": [{"beam_size": None, "batch_size": 1, "source_length": 7}],
     }
     model = str(tmp_path / "tokenizer.model")
-    answer = ask("cut", model=model, sentences=sentences, facts=facts)["result"]
+    answer = call("cut", model=model, sentences=sentences, facts=facts)["result"]
     ids, truncated, empty = encode(tokenizer, tf.constant(sentences), 7)
     expected = zip(ids.to_list(), truncated.numpy(), empty.numpy(), strict=True)
     assert answer == [[row, bool(cut), bool(nothing)] for row, cut, nothing in expected]
     facts["signatures"][0]["batch_size"] = 4
-    answer = ask("cut", model=model, sentences=[], facts=facts)
+    answer = call("cut", model=model, sentences=[], facts=facts)
     assert "cannot search greedily for one sentence" in answer["error"]
 
 
-def test_the_archive_behind_a_file_is_read(tmp_path):
+def test_the_archive_after_a_file_is_read(tmp_path):
     program("node")
     path = tmp_path / "model.tflite"
     path.write_bytes(b"a model" * 9)
-    assert ask("unpack", file=str(path)) == {"result": []}
+    assert call("unpack", file=str(path)) == {"result": []}
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
         archive.writestr("tokenizer.model", bytes(range(256)))
         archive.writestr("facts.json", "{}")
     members = [["tokenizer.model", bytes(range(256)).hex()], ["facts.json", b"{}".hex()]]
-    assert ask("unpack", file=str(path)) == {"result": members}
+    assert call("unpack", file=str(path)) == {"result": members}
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("more.txt", "a" * 99)
-    assert ask("unpack", file=str(path)) == {"error": "more.txt is compressed."}
+    assert call("unpack", file=str(path)) == {"error": "more.txt is compressed."}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ pytest.importorskip("ai_edge_litert")
 
 @pytest.fixture
 def program(export, tmp_path, monkeypatch, capsys):
-    """What the program defines, run beside a file of the name that it opens; and what it prints."""
+    """The names and the output of the program, run beside a file of the name that it opens."""
     (tmp_path / "demo.tflite").symlink_to(export("none")[0])
     monkeypatch.chdir(tmp_path)
     names = run(blocks("docs/litert.md", "python"))
@@ -23,14 +23,18 @@ def test_it_prints_the_translation_of_its_sentence(program, translator):
 
 def test_it_translates_sentences_of_every_length(program, translator, sentences):
     translate, vocabulary = program[0]["translate"], program[0]["vocabulary"]
-    whole = [each for each in sentences if each.strip() and len(vocabulary.encode(each)) < 20]
-    lengths = {len(vocabulary.encode(each)) + 1 for each in whole}
+    whole = [
+        sentence
+        for sentence in sentences
+        if sentence.strip() and len(vocabulary.encode(sentence)) < 20
+    ]
+    lengths = {len(vocabulary.encode(sentence)) + 1 for sentence in whole}
     assert min(lengths) < 16 < max(lengths)  # the signatures are for 16 and 20 tokens
-    assert [translate(each) for each in whole] == translator(whole)
+    assert [translate(sentence) for sentence in whole] == translator(whole)
 
 
 def test_it_refuses_a_sentence_that_is_longer_than_the_model_reads(program, sentences):
-    (sentence,) = [each for each in sentences if "far more tokens" in each]
+    (sentence,) = [text for text in sentences if "far more tokens" in text]
     message = rf"'{re.escape(sentence)}' has \d\d tokens; the model reads 20\."
     with pytest.raises(ValueError, match=message):
         program[0]["translate"](sentence)

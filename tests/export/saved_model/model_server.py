@@ -57,7 +57,7 @@ class Server(prediction_service_pb2_grpc.PredictionServiceServicer):
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
 
     def rest(self, body):
-        """What the REST interface makes of the body of a request in columns, without HTTP."""
+        """The answer of the REST interface to the body of a request in columns, without HTTP."""
         signature = body.get("signature_name", "serving_default")
         known = self.signatures[signature].inputs
         assert set(body["inputs"]) == set(known)

@@ -1,4 +1,4 @@
-"""The signature that says what each token of a translation attended to."""
+"""The signature that returns what each token of a translation attended to."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def exported(request, serving, translator):
 
 @pytest.fixture(scope="module")
 def run(exported):
-    """A function from strings to what the signature says of them, as a server loads it."""
+    """A function from strings to the outputs of the signature, as a server loads it."""
     with SessionModel(exported[0]) as model:
         yield lambda batch: model.run("alignment", sentences=np.array(batch, object))
 
@@ -38,7 +38,7 @@ def lengths(strings):
 
 
 def attention(model, source, tokens, alignment):
-    """What the model attends to in a source while it is told what to say, `[T, S]`."""
+    """The attention of the model to a source while it reads given tokens, `[T, S]`."""
     layer, head = alignment
     layer %= model.config.decoder_layers
     target = np.concatenate([[2], tokens[:-1]])[None].astype(np.int32)
@@ -59,19 +59,19 @@ def test_rows_are_the_models_attention_and_name_their_pieces(run, exported, tran
     spread = []
     for number, sentence in enumerate(sentences):
         source = translator.encode(tf.constant([sentence]))[0][0].numpy()  # [S]
-        pieces = [each.decode() for each in answer["source_pieces"][number]]
+        pieces = [piece.decode() for piece in answer["source_pieces"][number]]
         assert pieces == tokenizer.pieces(source) + [""] * (len(pieces) - len(source))
-        said = search(source[None])[0].numpy()
-        said = said[: np.count_nonzero(said)] if sentence.strip() else said[:0]  # [T]
-        np.testing.assert_array_equal(answer["tokens"][number, : len(said)], said)
-        assert not answer["tokens"][number, len(said) :].any()
-        pieces = [each.decode() for each in answer["target_pieces"][number]]
-        assert pieces == tokenizer.pieces(said) + [""] * (len(pieces) - len(said))
+        output = search(source[None])[0].numpy()
+        output = output[: np.count_nonzero(output)] if sentence.strip() else output[:0]  # [T]
+        np.testing.assert_array_equal(answer["tokens"][number, : len(output)], output)
+        assert not answer["tokens"][number, len(output) :].any()
+        pieces = [piece.decode() for piece in answer["target_pieces"][number]]
+        assert pieces == tokenizer.pieces(output) + [""] * (len(pieces) - len(output))
         weights = answer["alignment"][number]
-        assert not weights[len(said) :].any() and not weights[:, len(source) :].any()
-        if len(said):
-            expected = attention(translator.model, source, said, alignment)
-            np.testing.assert_allclose(weights[: len(said), : len(source)], expected, atol=1e-5)
+        assert not weights[len(output) :].any() and not weights[:, len(source) :].any()
+        if len(output):
+            expected = attention(translator.model, source, output, alignment)
+            np.testing.assert_allclose(weights[: len(output), : len(source)], expected, atol=1e-5)
             spread.append(np.ptp(expected, axis=0).max())
     # Rows that are alike would show little.
     assert len(spread) >= len(sentences) - 2 and np.median(spread) > 0.3
@@ -85,12 +85,12 @@ def test_the_pieces_are_the_text(run, sentences):
 
 
 @pytest.mark.slow
-def test_beside_it_stands_what_the_default_says(run, exported, sentences):
+def test_translations_and_scores_are_those_of_the_default_signature(run, exported, sentences):
     answer = run(sentences)
     default = SavedModelTranslator(exported[0]).translate_batch(sentences)
-    assert [text.decode() for text in answer["translation"]] == [each.text for each in default]
-    assert answer["truncated"].tolist() == [each.truncated for each in default]
-    scores = [each.score for each in default]
+    assert [text.decode() for text in answer["translation"]] == [output.text for output in default]
+    assert answer["truncated"].tolist() == [output.truncated for output in default]
+    scores = [output.score for output in default]
     assert answer["score"].tolist() == pytest.approx(scores, abs=1e-4)
 
 
@@ -108,7 +108,7 @@ def test_a_sentence_alone_has_the_alignment_that_it_has_among_others(run, senten
 
 
 @pytest.mark.parametrize("batch", [[], [""], [" ", "\n"]], ids=["none", "empty", "spaces"])
-def test_where_nothing_is_said_there_are_no_rows(run, batch):
+def test_empty_translations_have_no_rows(run, batch):
     answer = run(batch)
     assert {len(value) for value in answer.values()} == {len(batch)}
     assert answer["alignment"].shape == (len(batch), 0, 1 if batch else 0)

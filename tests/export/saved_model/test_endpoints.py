@@ -18,45 +18,47 @@ BEAM = Beam(3, length_penalty=1.5, normalization="average", min_length=4)
 
 
 @pytest.fixture(scope="module")
-def ask(translator):
-    """A function that asks the endpoints of a beam of 3, which give 2."""
-    endpoints = {each.name: each for each in make_endpoints(translator, BEAM, n_best=2)}
+def call(translator):
+    """A function that calls the endpoints of a beam of 3, which give 2."""
+    endpoints = {
+        signature.name: signature for signature in make_endpoints(translator, BEAM, n_best=2)
+    }
 
-    def ask(name, sentences):
+    def call(name, sentences):
         endpoint = endpoints[name]
         outputs = endpoint.function(**endpoint.example(sentences))
         return {key: value.numpy() for key, value in outputs.items()}
 
-    return ask
+    return call
 
 
 @pytest.mark.slow
-def test_with_a_beam_the_default_is_that_beams_best(ask, translator, sentences):
-    answer = ask("serving_default", sentences)
+def test_with_a_beam_the_default_is_that_beams_best(call, translator, sentences):
+    answer = call("serving_default", sentences)
     ours = translator.translate_batch(sentences, BEAM)
-    assert [text.decode() for text in answer["translation"]] == [each.text for each in ours]
-    assert answer["score"].tolist() == pytest.approx([each.score for each in ours], abs=1e-4)
+    assert [text.decode() for text in answer["translation"]] == [output.text for output in ours]
+    assert answer["score"].tolist() == pytest.approx([output.score for output in ours], abs=1e-4)
     greedy = translator.translate_batch(sentences)
-    assert [each.score for each in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
+    assert [output.score for output in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
 
 
 @pytest.mark.slow
-def test_the_settings_of_the_beam_are_those_of_all(ask, translator, sentences):
+def test_the_settings_of_the_beam_are_those_of_all(call, translator, sentences):
     source = translator.encode(tf.constant(sentences))[0]
     limit = np.minimum(tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + 50, 20)
     tokens, scores = beam_decode(translator.model, source, 3, 2, 1.5, "average", 4, limit)
-    answer = ask("beam_tokens", sentences)
+    answer = call("beam_tokens", sentences)
     np.testing.assert_array_equal(answer["tokens"], tokens)
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
     lists = translator.n_best_batch(sentences, 2, BEAM)
-    texts = ask("n_best", sentences)["translation"]
-    assert [text.decode() for text in texts[:, 0]] == [each[0].text for each in lists]
+    texts = call("n_best", sentences)["translation"]
+    assert [text.decode() for text in texts[:, 0]] == [row[0].text for row in lists]
     tokens, scores = greedy_decode(translator.model, source)
-    np.testing.assert_array_equal(ask("tokens", sentences)["tokens"], tokens)
+    np.testing.assert_array_equal(call("tokens", sentences)["tokens"], tokens)
 
 
-def test_several_translations_of_an_empty_sentence_are_empty(ask):
-    answer = ask("n_best", ["in 17 weeks", " "])
+def test_several_translations_of_an_empty_sentence_are_empty(call):
+    answer = call("n_best", ["in 17 weeks", " "])
     assert answer["translation"][1].tolist() == [b"", b""]
     assert answer["score"][1].tolist() == [0.0, 0.0]
     assert all(answer["translation"][0])
@@ -86,7 +88,7 @@ def shapes(translator, **options):
 
 @pytest.fixture(scope="module")
 def never_ending(tokenizer):
-    """A model that always says 7: its last layer norm gives ones, its output weights the rest."""
+    """A model that always emits 7: its last layer norm gives ones, its output weights the rest."""
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,
         num_layers=1,

@@ -36,7 +36,7 @@ def test_the_logits_are_those_of_the_table(rows, jit, shapes, compiled):
     project = tf.function(
         copy.target_embedding.project, input_signature=[spec], jit_compile=compiled
     )
-    assert [tuple(part.shape) for part in added] == shapes
+    assert [tuple(weight.shape) for weight in added] == shapes
     np.testing.assert_allclose(project(x), expected, rtol=0, atol=1e-6)
 
 

@@ -19,7 +19,7 @@ from keras_transformer.tasks.strings import map_sorted
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
-# What a server does: TensorFlow and TensorFlow Text, nothing of ours. Bytes travel in hexadecimal.
+# A server's program: TensorFlow and TensorFlow Text, nothing of ours. Bytes are hexadecimal.
 SERVER = """
 import json, sys
 import numpy as np
@@ -39,7 +39,7 @@ for name, inputs in requests.items():
         inputs["sentences"] = [bytes.fromhex(value) for value in inputs["sentences"]]
     feed = {info.name: inputs.pop(name) for name, info in signature.inputs.items()}
     assert not inputs
-    outputs = {output: each.name for output, each in signature.outputs.items()}
+    outputs = {output: info.name for output, info in signature.outputs.items()}
     outputs = session.run(outputs, feed)
     for output, value in outputs.items():
         if value.dtype == object:
@@ -119,9 +119,9 @@ def answers(serving, operations, translator, sentences, python):
 def test_a_server_without_our_package_gives_the_same(answers, translator, sentences):
     answer, ours = answers["serving_default"], translator.translate_batch(sentences)
     texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
-    assert texts == [each.text for each in ours]
-    assert answer["truncated"] == [each.truncated for each in ours]
-    assert answer["score"] == pytest.approx([each.score for each in ours], abs=1e-4)
+    assert texts == [output.text for output in ours]
+    assert answer["truncated"] == [output.truncated for output in ours]
+    assert answer["score"] == pytest.approx([output.score for output in ours], abs=1e-4)
 
 
 def test_so_do_the_other_signatures(answers, translator, sentences):
@@ -164,8 +164,8 @@ def test_any_batch_gets_its_answers(serve, translator):
         answers = serve(sentences=tf.constant(batch, tf.string, [len(batch)]))
         ours = translator.translate_batch(batch)
         texts = [text.decode() for text in answers["translation"].numpy()]
-        assert texts == [each.text for each in ours], name
-        assert answers["truncated"].numpy().tolist() == [each.truncated for each in ours], name
+        assert texts == [output.text for output in ours], name
+        assert answers["truncated"].numpy().tolist() == [output.truncated for output in ours], name
         assert len(texts) == len(batch), name
 
 

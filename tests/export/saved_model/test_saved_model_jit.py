@@ -49,7 +49,7 @@ def model(version):
 
 
 @slow
-def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled, translator):
+def test_tokens_are_those_of_the_search_without_a_compiler(model, compiled, translator):
     sentences = [source for source, _ in phrases()[4480:4580]]
     source = translator.encode(tf.constant(sentences))[0]
     tokens, scores = greedy_decode(translator.model, source)
@@ -72,7 +72,7 @@ def test_token_for_token_what_the_search_says_without_a_compiler(model, compiled
 @slow
 def test_no_sentences_and_odd_ones(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
-        ours = [each.text for each in translator.translate_batch(batch, compiled[0])]
+        ours = [output.text for output in translator.translate_batch(batch, compiled[0])]
         for signature in ("serving_default", "alignment"):
             answer = model.run(signature, sentences=np.array(batch, object))
             assert [text.decode() for text in answer["translation"]] == ours

@@ -1,4 +1,4 @@
-"""The signature `search`: each sentence of a batch is searched as its own settings ask for."""
+"""The signature `search`: each sentence of a batch is searched with its own settings."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ def doubting(tokenizer):
 
 @pytest.fixture(scope="module")
 def endpoint(doubting):
-    return {each.name: each for each in make_endpoints(doubting, n_best=3)}["search"]
+    return {signature.name: signature for signature in make_endpoints(doubting, n_best=3)}["search"]
 
 
 @pytest.fixture(scope="module")
-def ask(endpoint):
-    def ask(sentences=SENTENCES, sizes=SIZES, penalties=PENALTIES, lengths=LENGTHS):
+def call(endpoint):
+    def call(sentences=SENTENCES, sizes=SIZES, penalties=PENALTIES, lengths=LENGTHS):
         outputs = endpoint.function(
             tf.constant(sentences, tf.string, [len(sentences)]),
             tf.constant(sizes, tf.int32, [len(sizes)]),
@@ -38,12 +38,12 @@ def ask(endpoint):
         )
         return {name: value.numpy() for name, value in outputs.items()}
 
-    return ask
+    return call
 
 
 @pytest.fixture(scope="module")
-def answer(ask):
-    return ask()
+def answer(call):
+    return call()
 
 
 def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, doubting):
@@ -64,38 +64,38 @@ def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, dou
         assert answer["score"][row, count:].tolist() == [-1e9] * (3 - count)
 
 
-def test_alone_is_the_same_as_among_others(answer, ask):
+def test_alone_is_the_same_as_among_others(answer, call):
     for row in (0, 2, 4):
-        alone = ask(*(values[row : row + 1] for values in (SENTENCES, SIZES, PENALTIES, LENGTHS)))
+        alone = call(*(values[row : row + 1] for values in (SENTENCES, SIZES, PENALTIES, LENGTHS)))
         assert alone["translation"].tolist() == answer["translation"][row : row + 1].tolist()
         np.testing.assert_allclose(alone["score"], answer["score"][row : row + 1], atol=1e-4)
 
 
 @pytest.mark.slow
-def test_it_is_what_a_translator_gives(ask, doubting):
+def test_it_is_what_a_translator_gives(call, doubting):
     beam = Beam(4, length_penalty=1.5, extra_length=None)
     ours = doubting.translate_batch(SENTENCES, beam)
-    answer = ask(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
+    answer = call(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
     assert [text.decode("utf-8", "replace") for text in answer["translation"][:, 0]] == [
-        each.text for each in ours
+        output.text for output in ours
     ]
-    np.testing.assert_allclose(answer["score"][:, 0], [each.score for each in ours], atol=1e-4)
-    assert answer["truncated"].tolist() == [each.truncated for each in ours]
+    np.testing.assert_allclose(answer["score"][:, 0], [output.score for output in ours], atol=1e-4)
+    assert answer["truncated"].tolist() == [output.truncated for output in ours]
 
 
 @pytest.mark.slow
-def test_one_hypothesis_is_greedy_search(ask, doubting):
+def test_one_hypothesis_is_greedy_search(call, doubting):
     source = doubting.encode(tf.constant(SENTENCES))[0]
     tokens, scores = greedy_decode(doubting.model, source, LONGEST)
-    answer = ask(sizes=[1] * 6, penalties=[0.0] * 6, lengths=[LONGEST] * 6)
+    answer = call(sizes=[1] * 6, penalties=[0.0] * 6, lengths=[LONGEST] * 6)
     spoken = np.array([bool(sentence) for sentence in SENTENCES])
     texts = doubting.source_tokenizer.decode(tokens).numpy()
     assert answer["translation"][spoken, 0].tolist() == texts[spoken].tolist()
     np.testing.assert_allclose(answer["score"][spoken, 0], scores[spoken], atol=1e-4)
 
 
-def test_no_sentences(ask):
-    assert ask([], [], [], [])["score"].shape == (0, 3)
+def test_no_sentences(call):
+    assert call([], [], [], [])["score"].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_no_sentences(ask):
         ("lengths", [9] * 7, "`max_length` must have one number for each of `sentences`"),
     ],
 )
-def test_settings_out_of_range_are_an_error(ask, name, values, message):
+def test_settings_out_of_range_are_an_error(call, name, values, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        ask(**{name: values})
+        call(**{name: values})
 
 
-def test_a_shortest_output_is_the_least_that_can_be_asked_for(doubting):
+def test_a_shortest_output_is_the_least_max_length(doubting):
     endpoints = make_endpoints(doubting, Beam(2, min_length=4))
-    endpoint = {each.name: each for each in endpoints}["search"]
+    endpoint = {signature.name: signature for signature in endpoints}["search"]
     example = endpoint.example(SENTENCES)
     assert int(tf.reduce_min(example["max_length"])) >= 4
     example["max_length"] = tf.fill([6], 3)
@@ -139,11 +139,11 @@ def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
         assert values[7] == alone[name][0]
 
 
-def test_each_answer_is_judged_by_the_settings_that_were_asked_for(endpoint):
+def test_each_answer_is_judged_by_its_own_settings(endpoint):
     example, beams = endpoint.example(SENTENCES), endpoint.searches(SENTENCES)
-    assert [each.length_penalty for each in beams] == example["length_penalty"].numpy().tolist()
-    assert [each.max_length for each in beams] == example["max_length"].numpy().tolist()
-    assert {(type(each), each.normalization, each.extra_length) for each in beams} == {
+    assert [beam.length_penalty for beam in beams] == example["length_penalty"].numpy().tolist()
+    assert [beam.max_length for beam in beams] == example["max_length"].numpy().tolist()
+    assert {(type(beam), beam.normalization, beam.extra_length) for beam in beams} == {
         (Beam, "gnmt", None)
     }
 

@@ -1,4 +1,4 @@
-"""What a client and a server of TensorFlow Serving find in an export."""
+"""Exports as a client and a server of TensorFlow Serving read them."""
 
 import json
 import re
@@ -66,9 +66,9 @@ def texts_of(values):
 def test_strings_over_grpc_are_translated_as_in_memory(predict, translator, sentences):
     answer = predict("serving_default", sentences=sentences)
     ours = translator.translate_batch(sentences)
-    assert texts_of(answer["translation"]) == [each.text for each in ours]
-    assert answer["truncated"].tolist() == [each.truncated for each in ours]
-    assert answer["score"].tolist() == pytest.approx([each.score for each in ours], abs=1e-4)
+    assert texts_of(answer["translation"]) == [output.text for output in ours]
+    assert answer["truncated"].tolist() == [output.truncated for output in ours]
+    assert answer["score"].tolist() == pytest.approx([output.score for output in ours], abs=1e-4)
 
 
 def test_n_best_over_grpc_is_that_of_the_beam(predict, translator, sentences):
@@ -77,12 +77,12 @@ def test_n_best_over_grpc_is_that_of_the_beam(predict, translator, sentences):
     lists = translator.n_best(sentences, 4)  # which names each text once
     assert max(map(len, lists)) == 4
     for texts, scores, ours in zip(answer["translation"], answer["score"], lists, strict=True):
-        found = {}
+        hypotheses = {}
         for text, score in zip(texts_of(texts), scores, strict=True):
-            found.setdefault(text, score)
-        assert list(found) == [each.text for each in ours]
-        expected = [each.score for each in ours]
-        assert list(found.values()) == pytest.approx(expected, abs=1e-4)
+            hypotheses.setdefault(text, score)
+        assert list(hypotheses) == [output.text for output in ours]
+        expected = [output.score for output in ours]
+        assert list(hypotheses.values()) == pytest.approx(expected, abs=1e-4)
 
 
 def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
@@ -99,9 +99,9 @@ def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
         assert texts[spoken].tolist() == answer[spoken].tolist()
 
 
-def test_warmup_requests_are_what_the_real_messages_say(version, translator):
+def test_warmup_requests_are_those_of_the_real_messages(version, translator):
     logs = read_warmup(version)
-    asked = []
+    warmups = []
     for log in logs:
         request = log.predict_log.request
         assert log.WhichOneof("log_type") == "predict_log"
@@ -117,9 +117,9 @@ def test_warmup_requests_are_what_the_real_messages_say(version, translator):
             if name in request.inputs
         )
         ids = value if value.ndim == 2 else translator.encode(tf.constant(value))[0]
-        asked.append((request.model_spec.signature_name, *ids.shape))
+        warmups.append((request.model_spec.signature_name, *ids.shape))
     expected = [(name, 1, length) for name in NAMES for length in (16, 20)]
-    assert [(name, size, 16 if n <= 16 else 20) for name, size, n in asked] == expected
+    assert [(name, size, 16 if n <= 16 else 20) for name, size, n in warmups] == expected
 
 
 def test_a_sentence_of_any_length(translator, sentences):
@@ -131,7 +131,7 @@ def test_a_sentence_of_any_length(translator, sentences):
     assert sentence_of_length(tokenizer, ["in 3"], 1) == ""
 
 
-def test_a_server_that_cannot_read_an_input_says_why(predict):
+def test_a_server_that_cannot_read_an_input_gives_the_reason(predict):
     for source, message in (
         ([[5, 6, 7]], "`source` must end each row in the id 3"),
         ([[5, 6, 7, 3], [5, 6, 7, 8]], "`source` must end each row in the id 3"),
@@ -148,7 +148,7 @@ def test_a_server_that_cannot_read_an_input_says_why(predict):
 
 
 def test_what_follows_the_end_of_a_source_does_not_matter(predict):
-    """TensorFlow Serving fills up the rows of a batch with the first id of a request."""
+    """TensorFlow Serving pads the rows of a batch with the first id of a request."""
     alone = [np.array([[13, 21, 8, 3]], "int32"), np.array([[30, 9, 17, 44, 12, 3]], "int32")]
     batch = np.array([[13, 21, 8, 3, 13, 13], [30, 9, 17, 44, 12, 3]], "int32")
     for signature in ("tokens", "beam_tokens"):
@@ -232,7 +232,7 @@ def test_the_readmes_grpc_client_works(readme, port, translator, sentences, caps
     (aligned,) = translator.align(sentences[:1])
     from_pieces = [aligned.source[best] for best in aligned.weights.argmax(axis=1)]
     pairs = zip(aligned.target, from_pieces, strict=True)
-    assert lines[-len(from_pieces) :] == [f"{said} from {seen}" for said, seen in pairs]
+    assert lines[-len(from_pieces) :] == [f"{piece} from {seen}" for piece, seen in pairs]
 
 
 LOADER = """
@@ -275,9 +275,9 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
     tokens = np.array(answers[3]["tokens"][0])
     texts = translator.source_tokenizer.decode(tokens).numpy().tolist()
     assert texts == answers[1]["translation"][0]
-    asked = translator.n_best(sentences[:1], 4, Beam(4, 1.0, extra_length=None))[0]
-    assert answers[4]["translation"][0][0].decode() == asked[0].text
-    assert answers[4]["score"][0][0] == pytest.approx(asked[0].score, abs=1e-4)
+    hypotheses = translator.n_best(sentences[:1], 4, Beam(4, 1.0, extra_length=None))[0]
+    assert answers[4]["translation"][0][0].decode() == hypotheses[0].text
+    assert answers[4]["score"][0][0] == pytest.approx(hypotheses[0].score, abs=1e-4)
     assert answers[5]["translation"] == answers[0]["translation"]
     assert np.sum(answers[5]["alignment"][0], axis=1) == pytest.approx(1)
 

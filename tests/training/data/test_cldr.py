@@ -75,31 +75,31 @@ def test_dates_that_read_alike_in_two_formats_keep_one_target(book):
 @pytest.mark.slow
 def test_both_sides_are_what_babel_makes_of_one_value(book):
     """A second reading of the phrases: parsed in one language, rendered in the other."""
-    found = dict.fromkeys(("time", "number", "medium date", "weeks", "percent"), 0)
+    counts = dict.fromkeys(("time", "number", "medium date", "weeks", "percent"), 0)
     for source, target in itertools.islice(book.draw(9), 20000):
         if match := re.fullmatch(r"(\d+):(\d\d) (AM|PM)", source):
             hour = int(match[1]) % 12 + 12 * (match[3] == "PM")
             assert target == f"{hour:02d}:{match[2]}"
-            found["time"] += 1
+            counts["time"] += 1
         elif re.fullmatch(r"[\d,]+(\.\d+)?", source):
             value = numbers.parse_decimal(source, locale="en")
             assert numbers.parse_decimal(target, locale="de") == value
-            found["number"] += 1
+            counts["number"] += 1
         elif re.fullmatch(r"(?!May)[A-Z][a-z]{2} \d+, \d{4}", source):
             month, day, year = re.split(r",? ", source)
             names = dates.get_month_names("abbreviated", locale="en")
             number = next(key for key, name in names.items() if name == month)
             assert target == f"{int(day):02d}.{number:02d}.{year}"
-            found["medium date"] += 1
+            counts["medium date"] += 1
         elif match := re.fullmatch(r"(in )?(\d+) weeks?( ago)?", source):
             word = "Woche" if match[2] == "1" else "Wochen"
             preposition = "in " if match[1] else "vor " if match[3] else ""
             assert target == f"{preposition}{match[2]} {word}"
-            found["weeks"] += 1
+            counts["weeks"] += 1
         elif source.endswith("%") and ":" not in source:
             assert target == source.replace(".", ",").replace("%", " %")
-            found["percent"] += 1
-    assert min(found.values()) > 20, found
+            counts["percent"] += 1
+    assert min(counts.values()) > 20, counts
 
 
 @pytest.mark.parametrize(

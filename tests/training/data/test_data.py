@@ -32,7 +32,7 @@ def corpus(tokenizer):
 
 @pytest.fixture(scope="module")
 def expected(tokenizer):
-    """What must arrive: ids of the kept pairs, by the `sentencepiece` package."""
+    """Sentences that must arrive: ids of the kept pairs, by the `sentencepiece` package."""
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     pairs = [tuple((*pieces.encode(side), 3) for side in pair) for pair in text_pairs()]
     return [pair for pair in pairs if min(map(len, pair)) > 1 and max(map(len, pair)) <= 40]
@@ -193,7 +193,7 @@ def test_seed_and_epoch_decide_the_order(corpus):
     assert widths != sorted(widths)
 
 
-def test_order_does_not_depend_on_who_else_reads(corpus, tokenizer):
+def test_order_does_not_depend_on_other_readers(corpus, tokenizer):
     """Another corpus of the same pairs, read by another pipeline, as after a restart."""
     again = corpus_of(text_pairs(), tokenizer)
     options = {"shuffle": True, "seed": 3, "epoch": 2}
@@ -201,7 +201,7 @@ def test_order_does_not_depend_on_who_else_reads(corpus, tokenizer):
     assert corpus.fingerprint == again.fingerprint
 
 
-def test_the_fingerprint_tells_corpora_apart(corpus, tokenizer):
+def test_the_fingerprint_distinguishes_corpora(corpus, tokenizer):
     prints = {corpus.fingerprint}
     pairs = [("ein zwei", "drei"), ("vier", "fünf")]
     for changed in (
@@ -239,8 +239,8 @@ def test_every_epoch_has_one_element_spec(corpus):
 
 def test_the_strings_are_those_of_the_columns_of_every_row():
     pairs = text_pairs()
-    found = list(strings(dataset(pairs), (0, 1)))
-    assert sorted(found) == sorted(side.encode() for pair in pairs for side in pair)
+    texts = list(strings(dataset(pairs), (0, 1)))
+    assert sorted(texts) == sorted(side.encode() for pair in pairs for side in pair)
     for column in (0, 1):
         expected = [pair[column].encode() for pair in pairs]
         assert list(strings(dataset(pairs), [column])) == expected
@@ -289,7 +289,7 @@ def test_validation_loses_no_real_sentence(multi30k):
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)
     batches = TokenizedCorpus.from_rows(data.rows("validation"), training, 2048).batches(2048)
-    found = [
+    sentences = [
         line
         for inputs, labels in batches
         for line in zip(
@@ -303,4 +303,4 @@ def test_validation_loses_no_real_sentence(multi30k):
         return " ".join(unicodedata.normalize("NFC", text.decode()).split()).encode()
 
     pairs = data.rows("validation").as_numpy_iterator()
-    assert sorted(found) == sorted((normalised(a), normalised(b)) for a, b in pairs)
+    assert sorted(sentences) == sorted((normalised(a), normalised(b)) for a, b in pairs)

@@ -64,7 +64,7 @@ def epochs(tokenizer):
 
 def plain(batches):
     """Batches as nested lists, which compare."""
-    return [[part.numpy().tolist() for part in tf.nest.flatten(batch)] for batch in batches]
+    return [[tensor.numpy().tolist() for tensor in tf.nest.flatten(batch)] for batch in batches]
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -75,10 +75,10 @@ each_way = pytest.mark.parametrize("sampled", [False, True], ids=["usual", "samp
 @each_kind
 def test_every_epoch_has_as_many_batches_in_an_order_of_its_own(epochs, kind, sampled):
     made = epochs(kind, sampled)
-    found = [plain(made.batches(epoch)) for epoch in (0, 1, 1, tf.constant(2, tf.int64))]
-    assert {len(batches) for batches in found} == {made.steps} and made.steps > 4
-    assert found[1] == found[2]
-    assert found[0] != found[1] != found[3] != found[0]
+    orders = [plain(made.batches(epoch)) for epoch in (0, 1, 1, tf.constant(2, tf.int64))]
+    assert {len(batches) for batches in orders} == {made.steps} and made.steps > 4
+    assert orders[1] == orders[2]
+    assert orders[0] != orders[1] != orders[3] != orders[0]
 
 
 @each_way
@@ -160,12 +160,12 @@ def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
     )
     corpus = TokenizedCorpus.from_rows(dataset, training, MAX_LENGTH)
     assert (corpus.size, corpus.empty, corpus.too_long, len(corpus.tokens)) == (2, 1, 1, 1)
-    found = {
+    examples = {
         (text.decode(), LABELS[label])
         for inputs, labels in corpus.batches(BATCH_TOKENS)
         for text, label in zip(tokenizer.decode(inputs).numpy(), labels.numpy(), strict=True)
     }
-    assert found == {("wal", "few"), ("over tal", "many")}
+    assert examples == {("wal", "few"), ("over tal", "many")}
     other = TokenizedCorpus.from_rows(
         dataset.map(lambda text, label: (text, tf.where(label == "many", "few", label))),
         training,

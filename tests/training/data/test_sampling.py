@@ -50,7 +50,7 @@ def epoch(parts, number, **options):
 
 
 def sentences(parts, batches):
-    """What the rows of both sides say, and their ids."""
+    """The texts of the rows of both sides, and their ids."""
     model = sentencepiece.SentencePieceProcessor(model_proto=parts[2].model)
     rows = [
         tuple([token for token in side if token] for side in pair)
@@ -65,10 +65,10 @@ def test_the_sentences_stay_and_their_pieces_change(parts):
     strings = parts[3]
     ids = []
     for number in range(3):
-        said, rows = sentences(parts, epoch(parts, number))
-        assert set(said) <= set(strings)
-        assert len(set(said)) >= 0.8 * len(strings)  # the last batches may not fit
-        ids.append({text: pieces for text, pieces in zip(said, rows, strict=True)})
+        texts, rows = sentences(parts, epoch(parts, number))
+        assert set(texts) <= set(strings)
+        assert len(set(texts)) >= 0.8 * len(strings)  # the last batches may not fit
+        ids.append({text: pieces for text, pieces in zip(texts, rows, strict=True)})
     common = set(ids[0]) & set(ids[1]) & set(ids[2])
     assert sum(ids[0][text] != ids[1][text] for text in common) > 0.5 * len(common)
 
@@ -80,9 +80,9 @@ def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
     corpus = TokenizedCorpus.from_rows(pairs, TranslationTraining(tokenizer), MAX_LENGTH)
     parts = corpus, pairs, tokenizer, strings
     batches = epoch(parts, 0, alpha=1e-9)
-    said, rows = sentences(parts, batches)
-    assert sorted(said) == sorted(strings)
-    for text, pieces in zip(said, rows, strict=True):
+    texts, rows = sentences(parts, batches)
+    assert sorted(texts) == sorted(strings)
+    for text, pieces in zip(texts, rows, strict=True):
         assert list(pieces) == tokenizer.encode(list(text)).to_list()
     assert len(batches) == corpus.steps(BATCH_TOKENS)
 
@@ -126,9 +126,9 @@ def test_the_stream_goes_on_anywhere(parts, accumulate):
     steps = sampler(parts).epochs(BATCH_TOKENS).steps
     count = 2 * steps // accumulate
     whole = take(0, count)
-    each = len(whole) // count
+    size = len(whole) // count
     for skip in (1, steps // accumulate, count - 1):
-        assert take(skip, count - skip) == whole[each * skip :]
+        assert take(skip, count - skip) == whole[size * skip :]
 
 
 def test_other_pairs_are_refused(parts):

@@ -61,5 +61,5 @@ def test_updates_of_several_batches_are_the_same_batches(corpus):
     whole = take(corpus, 12)
     for skip in (0, 1, 2):
         updates = endless_batches(corpus.epochs(BATCH_TOKENS, seed=5), skip=skip, accumulate=3)
-        found = [labels.numpy().tolist() for update in updates.take(2) for _, labels in update]
-        assert found == whole[3 * skip : 3 * skip + 6]
+        batches = [labels.numpy().tolist() for update in updates.take(2) for _, labels in update]
+        assert batches == whole[3 * skip : 3 * skip + 6]

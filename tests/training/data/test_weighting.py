@@ -21,7 +21,7 @@ from keras_transformer.training.vocabulary import learn_vocabulary
 
 
 def counts(epochs, number, first=0):
-    """How often each pair is drawn in some epochs, [epochs, pairs]."""
+    """The number of times that each pair is drawn in some epochs, [epochs, pairs]."""
     drawn = [epochs.numbers(epoch).numpy() for epoch in range(first, first + number)]
     return np.stack([np.bincount(numbers, minlength=PAIRS) for numbers in drawn])
 
@@ -32,7 +32,7 @@ LENGTHS = RNG.integers(2, 30, PAIRS)
 WEIGHTS = RNG.choice([1.0, 0.25, 2.5, 0.1], PAIRS)
 
 
-def test_every_pair_is_drawn_as_often_as_its_weight_says():
+def test_every_pair_is_drawn_as_often_as_its_weight_demands():
     """Within one draw more or less for each factor of ten, as the golden ratio spreads points."""
     drawn = counts(WeightedEpochs(WEIGHTS, LENGTHS), 400)
     np.testing.assert_allclose(drawn.sum(axis=0), 400 * WEIGHTS, atol=4)
@@ -183,7 +183,7 @@ def test_weights_must_be_as_many_as_pairs(tokenizer):
 
 
 @pytest.mark.slow
-def test_a_training_sees_what_the_weights_say(tmp_path):
+def test_a_training_sees_pairs_in_proportion_to_the_weights(tmp_path):
     """One update of one batch: all of the first file, and 10 of the 40 equal pairs of the other."""
     write_pairs(tmp_path, "train", 40, seed=1)
     write_pairs(tmp_path, "validation", 7, seed=2)

@@ -37,7 +37,7 @@ def test_auto_is_float32_where_nothing_is_known(tmp_path):
         ("DEFAULT", "mixed_bfloat16"),
     ],
 )
-def test_auto_respects_what_onednn_is_told(tmp_path, monkeypatch, most, expected):
+def test_auto_respects_the_setting_of_onednn(tmp_path, monkeypatch, most, expected):
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", most)
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("flags\t\t: avx2 avx512f avx512_bf16\n")

@@ -115,11 +115,11 @@ def begin(config, run, strategy, overrides=(), at=(0, 0), **environment):
 def begin_two_workers(config, run, overrides=((), ()), at=((0, 0), (0, 0))):
     """Two processes of one cluster, on free ports."""
     sockets = [socket.socket() for _ in range(2)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    addresses = [f"localhost:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
+    for sock in sockets:
+        sock.bind(("localhost", 0))
+    addresses = [f"localhost:{sock.getsockname()[1]}" for sock in sockets]
+    for sock in sockets:
+        sock.close()
     processes = []
     for index in range(2):
         task = {"type": "worker", "index": index}
@@ -131,7 +131,7 @@ def begin_two_workers(config, run, overrides=((), ()), at=((0, 0), (0, 0))):
 
 
 def ends(*processes):
-    """What each process printed last and what it showed; no process hangs."""
+    """The last line and the messages of each process; no process hangs."""
     try:
         results = [process.communicate(timeout=120) for process in processes]
     finally:
@@ -146,7 +146,7 @@ def assert_same_weights(run, one_device):
     ours, theirs = Run(run), Run(folder)
     for one, two in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
         np.testing.assert_allclose(one.numpy(), two.numpy(), atol=1e-5, err_msg=one.path)
-    last = [Checkpoints(each.checkpoints).paths()[-1] for each in (ours, theirs)]
+    last = [Checkpoints(trained.checkpoints).paths()[-1] for trained in (ours, theirs)]
     assert last[0].name == last[1].name
     first, second = (np.load(path) for path in last)
     for one, two in zip(first.files[:-1], second.files[:-1], strict=True):
@@ -221,7 +221,7 @@ def after(first, second):
     update(tf.constant(first), tf.constant(second))
     scales = strategy.experimental_local_results(optimizer.dynamic_scale.value)
     weights = strategy.experimental_local_results(weight.value)
-    return [each.numpy().tolist() for each in (*weights, *scales)]
+    return [value.numpy().tolist() for value in (*weights, *scales)]
 
 steps = [after([8.0, 8.0], [np.inf, 8.0]), after([4.0, 8.0], [8.0, -16.0])]
 
@@ -314,9 +314,9 @@ def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_dev
     kill = (5, signal.SIGKILL)
     first, second = ends(*begin_two_workers(config, tmp_path, at=(kill, None)))
     assert first[0] == ""
-    # Where the chief is gone TensorFlow may end the process before Python can say why.
-    said = "Error: another worker has ended" in second[1]
-    assert said or "coordination" in second[1].lower(), second
+    # Where the chief is gone TensorFlow may end the process before Python can print the reason.
+    reported = "Error: another worker has ended" in second[1]
+    assert reported or "coordination" in second[1].lower(), second
     _, shown = run_quietly(load_settings(config, OVERRIDES), tmp_path)
     assert "Continuing after update 4 of" in shown
     assert_same_weights(tmp_path, one_device)
@@ -495,5 +495,7 @@ def test_a_keras_without_a_method_is_refused_in_one_line(monkeypatch):
 def test_the_strategies_of_the_command_line_are_all(monkeypatch):
     from keras_transformer.training.devices.strategy import STRATEGIES
 
-    (option,) = [each for each in cli.commands["train"].params if each.name == "strategy"]
+    (option,) = [
+        parameter for parameter in cli.commands["train"].params if parameter.name == "strategy"
+    ]
     assert tuple(option.type.choices) == STRATEGIES

@@ -1,4 +1,4 @@
-"""What is shown, logged and saved between the updates."""
+"""Callbacks: figures that are shown, logged and saved between the updates."""
 
 import io
 import os
@@ -17,7 +17,7 @@ from keras_transformer.training.loop.history import History, columns_of
 
 
 class Clock:
-    """A clock that moves only when told to."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self):
         self.now = 100.0
@@ -34,7 +34,7 @@ def clock(monkeypatch):
 
 
 class Model:
-    """What the callbacks touch of a model."""
+    """The attributes of a model that the callbacks touch."""
 
     def __init__(self, unit):
         self.unit = unit

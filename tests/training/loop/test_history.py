@@ -44,7 +44,7 @@ def test_a_row_holds_what_was_measured_at_an_update(history):
     assert history.curve("validation/bleu") == ([2], [20.0])
 
 
-def test_rows_behind_the_checkpoint_are_dropped(history):
+def test_rows_after_the_checkpoint_are_dropped(history):
     fill(history, range(1, 8))
     again = History(history.path, COLUMNS)
     again.restore(4)
@@ -69,7 +69,7 @@ def test_every_length_a_power_cut_can_leave_is_read(history):
 
 
 @pytest.mark.parametrize("line", ["5,x,,,,,,,", "5,1.0", "4,1.0,,,,,,,", "\x00\x00", ""])
-def test_what_stands_behind_a_damaged_row_is_dropped(history, line):
+def test_rows_after_a_damaged_row_are_dropped(history, line):
     fill(history, range(1, 5))
     history.flush()
     good = "6,1.0" + "," * (len(COLUMNS) - 1)

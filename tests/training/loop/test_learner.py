@@ -145,7 +145,7 @@ def test_a_validation_needs_no_more_memory_than_the_training():
 
 
 def test_one_update_is_that_of_plain_keras(tiny_model):
-    """What `fit` does to the learner's Transformer it does to a Transformer compiled by itself."""
+    """`fit` does the same to the learner's Transformer as to a Transformer compiled by itself."""
     inputs, labels = batch(LENGTHS)
     wrapped, plain = tiny_model(), tiny_model()
     sgd = keras.optimizers.SGD  # Adam's first update is the sign of the gradient, even of 1e-9
@@ -231,15 +231,15 @@ def test_four_batches_of_two_are_one_of_eight(tiny_model):
     """Accumulation over batches of unequal widths gives the update of all sentences at once."""
     lengths = [(7, 5), (2, 3), (4, 1), (6, 6), (3, 2), (1, 7), (5, 4), (2, 2)]
     inputs, labels = batch(lengths, width=8)
-    parts = []
+    batches = []
     for first, width in zip(range(0, 8, 2), (5, 8, 7, 4), strict=True):
         rows = slice(first, first + 2)
-        part = {"source": inputs["source"][rows], "target": inputs["target"][rows, :width]}
-        parts.append((part, labels[rows, :width]))
+        features = {"source": inputs["source"][rows], "target": inputs["target"][rows, :width]}
+        batches.append((features, labels[rows, :width]))
         assert not labels[rows, width:].any()
     whole, cut = tiny_model(), tiny_model()
     histories = []
-    for model, data in ((whole, (inputs, labels)), (cut, tuple(parts))):
+    for model, data in ((whole, (inputs, labels)), (cut, tuple(batches))):
         learner = Learner(model, accumulate=1 if model is whole else 4)
         learner.compile(keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(0.1))
         histories.append(learner.fit(datasets(data, data), verbose=0, shuffle=False).history)

@@ -52,7 +52,7 @@ def sign(folder, silent, **changes):
     return path
 
 
-def test_the_second_is_told_who_holds_the_lock(holder, tmp_path):
+def test_the_error_of_the_second_names_the_holder_of_the_lock(holder, tmp_path):
     message = (
         f"^{tmp_path} is in use by another training, process {holder.pid} on "
         rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait for its end, stop it, or "
@@ -125,11 +125,11 @@ def test_without_locks_of_the_file_system_the_signature_decides(tmp_path, monkey
 
 def test_two_at_once_of_which_one_holds_it(tmp_path):
     processes = [start(tmp_path, 60) for _ in range(4)]
-    said = [process.stdout.readline() for process in processes]
+    lines = [process.stdout.readline() for process in processes]
     for process in processes:
         process.kill()
         process.communicate()
-    assert sorted(text == "held\n" for text in said) == [False, False, False, True]
+    assert sorted(text == "held\n" for text in lines) == [False, False, False, True]
 
 
 def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
@@ -143,7 +143,7 @@ def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
         assert lock.record.stat().st_mtime > 0
 
 
-def test_who_slept_too_long_is_told_and_leaves_the_others_lock_alone(tmp_path):
+def test_whoever_slept_too_long_gets_an_error_and_leaves_the_others_lock_alone(tmp_path):
     with RunLock(tmp_path) as lock:
         path = sign(tmp_path, silent=0)
         with pytest.raises(RunLocked, match="process 17 on elsewhere"):

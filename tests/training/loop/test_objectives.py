@@ -126,7 +126,7 @@ def test_figures_of_evaluate_are_weighted_means_over_unequal_batches():
 
 
 def test_somebody_s_model_learns_by_the_name_of_a_loss():
-    """What plain Keras makes of it, where each label counts once."""
+    """The same as in plain Keras, where each label counts once."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(13, 3)).astype("float32"), rng.normal(size=13).astype("float32")
     ours, plain = (

@@ -1,4 +1,4 @@
-"""What the training keeps besides the last weights: an average, the best ones, the curves."""
+"""Outputs of a training besides the last weights: an average, the best ones, the curves."""
 
 import csv
 import errno
@@ -220,7 +220,7 @@ def test_a_process_killed_before_the_model_was_written_only_writes_it(
 
 
 @pytest.mark.slow
-def test_a_best_checkpoint_that_is_gone_is_not_asked_for(stopped_early, patient, tmp_path):
+def test_a_best_checkpoint_that_is_gone_is_not_needed(stopped_early, patient, tmp_path):
     """As after damage: the one that pushed it out cannot be read, and it is no longer there."""
     folder = shutil.copytree(stopped_early[0], tmp_path / "run")
     for name in ("model.keras", "metrics.json", "checkpoints/update-00000002.npz"):
@@ -255,7 +255,7 @@ def test_the_history_grows_from_row_to_row_after_a_kill(configured, tmp_path):
     )
     assert process.returncode == -signal.SIGKILL, process.stderr
     killed = table(tmp_path / "run")
-    assert [int(row["update"]) for row in killed] == [1, 2, 3, 4, 5, 6]  # behind checkpoint 4, too
+    assert [int(row["update"]) for row in killed] == [1, 2, 3, 4, 5, 6]  # also after checkpoint 4
     _, shown = run_quietly(settings, tmp_path / "run")
     assert "Continuing after update 4 of 8." in shown
     rows = table(tmp_path / "run")

@@ -91,7 +91,7 @@ def test_what_is_left_out_is_the_other_runs(folder):
 
 
 @pytest.mark.slow
-def test_a_run_says_everything_when_the_one_it_started_from_is_gone(folder, tmp_path):
+def test_a_run_is_complete_when_the_one_it_started_from_is_gone(folder, tmp_path):
     moved = shutil.copytree(folder, tmp_path / "moved")
     overrides = [f'model.start_from="{moved / "first"}"']
     settings = tuning(folder, *overrides)

@@ -37,8 +37,8 @@ def test_loss_and_gradient_are_those_of_the_formula(smoothing):
     losses, gradient = reference(labels, logits, smoothing)
     np.testing.assert_allclose(loss, losses.mean(), rtol=1e-5)
     np.testing.assert_allclose(tape.gradient(loss, variable), gradient, rtol=0, atol=1e-6)
-    each = ClassCrossEntropy(smoothing, reduction=None)(labels, variable)
-    np.testing.assert_allclose(each, losses, rtol=1e-5)
+    unreduced = ClassCrossEntropy(smoothing, reduction=None)(labels, variable)
+    np.testing.assert_allclose(unreduced, losses, rtol=1e-5)
 
 
 def test_without_smoothing_it_is_keras_s():

@@ -136,8 +136,8 @@ def test_loss_and_metrics_serialise(batch):
     for metric in (Perplexity(PAD), TokenAccuracy(PAD)):
         config = keras.saving.serialize_keras_object(metric)
         again = keras.saving.deserialize_keras_object(config)
-        for each in (metric, again):
-            each.update_state(labels, logits)
+        for instance in (metric, again):
+            instance.update_state(labels, logits)
         assert again.result() == metric.result()
 
 
@@ -145,11 +145,11 @@ def test_metrics_count_real_tokens_over_several_batches(batch):
     labels, logits = batch
     real = labels != PAD
     # Batches of different numbers of rows, columns and real tokens.
-    parts = [(slice(0, 1), slice(0, 3)), (slice(1, 3), slice(0, 5))]
+    areas = [(slice(0, 1), slice(0, 3)), (slice(1, 3), slice(0, 5))]
     perplexity, accuracy = Perplexity(PAD), TokenAccuracy(PAD)
-    for part in parts:
-        perplexity.update_state(labels[part], logits[part])
-        accuracy.update_state(labels[part], logits[part])
+    for area in areas:
+        perplexity.update_state(labels[area], logits[area])
+        accuracy.update_state(labels[area], logits[area])
     losses, _ = reference(labels, logits, 0.0)
     np.testing.assert_allclose(perplexity.result(), np.exp(losses[real].mean()), rtol=1e-5)
     right = (logits.argmax(-1) == labels)[real]

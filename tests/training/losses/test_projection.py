@@ -87,8 +87,8 @@ def test_a_bias_of_the_logits(monkeypatch, rows, smoothing, jit_compile):
     expected, *expected_gradients = reference(*example(), smoothing, bias)
     assert abs(expected - reference(*example(), smoothing)[0]) > 1
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
-    for found, wanted in zip(gradients, expected_gradients, strict=True):
-        np.testing.assert_allclose(found, 3 * wanted, atol=1e-5)
+    for gradient, wanted in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(gradient, 3 * wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -104,7 +104,7 @@ def test_with_a_bias_it_is_the_loss_of_whole_logits(monkeypatch, smoothing, r_dr
     with tf.GradientTape() as tape:
         tape.watch([hidden, table, bias])
         loss = projected_cross_entropy(hidden, table, *others, r_drop, bias)
-    found = tape.gradient(loss, [hidden, table, bias])
+    gradients = tape.gradient(loss, [hidden, table, bias])
     with tf.GradientTape() as tape:
         tape.watch([hidden, table, bias])
         if r_drop:
@@ -113,10 +113,10 @@ def test_with_a_bias_it_is_the_loss_of_whole_logits(monkeypatch, smoothing, r_dr
             whole = projected_cross_entropy(wide, wider, *others, r_drop)
         else:
             logits = tf.matmul(hidden, table, transpose_b=True) + bias
-            each = smoothed_cross_entropy(labels, logits, smoothing)
-            whole = tf.reduce_sum(others[1] * each)
+            losses = smoothed_cross_entropy(labels, logits, smoothing)
+            whole = tf.reduce_sum(others[1] * losses)
     np.testing.assert_allclose(loss, whole, rtol=1e-5)
-    for mine, theirs in zip(found, tape.gradient(whole, [hidden, table, bias]), strict=True):
+    for mine, theirs in zip(gradients, tape.gradient(whole, [hidden, table, bias]), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)
 
 
@@ -128,13 +128,13 @@ def test_figures_of_a_validation_with_a_bias(monkeypatch, rows):
     tensors = [tf.constant(x, "float32") for x in (hidden, table)]
     others = tf.constant(labels), tf.constant(weights, "float32"), 0.1
     bias = tf.constant(logits_bias(), "float32")
-    found = projection.projected_figures(*tensors, *others, bias)
+    figures = projection.projected_figures(*tensors, *others, bias)
     expected = [
         reference(hidden, table, labels, weights, 0.1, logits_bias())[0],
         reference(hidden, table, labels, weights, 0.0, logits_bias())[0],
         weights @ (z.argmax(axis=1) == labels),
     ]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(figures, expected, rtol=1e-5)
 
 
 def test_xla_and_an_unknown_number_of_positions(monkeypatch):
@@ -178,9 +178,9 @@ def test_half_precision_is_as_near_as_its_rounding(dtype, tolerance):
     np.testing.assert_allclose(tf.cast(by_table, "float32"), 3 * expected[2], atol=6 * tolerance)
 
 
-def relative_error(found, expected):
-    found = tf.cast(found, "float64").numpy()
-    return np.abs(found - expected).max() / np.abs(expected).max()
+def relative_error(actual, expected):
+    actual = tf.cast(actual, "float64").numpy()
+    return np.abs(actual - expected).max() / np.abs(expected).max()
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.01), ("float16", 0.002)])
@@ -196,8 +196,8 @@ def test_small_weights_lose_no_digits(dtype, tolerance):
         loss = 2.0**15 * projected_cross_entropy(
             *half, tf.constant(labels), tf.constant(weights, "float32"), 0.1
         )
-    for found, wanted in zip(tape.gradient(loss, half), expected, strict=True):
-        assert relative_error(found, 2.0**15 * wanted) < tolerance
+    for gradient, wanted in zip(tape.gradient(loss, half), expected, strict=True):
+        assert relative_error(gradient, 2.0**15 * wanted) < tolerance
 
 
 @pytest.mark.bfloat16

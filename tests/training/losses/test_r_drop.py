@@ -34,8 +34,8 @@ def reference(hidden, table, labels, weights, smoothing, r_drop):
             one, two = log_p[n], log_p[N + n]
             apart = tf.reduce_sum(tf.exp(one) * (one - two)) / 2  # KL(p_1 || p_2) / 2
             apart += tf.reduce_sum(tf.exp(two) * (two - one)) / 2
-            for each in (one, two):
-                right = (1 - smoothing) * each[labels[n]] + smoothing * tf.reduce_mean(each)
+            for row in (one, two):
+                right = (1 - smoothing) * row[labels[n]] + smoothing * tf.reduce_mean(row)
                 loss += weights[n] * (r_drop / 2 * apart - right)
     return loss, *tape.gradient(loss, [hidden, table])
 
@@ -64,10 +64,10 @@ def measure(hidden, table, labels, weights, smoothing, r_drop, **options):
 )  # rows of a chunk and pass; 11 is all
 def test_loss_and_gradients_are_those_of_the_definition(monkeypatch, rows, jit_compile):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 2 * 4 * V)
-    found = measure(*example(), 0.1, 5.0, jit_compile=jit_compile)
+    outputs = measure(*example(), 0.1, 5.0, jit_compile=jit_compile)
     expected = reference(*example(), 0.1, 5.0)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
-    for ours, theirs in zip(found[1:], expected[1:], strict=True):
+    np.testing.assert_allclose(outputs[0], expected[0], rtol=1e-5)
+    for ours, theirs in zip(outputs[1:], expected[1:], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
@@ -97,10 +97,10 @@ def trained(model, r_drop, batches, **options):
 def test_without_dropout_an_update_is_the_same(small_model, jit_compile):
     with_it, without = (small_model(num_layers=1, num_decoder_layers=1) for _ in range(2))
     data = tf.data.Dataset.from_tensors(batch(LENGTHS))  # of known shape, as XLA needs it
-    found = trained(with_it, 5.0, data, jit_compile=jit_compile)
+    figures = trained(with_it, 5.0, data, jit_compile=jit_compile)
     expected = trained(without, 0.0, data)
-    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
-    assert found["tokens"] == expected["tokens"]  # counted once
+    np.testing.assert_allclose(figures["loss"], expected["loss"], rtol=1e-5)
+    assert figures["tokens"] == expected["tokens"]  # counted once
     for ours, theirs in zip(with_it.weights, without.weights, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
 

@@ -108,7 +108,7 @@ def test_what_may_change_exists_and_is_nothing_that_decides_the_weights():
         for name, section in sections.items()
         for key in getattr(section, "may_change", ())
     }
-    known = {f"{name}.{key}" for name, each in sections.items() for key in each.model_fields}
+    known = {f"{name}.{key}" for name, schema in sections.items() for key in schema.model_fields}
     assert free <= known
     assert free == {"data.data_dir"} | {
         f"training.{key}"

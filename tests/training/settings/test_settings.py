@@ -1,4 +1,4 @@
-"""A configuration is read as written, or refused in one line that says what would be right."""
+"""A configuration is read as written, or refused in one line that names what would be right."""
 
 import dataclasses
 import re
@@ -336,7 +336,7 @@ def test_a_mistake_is_one_line(tmp_path, case):
     ],
 )
 def test_a_warm_up_longer_than_the_training_is_refused(tmp_path, kind, warmup, updates, limit):
-    """For every kind, in the file and by `--set`; one update fewer is none too many."""
+    """For every kind, in the file and by `--set`; one update fewer is accepted."""
     text = f'{DEMO}[schedule]\nkind = "{kind}"\npeak = 1e-3\n'
     overrides = [f"training.updates={updates}", f"schedule.warmup_steps={warmup}"]
     expected = (

@@ -1,4 +1,4 @@
-"""The page of settings is the schema: every key, and `docs/settings.md` says the same."""
+"""The page of settings is the schema: every key, and `docs/settings.md` is equal to it."""
 
 import pathlib
 import re
