@@ -105,7 +105,10 @@ def test_a_plain_transformer(tie, clip):
 
 @pytest.mark.parametrize(
     ("clip", "accumulate"),
-    [(0.1, 2), *(pytest.param(*row, marks=pytest.mark.slow) for row in ((0.1, 1), (None, 1)))],
+    [
+        (0.1, 2),
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in ((0.1, 1), (None, 1), (None, 2))),
+    ],
 )
 @each_tie
 def test_the_learner(tie, clip, accumulate):
