@@ -23,14 +23,11 @@ BEAM, BEST, LIMIT = Beam(4), 3, 20
 
 
 @pytest.fixture(scope="module")
-def translator(deep):
-    """With two layers: the hypotheses of a beam are of several lengths."""
-    return deep
+def made(deep, sentences, tmp_path_factory):
+    """A function from a quantisation to the path and the report of a file with a beam.
 
-
-@pytest.fixture(scope="module")
-def made(translator, sentences, tmp_path_factory):
-    """A function from a quantisation to the path and the report of a file with a beam."""
+    The hypotheses of two layers are of several lengths.
+    """
     folder, files = tmp_path_factory.mktemp("beam"), {}
 
     def of(quantize="none"):
@@ -39,7 +36,7 @@ def made(translator, sentences, tmp_path_factory):
             files[quantize] = (
                 path,
                 export_litert(
-                    translator,
+                    deep,
                     path,
                     sentences,
                     quantize,
@@ -55,8 +52,8 @@ def made(translator, sentences, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ids(translator, sentences):
-    rows = translator.source_tokenizer.encode(sentences[:32]).to_list()
+def ids(deep, sentences):
+    rows = deep.source_tokenizer.encode(sentences[:32]).to_list()
     return [row for row in rows if len(row) <= LIMIT]
 
 
@@ -92,15 +89,13 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
 
 
 @pytest.mark.parametrize("length_penalty, extra_length", [(0.6, 50), (0, 50), (2.5, 1)])
-def test_token_for_token_the_n_best_of_the_model(
-    made, translator, ids, length_penalty, extra_length
-):
+def test_token_for_token_the_n_best_of_the_model(made, deep, ids, length_penalty, extra_length):
     beam = Beam(4, length_penalty, extra_length=extra_length)
     loaded = LiteRTTranslator(made()[0], beam)
     tokens, scores = loaded.decode(ids)
     limits = tf.constant([len(row) + extra_length for row in ids])
     expected, expected_scores = beam_decode(
-        translator.model, padded(ids), 4, BEST, length_penalty, max_length=limits
+        deep.model, padded(ids), 4, BEST, length_penalty, max_length=limits
     )
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
@@ -119,9 +114,9 @@ def test_the_controls_are_inputs(made, ids):
 
 
 @pytest.mark.slow
-def test_translates_as_the_run_does_with_a_beam(made, translator, sentences):
+def test_translates_as_the_run_does_with_a_beam(made, deep, sentences):
     loaded = LiteRTTranslator(made()[0], Beam(4, 1.0))
-    expected = [best for (best,) in translator.n_best(sentences, 1, Beam(4, 1.0))]
+    expected = [best for (best,) in deep.n_best(sentences, 1, Beam(4, 1.0))]
     outputs = map_sorted(loaded.translate_batch, sentences, 5)
     assert [output.text for output in outputs] == [output.text for output in expected]
     np.testing.assert_allclose(
@@ -161,13 +156,13 @@ def test_the_compiled_model_api_gives_the_same(made, ids):
 
 
 @pytest.mark.slow
-def test_in_int8_it_loses_little_and_stores_the_table_once(made, translator):
+def test_in_int8_it_loses_little_and_stores_the_table_once(made, deep):
     path, report = made("int8")
     assert abs(report["beam"]["score_loss"]) <= 0.02 and report["beam"]["score_error"] <= 0.02
     assert report["beam"]["hypotheses"] == BEST * report["sentences"]
     names, ends = operators(path)
     assert "CUSTOM" not in names and "WHILE" not in ends.values()
-    assert len(tables(path, translator.model.source_embedding.table.shape)) == 1
+    assert len(tables(path, deep.model.source_embedding.table.shape)) == 1
 
 
 def test_a_beam_that_the_file_does_not_have_is_named(made, export):
@@ -179,25 +174,25 @@ def test_a_beam_that_the_file_does_not_have_is_named(made, export):
         LiteRTTranslator(export("none")[0], BEAM)
 
 
-def test_wrong_numbers_are_refused(made, translator, tmp_path, monkeypatch):
+def test_wrong_numbers_are_refused(made, deep, tmp_path, monkeypatch):
     monkeypatch.setattr(litert, "convert", None)
     fixed = r"`search` in a .tflite file must have .*Received: search=Beam\(.*\)\.$"
     for beam in (Beam(4, normalization="none"), Beam(4, min_length=2)):
         with pytest.raises(ValueError, match=fixed):
             LiteRTTranslator(made()[0], beam)
         with pytest.raises(ValueError, match=fixed):
-            export_litert(translator, tmp_path / "x.tflite", ["a"], searches=[beam])
+            export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[beam])
     message = "`searches` must be a list of `Greedy()` and at most one `Beam`. Received: searches="
     for searches in ([Beam(2), Beam(3)], [Sample()], Beam(2)):
         with pytest.raises(ValueError, match=re.escape(f"{message}{searches!r}.")):
-            export_litert(translator, tmp_path / "x.tflite", ["a"], searches=searches)
+            export_litert(deep, tmp_path / "x.tflite", ["a"], searches=searches)
     with pytest.raises(ValueError, match="`n_best` must be between 1 and the `size` of the beam"):
-        export_litert(translator, tmp_path / "x.tflite", ["a"], searches=[Beam(2)], n_best=3)
+        export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[Beam(2)], n_best=3)
     assert listing(tmp_path) == []
 
 
 @pytest.mark.slow
-def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, monkeypatch):
+def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypatch):
     """Greedy search is right and the beam is not: the file is not kept."""
 
     class SecondBest(Beam):
@@ -208,14 +203,14 @@ def test_a_beam_that_disagrees_is_found_out(translator, sentences, tmp_path, mon
     monkeypatch.setattr(conversion, "Beam", SecondBest)
     options = {"lengths": [LIMIT], "searches": [Beam(2)]}
     with pytest.raises(ExportError, match="x.tflite.* differ"):
-        export_litert(translator, tmp_path / "x.tflite", sentences, **options)
+        export_litert(deep, tmp_path / "x.tflite", sentences, **options)
     assert listing(tmp_path) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["order", "score"])
 def test_a_wrong_second_hypothesis_is_found_out(
-    made, translator, sentences, tmp_path, monkeypatch, wrong
+    made, deep, sentences, tmp_path, monkeypatch, wrong
 ):
     """The best one is right, in every sentence."""
     content = model_of(made()[0])
@@ -234,5 +229,5 @@ def test_a_wrong_second_hypothesis_is_found_out(
     options = {"lengths": [LIMIT], "batch_sizes": [1, 3], "searches": [BEAM], "n_best": BEST}
     message = "prefers its own by" if wrong == "order" else "its score is"
     with pytest.raises(ExportError, match=f"x.tflite: .* translations differ .*{message}"):
-        export_litert(translator, tmp_path / "x.tflite", sentences, **options)
+        export_litert(deep, tmp_path / "x.tflite", sentences, **options)
     assert listing(tmp_path) == []
