@@ -69,7 +69,7 @@ def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):
     assert done.returncode == 0, done.stderr
     rows = json.loads(output.read_text())["decoding"]
     for search in searches.split(","):
-        of_search = [row for row in rows if row["search"] == search]
+        of_search = [row for row in rows if row["search"].startswith(search)]
         assert [row["peer"] for row in of_search] == peers.split(",")
         best = {row["best_peer"] for row in of_search}
         assert len(best) == 1 and best < set(THEIRS.split(","))
