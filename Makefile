@@ -22,7 +22,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 .PHONY: help demo test test-slow test-avx2 test-all lint format docs clean
 
 help:
-	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
+	@echo "make demo       train, evaluate, export and translate, in five to nine minutes on two cores"
 	@echo "make test       the fast tests, in about seven minutes on two cores"
 	@echo "make test-slow  the others, in about twenty minutes"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
