@@ -28,7 +28,7 @@ def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
     assert metrics["updates"] == 1
     layers, d_model = NAMES[name]
     assert metrics["parameters"] == layers // 6 + 60 * d_model
-    assert 0 < metrics["validation"]["loss"] < 40
+    assert 0 < metrics["validation"]["loss"] < 10
 
 
 def step(name, run):
@@ -44,6 +44,7 @@ def step(name, run):
     short = [
         "training.updates=1",
         "schedule.warmup_steps=1",
+        "schedule.scale=0.01",  # or the first update would be as large as the 4,000th
         "training.validate_sentences=0",
         "training.precision=float32",
     ]
