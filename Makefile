@@ -11,9 +11,8 @@ READY := $(VENV)/.ready
 # Two processes; the tests of a file run in the same one.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAST := $(TWO) -m "not slow"
-# The rooms in which numbers are computed.
-COMPUTING := $(addprefix tests/,conformance decoding export layers models tasks training/devices \
-	training/loop training/losses training/test_adam.py)
+# The rooms in which two ways to compute the same are compared.
+COMPUTING := $(addprefix tests/,conformance decoding export models training/losses)
 # A processor with AVX2 and neither AVX-512 nor VNNI nor bfloat16, as nearly as one can have it.
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
 	TEST_WITH_GRAPPLER=1
@@ -22,7 +21,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 .PHONY: help demo test test-slow test-avx2 test-all lint format docs clean
 
 help:
-	@echo "make demo       train, evaluate, export and translate, in five to nine minutes on two cores"
+	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
 	@echo "make test       the fast tests, in about seven minutes on two cores"
 	@echo "make test-slow  the others, in about twenty minutes"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
@@ -45,8 +44,10 @@ demo: $(READY)
 test: $(READY)
 	$(VENV)/bin/python -m pytest $(FAST)
 
+# In two halves: what TensorFlow has compiled stays in memory until a process ends.
 test-slow: $(READY)
-	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800
+	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 --ignore tests/training
+	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 tests/training
 
 test-avx2: $(READY)
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST) $(COMPUTING)
