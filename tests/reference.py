@@ -31,23 +31,36 @@ def scaled_dot_product(query, key, head):
     return query @ key / len(query) ** 0.5
 
 
-def attention(query, key, value, allowed, score=scaled_dot_product, bias=None):
+def attention(
+    query,
+    key,
+    value,
+    allowed,
+    score=scaled_dot_product,
+    bias=None,
+    key_vectors=None,
+    value_vectors=None,
+):
     """Eq. 1, one query of one head at a time. Returns [B, T, H, Kv] and weights [B, H, T, S].
 
     Another `score` is a function of a query, a key and the number of their head; `bias` [H, T, S]
-    is added to the scores.
+    is added to the scores; `key_vectors` [T, S, K] and `value_vectors` [T, S, Kv] are added to the
+    keys and the values that a query sees.
     """
     batch, targets, heads, _ = query.shape
     sources = key.shape[1]
     out = np.zeros((batch, targets, heads, value.shape[-1]))
     weights = np.zeros((batch, heads, targets, sources))
     for b, t, h in np.ndindex(batch, targets, heads):
-        scores = np.array([score(query[b, t, h], key[b, s, h], h) for s in range(sources)])
+        keys, values = key[b, :, h].copy(), value[b, :, h].copy()
+        keys += 0 if key_vectors is None else key_vectors[t]
+        values += 0 if value_vectors is None else value_vectors[t]
+        scores = np.array([score(query[b, t, h], keys[s], h) for s in range(sources)])
         scores += 0 if bias is None else bias[h, t]
         scores[~allowed[b, t]] = -np.inf
         weights[b, h, t] = softmax(scores)
         for s in range(sources):
-            out[b, t, h] += weights[b, h, t, s] * value[b, s, h]
+            out[b, t, h] += weights[b, h, t, s] * values[s]
     return out, weights
 
 
@@ -61,10 +74,10 @@ def split_heads(x, num_heads):
     return np.stack([x[..., h * size : (h + 1) * size] for h in range(num_heads)], axis=2)
 
 
-def multi_head(weights, x, memory, allowed, num_heads, **options):
-    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`."""
-    query = split_heads(dense(scope(weights, "query"), x), num_heads)
-    key = split_heads(dense(scope(weights, "key"), memory), num_heads)
+def multi_head(weights, x, memory, allowed, num_heads, turn=lambda heads: heads, **options):
+    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`; `turn` turns queries and keys."""
+    query = turn(split_heads(dense(scope(weights, "query"), x), num_heads))
+    key = turn(split_heads(dense(scope(weights, "key"), memory), num_heads))
     value = split_heads(dense(scope(weights, "value"), memory), num_heads)
     heads, attended = attention(query, key, value, allowed, **options)
     concatenated = np.concatenate([heads[:, :, h] for h in range(num_heads)], axis=-1)
@@ -120,6 +133,103 @@ def rotated(heads):
     return out
 
 
+def clipped(table, length, causal):
+    """Shaw et al. (2018): the vector of every query and key, by their distance, [T, S, K]."""
+    farthest = len(table) - 1 if causal else len(table) // 2
+    vectors = np.zeros((length, length, table.shape[-1]))
+    for i, j in np.ndindex(length, length):
+        distance = min(i - j, farthest) if i >= j else max(i - j, -farthest)
+        if not causal:
+            vectors[i, j] = table[distance + farthest]
+        elif i >= j:
+            vectors[i, j] = table[distance]
+    return vectors
+
+
+def t5_bucket(query, key, buckets, farthest, causal):
+    """Raffel et al. (2020): the bucket of a distance; its logarithms compared in integers."""
+    first, distance = 0, query - key
+    if not causal:
+        buckets //= 2
+        first, distance = (buckets if key > query else 0), abs(distance)
+    exact = buckets // 2
+    if distance < exact:
+        return first + max(distance, 0)
+    step, steps = 0, buckets - exact
+    # (distance / exact)^steps >= (farthest / exact)^(step + 1)
+    while (
+        step + 1 < steps
+        and distance**steps * exact ** (step + 1) >= farthest ** (step + 1) * exact**steps
+    ):
+        step += 1
+    return first + exact + step
+
+
+def t5_bias(table, length, farthest, causal):
+    """T5's table [buckets, H] for every query and key, [H, T, S]."""
+    bias = np.zeros((table.shape[1], length, length))
+    for h, i, j in np.ndindex(bias.shape):
+        bias[h, i, j] = table[t5_bucket(i, j, len(table), farthest, causal), h]
+    return bias
+
+
+def alibi(slopes, length):
+    """Press et al. (2022): -m |i - j|, one number at a time, [H, T, S]."""
+    bias = np.zeros((len(slopes), length, length))
+    for h, i, j in np.ndindex(bias.shape):
+        bias[h, i, j] = -slopes[h] * abs(i - j)
+    return bias
+
+
+def binary(length, d_model):
+    """The digits of a position as text, lowest first, -1 for 0; 16 of them, again and again."""
+    table = np.zeros((length, d_model))
+    for position, feature in np.ndindex(length, d_model):
+        digit = f"{position:016b}"[::-1][feature % 16]
+        table[position, feature] = {"0": -1, "1": 1}[digit]
+    return table
+
+
+def score_of(weights, kind):
+    """The score of one query and one key of a head, by its name; weights by that of the layer."""
+    if kind == "general":
+        return lambda query, key, h: query @ weights["score_matrix"][h] @ key
+    if kind == "additive":
+        matrices, vector = (weights["score_query"], weights["score_key"]), weights["score_vector"]
+        return lambda query, key, h: (
+            vector[h, 0, 0] @ np.tanh(query @ matrices[0][h] + key @ matrices[1][h])
+        )
+    return {"dot_product": lambda query, key, h: query @ key}.get(kind, scaled_dot_product)
+
+
+def relation(weights, position, length, causal, config):
+    """What a position does to a self-attention, as arguments of `multi_head`."""
+    if position == "rotary":
+        return {"turn": rotated}
+    if position == "alibi":
+        return {"bias": alibi(SLOPES[config.num_heads], length)}
+    if position == "t5":
+        farthest = config.relative_distance or 128
+        return {"bias": t5_bias(weights["distance_bias"], length, farthest, causal)}
+    if position == "relative":
+        names = {"key_vectors": "relative_keys", "value_vectors": "relative_values"}
+        return {key: clipped(weights[name], length, causal) for key, name in names.items()}
+    return {}
+
+
+# ALiBi's, of the authors' code.
+SLOPES = {3: [1 / 16, 1 / 256, 1 / 4]}
+
+
+def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=False):
+    """Multi-head attention with the score and, to `x` itself, the position of a configuration."""
+    if kind is None:
+        return multi_head(weights, x, memory, allowed, num_heads)
+    options = relation(weights, kind.position, x.shape[1], causal, kind) if memory is x else {}
+    score = score_of(weights, kind.score)
+    return multi_head(weights, x, memory, allowed, num_heads, score=score, **options)
+
+
 def embedding(weights, tokens, position="sinusoidal", start=0):
     """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position."""
     table = weights["table"]
@@ -130,6 +240,8 @@ def embedding(weights, tokens, position="sinusoidal", start=0):
         positions = sinusoids(length, d_model)
     elif position == "learned":
         positions = weights["positions"]
+    elif position == "binary":
+        positions = binary(length, d_model)
     else:
         positions = np.zeros((length, d_model))
     for b, t in np.ndindex(tokens.shape):
@@ -146,14 +258,26 @@ def residual(weights, name, x, sublayer, norm, epsilon):
 
 
 def encoder_block(
-    weights, x, allowed, num_heads, activation="relu", norm="post", epsilon=1e-6, record=None
+    weights,
+    x,
+    allowed,
+    num_heads,
+    activation="relu",
+    norm="post",
+    epsilon=1e-6,
+    record=None,
+    kind=None,
+    causal=False,
 ):
-    """Figure 1, left. `allowed` is [B, S, S]; attention weights go into the dict `record`."""
+    """Figure 1, left. `allowed` is [B, S, S]; attention weights go into the dict `record`.
+
+    `kind` has the position and the score, a configuration; None: no position, and Eq. 1.
+    """
     record = {} if record is None else record
 
     def self_attention(x):
-        out, record["self_attention"] = multi_head(
-            scope(weights, "self_attention"), x, x, allowed, num_heads
+        out, record["self_attention"] = attention_of_kind(
+            scope(weights, "self_attention"), x, x, allowed, num_heads, kind, causal
         )
         return out
 
@@ -175,6 +299,7 @@ def decoder_block(
     norm="post",
     epsilon=1e-6,
     record=None,
+    kind=None,
 ):
     """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S]."""
     record = {} if record is None else record
@@ -182,14 +307,14 @@ def decoder_block(
     causal = np.array([[s <= t for s in range(length)] for t in range(length)])
 
     def self_attention(x):
-        out, record["self_attention"] = multi_head(
-            scope(weights, "self_attention"), x, x, allowed & causal, num_heads
+        out, record["self_attention"] = attention_of_kind(
+            scope(weights, "self_attention"), x, x, allowed & causal, num_heads, kind, True
         )
         return out
 
     def cross_attention(x):
-        out, record["cross_attention"] = multi_head(
-            scope(weights, "cross_attention"), x, memory, memory_allowed, num_heads
+        out, record["cross_attention"] = attention_of_kind(
+            scope(weights, "cross_attention"), x, memory, memory_allowed, num_heads, kind
         )
         return out
 
@@ -267,6 +392,7 @@ def transformer(weights, config, source, target, record=None):
         "activation": config.activation,
         "norm": config.norm,
         "epsilon": config.layer_norm_epsilon,
+        "kind": config,
     }
     memory = encoder(
         scope(weights, "encoder"),

@@ -206,7 +206,7 @@ def test_rates_lie_in_0_to_1(name, rate):
     ("name", "choices"),
     [
         ("norm", "post, pre"),
-        ("position", "sinusoidal, learned, rotary, alibi, none"),
+        ("position", "sinusoidal, learned, binary, rotary, relative, alibi, t5, none"),
         ("tie", "all, target, none"),
     ],
 )

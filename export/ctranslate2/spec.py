@@ -11,13 +11,15 @@ import numpy as np
 
 from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
 from keras_transformer.export.parity import ExportError
-from keras_transformer.layers.positions import Learned, Sinusoidal
-from keras_transformer.layers.scores import DotProduct
+from keras_transformer.layers.positions import FixedPosition, Learned
+from keras_transformer.layers.scores import DotProduct, General
 
 # Inputs are cut at 1,024 tokens and outputs at 256 unless the caller sets other limits. Positions
 # up to there keep those defaults from failing on a model that was trained on shorter sentences.
 POSITIONS = 1024
-POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "none")  # which a table of rows can express
+# Which a table of rows can express, and which a product of queries and keys.
+POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "binary", "none")
+PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 
 
 def make_spec(model, pieces, target_pieces, unk_id, max_length):
@@ -55,7 +57,7 @@ def _check_expressible(config):
     """Refuses what the layout of the weights has no place for."""
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
-        (f"{config.score} scores", config.score not in ("scaled_dot_product", "dot_product")),
+        (f"{config.score} scores", config.score not in PRODUCTS),
         ("an `embedding_scale` of its own", config.embedding_scale is not None),
         ("a feed-forward network without biases", not config.feed_forward_bias),
     ):
@@ -121,7 +123,7 @@ def _positions(embedding):
     position, length = embedding.position, max(POSITIONS, embedding.max_length)
     if isinstance(position, Learned):
         return embedding.positions.numpy()
-    if isinstance(position, Sinusoidal):
+    if isinstance(position, FixedPosition):
         return position.table(length, embedding.d_model)
     return np.zeros((length, embedding.d_model), np.float32)
 
@@ -181,14 +183,25 @@ def _projections(spec, attention):
     scale = math.sqrt(heads / attention.query.units)  # 1 / sqrt(d_k)
     spec.queries_scale = 1.0 if plain else scale
     inputs = [
-        tuple(
-            None if array is None else _pad_heads(array, heads, size)
-            for array in _dense(projection)
-        )
-        for projection in (attention.query, attention.key, attention.value)
+        tuple(None if array is None else _pad_heads(array, heads, size) for array in projection)
+        for projection in (_query(attention), _dense(attention.key), _dense(attention.value))
     ]
     kernel, bias = _dense(attention.output_projection)
     return *inputs, (_pad_heads(kernel.T, heads, size).T, bias)
+
+
+def _query(attention):
+    """The projection of queries; with a matrix of the score, that of both after one another."""
+    query = _dense(attention.query)
+    if not isinstance(attention.score, General):
+        return query
+    matrix = attention.score_matrix.numpy()  # [H, K, K]
+
+    def joined(array):
+        heads = array.reshape(*array.shape[:-1], *matrix.shape[:2])  # [..., H, K]
+        return np.einsum("...hk,hkj->...hj", heads, matrix).reshape(array.shape)
+
+    return tuple(None if array is None else joined(array) for array in query)
 
 
 def _pad_heads(weights, heads, size):

@@ -11,12 +11,13 @@ from keras_transformer.checks import (
     check_positive,
     check_rate,
 )
+from keras_transformer.config.positions import check_block_position
 
 Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 Rate = Annotated[float, check_rate]
-Position = Literal["sinusoidal", "learned", "rotary", "alibi", "none"]
-Score = Literal["scaled_dot_product", "dot_product", "additive"]
+Position = Literal["sinusoidal", "learned", "binary", "rotary", "relative", "alibi", "t5", "none"]
+Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 
 
 def head_sizes(d_model, num_heads, d_k=None, d_v=None):
@@ -53,14 +54,20 @@ class BlockConfig:
         attention_bias: Whether the four projections of an attention have a bias. The paper's are
             plain matrices.
         score: How well a key fits a query in every attention: `"scaled_dot_product"` (Eq. 1),
-            `"dot_product"`, which is not divided by `sqrt(d_k)`, or `"additive"`, a network with
-            one hidden layer (Bahdanau et al., 2015), which is slower.
+            `"dot_product"`, which is not divided by `sqrt(d_k)`, `"general"`, which has a matrix
+            between (Luong et al., 2015), or `"additive"`, a network with one hidden layer (Bahdanau
+            et al., 2015), which is slower.
         feed_forward_bias: Whether the two maps of the feed-forward network have a bias, as the
             paper's have.
-        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"rotary"`, `"alibi"`
-            or `"none"`. Rotary positions and ALiBi are the work of every self-attention, the
-            others of the embedding alone. With ALiBi a source and its reverse are the same to an
-            encoder and decoder.
+        position: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E), `"binary"` (digits of
+            1 and -1), `"rotary"` (Su et al., 2021), `"relative"` (Shaw et al., 2018), `"alibi"`
+            (Press et al., 2022), `"t5"` (Raffel et al., 2020) or `"none"`. The first three are the
+            work of the embedding, the others of every self-attention. With ALiBi a source and its
+            reverse are the same to an encoder and decoder.
+        relative_distance: Farthest distance of query and key that is told from farther ones, for
+            relative positions and T5's. `None`: 16 for relative positions, 128 for T5's.
+        relative_buckets: Number of biases of a head, each for a range of distances, for T5's
+            positions. `None`: 32.
         max_length: Longest source and longest output, in tokens.
 
     Raises:
@@ -82,10 +89,13 @@ class BlockConfig:
     score: Score = "scaled_dot_product"
     feed_forward_bias: bool = True
     position: Position = "sinusoidal"
+    relative_distance: OptionalCount = None
+    relative_buckets: OptionalCount = None
     max_length: Count = 512
 
     def __post_init__(self):
         check_fields(self)
+        check_block_position(self)
 
     @property
     def is_pre_norm(self):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from keras_transformer.checks import check_count, check_positive, is_integer
 from keras_transformer.config.block import BlockConfig, Count, head_sizes
+from keras_transformer.config.positions import check_digits
 from keras_transformer.config.presets import PRESETS
 
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
@@ -68,6 +69,8 @@ class StackConfig(BlockConfig):
                 "`sinusoid_layout`, `sinusoid_endpoint` and `position_offset` have no effect but "
                 f"for sinusoidal positions. Received: position={self.position!r}."
             )
+        if self.position == "binary":
+            check_digits(self.max_length, self.d_model)
         self._check_tokens()
 
     def _check_tokens(self):

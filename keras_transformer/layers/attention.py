@@ -23,8 +23,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         use_bias: Whether the projections have a bias.
         causal: Whether a position may attend to itself and earlier positions only.
         position: A `Position` that turns query and key heads, such as `Rotary()`, or adds to the
-            scores, such as `Alibi()`, or the name of one. `None`: they do not depend on where the
-            query and the key stand.
+            scores, such as `Alibi()`, or to keys and values, such as `Relative()`, or the name of
+            one. `None`: they do not depend on where the query and the key stand.
         score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
@@ -80,16 +80,21 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         allowed = join_masks(past, allowed, mask)  # [B, T, T]
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
         query, key, value = self._project(x, places)  # [B, H, T, K] each
-        bias = self.position.bias(self, places, places)  # [H, T, T]
-        output, weights = self.attend(query, key, value, allowed, training, bias)
+        relation = self._relation(query, places, places)
+        output, weights = self.attend(query, key, value, allowed, training, *relation)
         return (output, weights) if return_weights else output
 
     def _project(self, x, places):
-        """Query, key and value heads of positions, `[B, H, T, K]` each."""
-        key, value = self._heads(self.key, x), self._heads(self.value, x)
-        query = self.position.rotate(self.project_query(x), places)
-        key = self.position.rotate(key, places)
-        return query, self.score.prepare_key(self, key), value
+        """Query, key and value heads of positions as the score takes them, `[B, H, T, K]` each."""
+        query = self.position.rotate(self._heads(self.query, x), places)
+        key = self.position.rotate(self._heads(self.key, x), places)
+        query, key = self.score.prepare_query(self, query), self.score.prepare_key(self, key)
+        return query, key, self._heads(self.value, x)
+
+    def _relation(self, heads, queries, keys):
+        """What the position adds to the scores, `[B, H, T, S]`, and to the values, `[T, S, K]`."""
+        bias = self.position.bias(self, heads, queries, keys)
+        return bias, self.position.values(self, queries, keys)
 
     def step(self, x, cache, index, allowed=None):
         """Attends from one position to itself and the positions before it.
@@ -125,11 +130,11 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             [self._by_hypothesis(cached, x.shape[1]) for cached in tensors]
             for tensors in ((*past[:1], recent[0]), (*past[1:], recent[1]))
         )  # lists of [B, H, P * N, K], if there is a past, and [B, H, R * N, K]
-        bias = self.position.bias(self, index, np.repeat(np.arange(length), x.shape[1]))
+        relation = self._relation(query, index, np.repeat(np.arange(length), x.shape[1]))
         if not past:
-            return self.attend(query, *keys, *values, allowed, False, bias)[0], cache
-        allowed = ops.expand_dims(allowed, axis=1)
-        heads = attend_to_parts(self._scores(query, *keys), values, allowed, bias)
+            return self.attend(query, *keys, *values, allowed, False, *relation)[0], cache
+        scores = [self.score.compare(self, query, key) for key in keys]  # of [B, H, N, P * N] ...
+        heads = attend_to_parts(scores, values, ops.expand_dims(allowed, axis=1), *relation)
         return self._join_heads(heads), cache
 
     def _by_hypothesis(self, x, width):

@@ -47,8 +47,8 @@ def scaled(query):
     return query * (1 / math.sqrt(query.shape[-1]))
 
 
-def attend(scores, value, allowed=None, dropout=None, bias=None):
-    """Returns `softmax(scores + bias) V` and the weights; see `dot_product_attention`.
+def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
+    """Returns `softmax(scores + bias) (V + pairs)` and the weights; see `dot_product_attention`.
 
     Args:
         scores: `[B, H, T, S]`, of any floating dtype.
@@ -56,6 +56,8 @@ def attend(scores, value, allowed=None, dropout=None, bias=None):
         allowed: Boolean, broadcastable to `[B, H, T, S]`.
         dropout: Function applied to the weights.
         bias: Floating, broadcastable to `[B, H, T, S]`. `None`: nothing.
+        pairs: What is added to the value of a key for a query; see `for_every_position`. `None`:
+            nothing.
     """
     scores = _biased(at_least_float32(scores), bias)
     if allowed is not None:
@@ -65,11 +67,12 @@ def attend(scores, value, allowed=None, dropout=None, bias=None):
         weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
     weights = ops.cast(weights, value.dtype)
     dropped = weights if dropout is None else dropout(weights)
-    return ops.einsum("BHTS,BHSK->BHTK", dropped, value), weights  # [B, H, T, K]
+    heads = ops.einsum("BHTS,BHSK->BHTK", dropped, value)  # [B, H, T, K]
+    return heads if pairs is None else heads + _sum(dropped, pairs), weights
 
 
-def attend_to_parts(scores, values, allowed, bias=None):
-    """Returns `softmax(scores + bias) V` of scores and values in several tensors, not joined.
+def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
+    """Returns `softmax(scores + bias) (V + pairs)` of scores and values in parts, not joined.
 
     The numerators and the denominator of the softmax are sums over the parts, relative to the
     largest score of all (Milakov and Gimelshein, 2018, "Online normalizer calculation for
@@ -80,7 +83,10 @@ def attend_to_parts(scores, values, allowed, bias=None):
         values: List of `[B, H, S, K]`.
         allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
             attend to a key; somewhere in every row.
-        bias: Floating, `[H, T, sum of all S]`, or 1 in place of T. `None`: nothing.
+        bias: Floating, `[B, H, T, sum of all S]`, or 1 in place of T, with or without B. `None`:
+            nothing.
+        pairs: What is added to the value of a key for a query, `[1, sum of all S, K]`; see
+            `for_every_position`. `None`: nothing.
 
     Returns:
         The attended values `[B, H, T, K]`.
@@ -102,13 +108,42 @@ def attend_to_parts(scores, values, allowed, bias=None):
         ops.einsum("BHTS,BHSK->BHTK", ops.cast(weight, value.dtype), value)
         for weight, value in zip(weights, values, strict=True)
     ]
+    if pairs is not None:
+        joined = ops.cast(ops.concatenate(weights, axis=-1), values[0].dtype)
+        products.append(_sum(joined, pairs))  # [B, H, T, K]
     return sum(products) / ops.cast(total, values[0].dtype)
+
+
+def for_every_position(product, x, pairs):
+    """Returns a product of queries with what differs from one position of a query to another.
+
+    One product over batch and heads for every position, as in Shaw et al. (2018), section 3.3.
+
+    Args:
+        product: Function of `[1, T, M, X]` and `[1, T, S, K]` to `[1, T, M, Y]`.
+        x: `[B, H, T, X]`.
+        pairs: A vector for each query and key, `[T, S, K]`; or 1 in place of T, for all queries.
+
+    Returns:
+        `[B, H, T, Y]`.
+    """
+    batch, heads, length, size = ops.shape(x)
+    by_position = ops.transpose(x, (2, 0, 1, 3))  # [T, B, H, X]
+    by_position = ops.reshape(by_position, (1, ops.shape(pairs)[0], -1, size))  # [1, T, B * H, X]
+    products = product(by_position, ops.expand_dims(pairs, axis=0))  # [1, T, B * H, Y]
+    products = ops.reshape(products, (length, batch, heads, ops.shape(products)[-1]))
+    return ops.transpose(products, (1, 2, 0, 3))  # [B, H, T, Y]
 
 
 def at_least_float32(scores):
     """Returns scores in float32 where they are in 16 bits, and as they are otherwise."""
     half = keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16")
     return ops.cast(scores, "float32") if half else scores
+
+
+def _sum(weights, pairs):
+    """The mean of the vectors of a query's pairs, by its weights: `[B, H, T, K]`."""
+    return for_every_position(ops.matmul, weights, ops.cast(pairs, weights.dtype))
 
 
 def _biased(scores, bias):

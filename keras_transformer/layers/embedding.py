@@ -22,8 +22,8 @@ class PositionalEmbedding(CompositeLayer):
         vocab_size: Number of tokens V.
         d_model: Width of the model, in features.
         position: A `Position`, such as `Sinusoidal(layout="halves")`, or the name of one:
-            `"sinusoidal"`, `"learned"` or `"none"`.
-        max_length: Positions of the learned table, and of the sinusoidal one where the length of
+            `"sinusoidal"`, `"learned"`, `"binary"` or `"none"`.
+        max_length: Positions of the learned table, and of the others where the length of
             the input is not known when the graph is built.
         dropout: Rate on the sum of embedding and position (section 5.4).
         pad_id: Id of padding, for which the output gets a mask as from

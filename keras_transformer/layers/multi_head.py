@@ -64,8 +64,11 @@ class MultiHeadAttention(AttendingLayer):
         return dense
 
     def project_query(self, x):
-        """Returns the query heads of `x` `[B, T, D]`, as `[B, H, T, K]`."""
-        return self._heads(self.query, x)
+        """Returns the query heads of `x` `[B, T, D]`, as `[B, H, T, K]`.
+
+        They are as the score takes them, see `AttentionScore.prepare_query`.
+        """
+        return self.score.prepare_query(self, self._heads(self.query, x))
 
     def project_memory(self, memory):
         """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`.
@@ -75,16 +78,17 @@ class MultiHeadAttention(AttendingLayer):
         key, value = self._heads(self.key, memory), self._heads(self.value, memory)
         return self.score.prepare_key(self, key), value
 
-    def attend(self, query, key, value, allowed=None, training=None, bias=None):
+    def attend(self, query, key, value, allowed=None, training=None, bias=None, pairs=None):
         """Attends with projected heads, then joins and projects them.
 
         Args:
-            query: `[B, H, T, K]`.
-            key: `[B, H, S, K]`.
+            query: `[B, H, T, K]`, as the score takes them.
+            key: `[B, H, S, K]`, likewise.
             value: `[B, H, S, K]`.
             allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
             training: Whether dropout is active.
-            bias: What is added to the scores, broadcastable to `[H, T, S]`. `None`: nothing.
+            bias: What is added to the scores, broadcastable to `[B, H, T, S]`. `None`: nothing.
+            pairs: What is added to the value of a key for a query, `[T, S, K]`. `None`: nothing.
 
         Returns:
             The output `[B, T, D]` and the attention weights `[B, H, T, S]`.
@@ -92,18 +96,14 @@ class MultiHeadAttention(AttendingLayer):
         if allowed is not None:
             allowed = ops.expand_dims(allowed, axis=1)  # [B, H=1, T, S]
         heads, weights = attend(
-            self._scores(query, key)[0],
+            self.score.compare(self, query, key),
             value,
             allowed,
             lambda weights: self.kernels.keep(self.dropout(weights, training=training)),
             bias,
+            pairs,
         )  # [B, H, T, K], [B, H, T, S]
         return self._join_heads(heads), weights
-
-    def _scores(self, query, *keys):
-        """Scores of queries with the keys in each of some tensors, a list of `[B, H, T, S]`."""
-        query = self.score.prepare_query(self, query)
-        return [self.score.compare(self, query, key) for key in keys]
 
     def _heads(self, projection, x):
         batch, length = ops.shape(x)[:2]

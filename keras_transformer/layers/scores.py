@@ -24,7 +24,13 @@ class AttentionScore:
 
     `Kernels.similarity` is a runtime's own form of `Q K^T`. A score that is made of such products
     calls it in `compare`; any other computes in its own way, in every runtime.
+
+    Attributes:
+        is_linear: Whether the score of a sum of keys is the sum of their scores, and `prepare_key`
+            does nothing. Relative positions, which are added to keys, need that.
     """
+
+    is_linear = False
 
     def build(self, attention):
         """Adds weights to an attention."""
@@ -67,6 +73,8 @@ class ScaledDotProduct(AttentionScore):
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
 
+    is_linear = True
+
     def prepare_query(self, attention, query):  # noqa: D102
         return scaled(query)
 
@@ -86,6 +94,29 @@ class DotProduct(ScaledDotProduct):
         # The product of scaled queries lies in the range of float16 more often than that of others.
         scores = at_least_float32(super().compare(attention, query, key))
         return scores * math.sqrt(query.shape[-1])  # [B, H, T, S]
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class General(DotProduct):
+    """A product with a matrix between, `q^T W k`, one for each head.
+
+    Differs from the paper: a matrix more beside the projections of query and key. It is not divided
+    by `sqrt(d_k)`, but begins so small that the scores vary as those of Eq. 1.
+
+    Reference: Luong et al. (2015), "Effective Approaches to Attention-based Neural Machine
+        Translation", section 3.1, `general`.
+    """
+
+    def build(self, attention):  # noqa: D102
+        size, _ = attention.head_sizes
+        attention.score_matrix = attention.add_weight(
+            shape=(attention.num_heads, size, size),
+            initializer=keras.initializers.RandomNormal(stddev=1 / size),
+            name="score_matrix",
+        )
+
+    def prepare_query(self, attention, query):  # noqa: D102
+        return ops.matmul(super().prepare_query(attention, query), attention.score_matrix)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -124,6 +155,7 @@ class Additive(AttentionScore):
 KINDS = {
     "scaled_dot_product": ScaledDotProduct,
     "dot_product": DotProduct,
+    "general": General,
     "additive": Additive,
 }
 

@@ -64,6 +64,12 @@ ROWS = {
         lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, score="additive", position="alibi"),
         ("x", "allowed"),
     ),
+    "MultiHeadSelfAttention_relative": Row(
+        lambda: kt.MultiHeadSelfAttention(
+            H, d_k=K, d_v=KV, causal=True, score="general", position=kt.Relative(4)
+        ),
+        ("x", "allowed"),
+    ),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -77,6 +83,23 @@ ROWS = {
     ),
     "EncoderBlock_alibi": Row(
         lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"), ("x", "allowed")
+    ),
+    "EncoderBlock_relative": Row(
+        lambda: kt.EncoderBlock(**BLOCK, position="relative", relative_distance=3),
+        ("x", "allowed"),
+    ),
+    "EncoderBlock_t5": Row(
+        lambda: kt.EncoderBlock(
+            **BLOCK, position="t5", relative_distance=9, relative_buckets=8, score="dot_product"
+        ),
+        ("x", "allowed"),
+    ),
+    "DecoderBlock_t5": Row(
+        lambda: kt.DecoderBlock(**BLOCK, position="t5", score="general"),
+        ("x", "memory", "memory_allowed"),
+    ),
+    "PositionalEmbedding_binary": Row(
+        lambda: kt.PositionalEmbedding(19, D, position="binary"), ("inputs",)
     ),
     "DecoderBlock_additive": Row(
         lambda: kt.DecoderBlock(**BLOCK, position="alibi", score="additive"),

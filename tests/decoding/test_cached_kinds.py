@@ -14,6 +14,9 @@ KINDS = {
     "alibi": {"position": "alibi"},
     "dot_product": {"score": "dot_product", "norm": "pre"},
     "additive": {"score": "additive", "position": "alibi", "attention_bias": True},
+    "relative": {"position": "relative", "relative_distance": 3, "score": "general"},
+    "t5": {"position": "t5", "relative_distance": 7, "relative_buckets": 8, "norm": "pre"},
+    "binary": {"position": "binary", "score": "general"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
 }
@@ -50,7 +53,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
-@slow_but_for("alibi")
+@slow_but_for("relative")
 @each_stages
 def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
@@ -61,7 +64,7 @@ def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
 
 
-@slow_but_for("additive")
+@slow_but_for("relative")
 @each_stages
 def test_a_beam_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)

@@ -16,6 +16,9 @@ LIMIT, BATCH, BEAM = 12, 3, 3
 KINDS = {
     "alibi": {"position": "alibi", "tie": "none"},
     "additive": {"score": "additive", "position": "alibi", "tie": "none"},
+    "relative": {"position": "relative", "relative_distance": 4, "tie": "none"},
+    "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8, "score": "dot_product"},
+    "binary": {"position": "binary", "score": "general", "tie": "none"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
 }

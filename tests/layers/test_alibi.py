@@ -44,14 +44,6 @@ def test_slopes(heads):
     np.testing.assert_allclose(alibi_slopes(heads), expected, rtol=1e-12)
 
 
-def biases(slopes, length):
-    """-m |i - j|, one number at a time: [H, T, S]."""
-    bias = np.zeros((len(slopes), length, length))
-    for h, i, j in np.ndindex(bias.shape):
-        bias[h, i, j] = -slopes[h] * abs(i - j)
-    return bias
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_the_formula(causal):
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=causal, position="alibi")
@@ -60,7 +52,7 @@ def test_attention_is_the_formula(causal):
     weights = weights_of(randomise(layer))
     assert len(weights) == 4
     seen = mask & np.tri(T, dtype=bool) if causal else mask
-    bias = biases([1 / 16, 1 / 256, 1 / 4], T)
+    bias = reference.alibi([1 / 16, 1 / 256, 1 / 4], T)
     expected, expected_weights = reference.multi_head(weights, x, x, seen, H, bias=bias)
     out, attended = layer(x, allowed=mask, return_weights=True)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
@@ -113,7 +105,7 @@ def test_distances_are_not_rounded_to_16_bits(policy_name, digits):
 
 def test_a_distance_beyond_the_range_of_float16():
     layer = MultiHeadSelfAttention(1, position="alibi", dtype="mixed_float16")
-    bias = layer.position.bias(layer, 20_000_000, np.array([0, 2_000_000, 20_000_000]))
+    bias = layer.position.bias(layer, None, 20_000_000, np.array([0, 2_000_000, 20_000_000]))
     np.testing.assert_allclose(bias, [[[-78_125, -70_312.5, 0]]])
 
 
@@ -130,7 +122,7 @@ class Distances(Position):
         shape = (7, attention.num_heads)
         attention.distances = attention.add_weight(shape=shape, name="distances")
 
-    def bias(self, attention, queries, keys):
+    def bias(self, attention, heads, queries, keys):
         far = ops.clip(distances(queries, keys), -3, 3)  # [T, S]
         return ops.moveaxis(ops.take(attention.distances, far + 3, axis=0), -1, 0)
 

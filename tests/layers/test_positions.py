@@ -12,8 +12,10 @@ from keras_transformer import (
     Learned,
     MultiHeadSelfAttention,
     PositionalEmbedding,
+    Relative,
     Rotary,
     Sinusoidal,
+    T5Bias,
     Transformer,
     TransformerConfig,
     greedy_decode,
@@ -31,6 +33,11 @@ EVERY = {
     "learned": {"position": "learned"},
     "rotary": {"position": "rotary", "d_k": K},
     "alibi": {"position": "alibi"},
+    "relative": {"position": "relative"},
+    "relative, near": {"position": "relative", "relative_distance": 2},
+    "t5": {"position": "t5"},
+    "t5, near": {"position": "t5", "relative_distance": 7, "relative_buckets": 8},
+    "binary": {"position": "binary"},
     "none": {"position": "none"},
 }
 each_kind = pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
@@ -132,7 +139,10 @@ def test_the_names_are_those_of_the_configuration():
     assert BlockConfig().position == TransformerConfig().position == "sinusoidal"
 
 
-@pytest.mark.parametrize("position", [Sinusoidal("halves", True, 1), Learned(), "rotary", "alibi"])
+@pytest.mark.parametrize(
+    "position",
+    [Sinusoidal("halves", True, 1), Learned(), Relative(5), T5Bias(9, 8), "rotary", "binary"],
+)
 def test_a_position_is_serialised_with_its_options(position):
     position = positions.get(position)
     again = positions.get(positions.serialize(position))
@@ -140,14 +150,13 @@ def test_a_position_is_serialised_with_its_options(position):
 
 
 def test_what_does_not_fit_is_refused():
-    message = (
-        r"`position` must be one of sinusoidal, learned, rotary, alibi, none. Received: .*'t5'"
-    )
+    names = "sinusoidal, learned, binary, rotary, relative, alibi, t5, none"
+    message = rf"`position` must be one of {names}. Received: .*'spiral'"
     with pytest.raises(ValueError, match=message):
-        PositionalEmbedding(V, D, position="t5")
+        PositionalEmbedding(V, D, position="spiral")
     with pytest.raises(ValueError, match="rotary positions are the work of a self-attention"):
         PositionalEmbedding(V, D, position="rotary")
-    for position in ("sinusoidal", Learned()):
+    for position in ("sinusoidal", "binary", Learned()):
         message = r"must turn its heads or add to its scores.*Received by 'a': position="
         with pytest.raises(ValueError, match=message):
             MultiHeadSelfAttention(H, d_k=K, d_v=5, position=position, name="a")(normal(B, T, D))

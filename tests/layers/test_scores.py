@@ -12,6 +12,7 @@ from keras_transformer import (
     Additive,
     DotProduct,
     EncoderBlock,
+    General,
     MultiHeadCrossAttention,
     MultiHeadSelfAttention,
     ScaledDotProduct,
@@ -22,7 +23,12 @@ from keras_transformer.config import BlockConfig, Score
 from keras_transformer.layers import scores
 from keras_transformer.layers.kernels import Kernels
 
-NAMES = {"scaled_dot_product": ScaledDotProduct, "dot_product": DotProduct, "additive": Additive}
+NAMES = {
+    "scaled_dot_product": ScaledDotProduct,
+    "dot_product": DotProduct,
+    "general": General,
+    "additive": Additive,
+}
 each_score = pytest.mark.parametrize("name", NAMES)
 
 
@@ -41,6 +47,11 @@ def score_reference(name, weights):
             return sum(vector[head, j] * hidden[j] for j in range(K))
 
         return additive
+    if name == "general":
+        matrix = weights.pop("score_matrix")
+        return lambda query, key, head: sum(
+            query[i] * matrix[head, i, j] * key[j] for i in range(K) for j in range(K)
+        )
     scale = K**0.5 if name == "scaled_dot_product" else 1
     return lambda query, key, head: sum(query * key) / scale
 
@@ -117,7 +128,7 @@ def test_a_product_beyond_the_range_of_float16():
     layer.build((1, 1, 64))
     query = ops.full((1, 1, 1, 64), 45, "float16")
     key = ops.concatenate([query, query * 0.99], axis=2)
-    _, weights = layer.attend(query, key, key)
+    _, weights = layer.attend(layer.score.prepare_query(layer, query), key, key)
     np.testing.assert_array_equal(weights, [[[[1, 0]]]])
 
 
@@ -160,16 +171,43 @@ def test_the_names_are_those_of_the_configuration():
 
 
 def test_what_there_is_not_is_refused():
-    message = r"`score` must be one of scaled_dot_product, dot_product, additive\. .*'cosine'"
+    names = "scaled_dot_product, dot_product, general, additive"
+    message = rf"`score` must be one of {names}\. .*'cosine'"
     with pytest.raises(ValueError, match=message):
         MultiHeadCrossAttention(H, score="cosine")
     with pytest.raises(ValueError, match=message):
         EncoderBlock(H, F, score="cosine")
 
 
-def test_parameters_of_an_additive_score():
-    """In each of the five attentions of the model, a pair of [H, K, K] and one [H, K]."""
+def test_parameters_of_scores():
+    """In all five attentions of the model, one or a pair of [H, K, K], and one [H, K]."""
     from support import small_config
 
     counts = [Transformer(small_config(score=name)).count_params() for name in NAMES]
-    assert counts == [counts[0], counts[0], counts[0] + 5 * (2 * H * K * K + H * K)]
+    assert np.subtract(counts, counts[0]).tolist() == [
+        *(0, 0, 5 * H * K * K),
+        5 * (2 * H * K * K + H * K),
+    ]
+
+
+def test_a_general_score_begins_with_the_variance_of_eq_1():
+    """Of queries and keys of variance 1; that of `q k` would be `d_k`, 64."""
+    layer = MultiHeadSelfAttention(2, score="general")
+    layer.build((1, 1, 128))
+    query, key = normal(1, 2, 400, 64), normal(1, 2, 400, 64, seed=1)
+    scores = layer.score.compare(layer, layer.score.prepare_query(layer, query), key)
+    assert 0.8 < np.var(scores) < 1.2
+
+
+@each_score
+def test_a_score_that_is_linear_in_the_key(name):
+    layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, score=name)
+    layer.build((B, T, D))
+    randomise(layer)
+    query = layer.score.prepare_query(layer, normal(B, H, T, K))
+    keys = [normal(B, H, S, K, seed=seed) for seed in (1, 2)]
+    one, two, both = (
+        to_numpy(layer.score.compare(layer, query, layer.score.prepare_key(layer, key)))
+        for key in (*keys, sum(keys))
+    )
+    assert layer.score.is_linear == (np.abs(one + two - both).max() < 1e-4) == (name != "additive")

@@ -57,6 +57,8 @@ def logits_of_the_reference(model, tokens):
         norm=config.norm,
         activation=config.activation,
         epsilon=config.layer_norm_epsilon,
+        kind=config,
+        causal=True,
     )
     return x @ (table["table"].T if config.tie == "all" else weights["output/kernel"])
 

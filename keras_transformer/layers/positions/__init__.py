@@ -8,18 +8,30 @@ import keras
 
 from keras_transformer.checks import check_choice
 from keras_transformer.layers.positions.alibi import Alibi
+from keras_transformer.layers.positions.binary import Binary
 from keras_transformer.layers.positions.position import AttentionPosition, Position, distances
+from keras_transformer.layers.positions.relative import Relative
 from keras_transformer.layers.positions.rotary import Rotary
-from keras_transformer.layers.positions.tables import Learned, Sinusoidal, sinusoids
+from keras_transformer.layers.positions.t5 import T5Bias
+from keras_transformer.layers.positions.tables import (
+    FixedPosition,
+    Learned,
+    Sinusoidal,
+    sinusoids,
+)
 
 __all__ = [
     "KINDS",
     "Alibi",
     "AttentionPosition",
+    "Binary",
+    "FixedPosition",
     "Learned",
     "Position",
+    "Relative",
     "Rotary",
     "Sinusoidal",
+    "T5Bias",
     "distances",
     "get",
     "of_attention",
@@ -31,8 +43,11 @@ __all__ = [
 KINDS = {
     "sinusoidal": Sinusoidal,
     "learned": Learned,
+    "binary": Binary,
     "rotary": Rotary,
+    "relative": Relative,
     "alibi": Alibi,
+    "t5": T5Bias,
     "none": Position,
 }
 

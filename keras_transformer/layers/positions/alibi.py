@@ -26,7 +26,7 @@ class Alibi(AttentionPosition):
 
     kind = "alibi"
 
-    def bias(self, attention, queries, keys):  # noqa: D102
+    def bias(self, attention, heads, queries, keys):  # noqa: D102
         # In float32 every distance below 16,777,216 is exact; in float16 those below 2,048 are.
         queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
         far = ops.abs(distances(queries, keys))  # [T, S]

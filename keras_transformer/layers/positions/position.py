@@ -9,7 +9,8 @@ class Position:
     """Knows nothing of where a token stands; the base of all ways to know it.
 
     An embedding adds what `embed` returns. Every self-attention passes its query and key heads
-    through `rotate` and adds what `bias` returns to its scores. Each method may do nothing.
+    through `rotate`, adds what `bias` returns to its scores and what `values` returns to its
+    values. Each method may do nothing.
 
     A position holds no weights. One that needs some adds them to the layer that it is given, in
     `build` to the embedding, in `build_attention` to a self-attention, and reads them from there.
@@ -19,7 +20,7 @@ class Position:
             shape = (self.farthest + 1, attention.num_heads)
             attention.distances = attention.add_weight(shape=shape, name="distances")
 
-        def bias(self, attention, queries, keys):
+        def bias(self, attention, heads, queries, keys):
             far = ops.minimum(ops.abs(distances(queries, keys)), self.farthest)  # [T, S]
             rows = ops.take(attention.distances, far, axis=0)  # [T, S, H]
             return ops.moveaxis(rows, -1, 0)  # [H, T, S]
@@ -65,19 +66,34 @@ class Position:
         """
         return heads
 
-    def bias(self, attention, queries, keys):
+    def bias(self, attention, heads, queries, keys):
         """Returns what is added to the scores of a self-attention, before its masks.
 
         Args:
             attention: The `MultiHeadSelfAttention`.
+            heads: The query heads as `AttentionScore.compare` takes them, `[B, H, T, K]`: turned,
+                and then prepared. Where the queries have one position, T are as many queries there.
             queries: Positions of the queries, integers `[T]`, or one for all of them: see
                 `distances`.
             keys: Positions of the keys, integers `[S]`: `0, 1, 2, ...`; in a cache with several
                 hypotheses each position is there as often.
 
         Returns:
-            Floating `[H, T, S]`, or 1 in place of H, with T = 1 where the queries have one
-            position; `None` for nothing. Scores are in float32 at least, and so may this be.
+            Floating `[B, H, T, S]`, or without B, or with 1 in place of B, H or T; `None` for
+            nothing. Scores are in float32 at least, and so may this be.
+        """
+
+    def values(self, attention, queries, keys):
+        """Returns what is added to the value of a key for a query, the same for all heads.
+
+        Args:
+            attention: The `MultiHeadSelfAttention`.
+            queries: As for `bias`.
+            keys: As for `bias`.
+
+        Returns:
+            Floating `[T, S, K]`, with T = 1 where the queries have one position; `None` for
+            nothing.
         """
 
     def get_config(self):

@@ -63,8 +63,22 @@ class AddedPosition(Position):
         )
 
 
+class FixedPosition(AddedPosition):
+    """The base of positions that are added to embeddings and have a formula, without weights."""
+
+    def table(self, length, d_model):
+        """Returns the first `length` positions, a NumPy array `[length, d_model]`."""
+        raise NotImplementedError
+
+    def embed(self, embedding, start, tokens):  # noqa: D102
+        # The formula goes on: a longer table where the length is known.
+        length = max(embedding.max_length, _known_length(start, tokens) or 0)
+        table = self.table(length, embedding.d_model)
+        return _rows(embedding, table, start, tokens)
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Sinusoidal(AddedPosition):
+class Sinusoidal(FixedPosition):
     """Adds waves of the position: `sinusoids`.
 
     Args:
@@ -91,14 +105,7 @@ class Sinusoidal(AddedPosition):
                 f"and cosine. Received: d_model={embedding.d_model}."
             )
 
-    def embed(self, embedding, start, tokens):  # noqa: D102
-        # The formula has no end: a longer table where the length is known.
-        length = max(embedding.max_length, _known_length(start, tokens) or 0)
-        table = self.table(length, embedding.d_model)
-        return _rows(embedding, table, start, tokens)
-
-    def table(self, length, d_model):
-        """Returns the first `length` positions, a NumPy array `[length, d_model]`."""
+    def table(self, length, d_model):  # noqa: D102
         return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
 
     def get_config(self):  # noqa: D102

@@ -1,0 +1,140 @@
+"""All positions at equal updates: quality on sentences of the training's lengths and longer ones.
+
+Trains one model for each position on Multi30K by the protocol of `training/configs/multi30k.toml`,
+with sentences up to `--length` tokens alone. Then it translates and scores the validation sentences
+of up to that length, and those that are about twice as long, which no model has seen.
+
+    KERAS_TRANSFORMER_DATA=... python benchmarks/positions.py --updates 1500
+"""
+
+import json
+import math
+import pathlib
+import tempfile
+
+import click
+from command import describe_machine, names
+from rich.console import Console
+from rich.table import Table
+
+from keras_transformer.config import BlockConfig, Position
+from keras_transformer.tasks import TASKS, open_run
+from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.evaluate import read_columns
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.train import train
+
+POSITIONS = Position.__args__
+# Of the training's length: what "about twice as long" is.
+LONGER = (1.5, 2.5)
+
+
+# fmt: off
+@click.command(context_settings={"show_default": True})
+@click.option("--config", default="multi30k", help="A configuration for translation.")
+@click.option("--updates", type=click.IntRange(2), default=1500, help="Of every training.")
+@click.option("--length", type=click.IntRange(4), default=16,
+              help="Longest sentence of the training, in tokens with its end.")
+@click.option("--positions", callback=names(POSITIONS), default=",".join(POSITIONS))
+@click.option("--score", default=BlockConfig().score, help="Of every attention.")
+@click.option("--seed", type=click.IntRange(0), default=1, help="Of weights, batches and dropout.")
+@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
+              help="Keeps the runs; trainings that are there go on. Default: they are removed.")
+@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
+              help="File for all figures.")
+# fmt: on
+def main(config, updates, length, positions, score, seed, folder, output):
+    """Compare positions."""
+    with tempfile.TemporaryDirectory() as temporary:
+        runs = folder or pathlib.Path(temporary)
+        rows = []
+        for position in positions:
+            settings = _settings(config, position, updates, length, score, seed)
+            rows.append({"position": position, **_measure(settings, runs / position, length)})
+    _show(rows, updates, length)
+    if output:
+        options = {"config": config, "updates": updates, "length": length, "score": score,
+                   "seed": seed}  # fmt: skip
+        report = {"machine": describe_machine(1), "settings": options, "positions": rows}
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _settings(config, position, updates, length, score, seed):
+    """The configuration with what is compared here, and room for sentences that are longer."""
+    try:
+        whole = load_settings(config)
+        changes = {
+            "model.position": position,
+            "model.score": score,
+            "model.max_length": 4 * length,
+            "data.max_length": length,
+            "training.updates": updates,
+            "training.seed": seed,
+            "training.validate_every": max(1, updates // 2),
+            "schedule.warmup_steps": min(whole.schedule.warmup_steps, max(1, updates // 4)),
+        }
+        return load_settings(config, [f"{key}={value}" for key, value in changes.items()])
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _measure(settings, place, length):
+    """Trains a run, unless it is there, and returns its figures."""
+    trained = train(settings, place)
+    translator = open_run(place)
+    columns = read_columns(open_source(settings.data, ("source", "target")), "validation")
+    sizes = [_sizes(translator, pair) for pair in zip(*columns, strict=True)]
+    longer = [factor * length for factor in LONGER]
+    return {
+        "parameters": trained["parameters"],
+        "train_seconds": trained["train_seconds"],
+        "trained": _quality(translator, columns, [size <= length for size in sizes]),
+        "longer": _quality(translator, columns, [longer[0] <= s <= longer[1] for s in sizes]),
+    }
+
+
+def _sizes(translator, pair):
+    """Tokens of a sentence or of its translation, the larger, with their ends."""
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    return max(
+        int(tokenizer.encode([text]).row_lengths()[0])
+        for tokenizer, text in zip(tokenizers, pair, strict=True)
+    )
+
+
+def _quality(translator, columns, chosen):
+    """BLEU of greedy search, and the perplexity of a token, on some of the sentences."""
+    sources, references = (
+        [text for text, wanted in zip(column, chosen, strict=True) if wanted] for column in columns
+    )
+    if not sources:
+        raise click.ClickException("`--length` leaves no sentence of one kind; choose another.")
+    scores = translator.score(sources, references)
+    total, tokens = (sum(getattr(s, name) for s in scores) for name in ("score", "tokens"))
+    bleu = TASKS["translation"].evaluate(translator, (sources, references))["bleu"]
+    return {"sentences": len(sources), "bleu": bleu, "perplexity": math.exp(-total / tokens)}
+
+
+def _show(rows, updates, length):
+    """Prints the table."""
+    first, last = (round(factor * length) for factor in LONGER)
+    counts = [rows[0][kind]["sentences"] for kind in ("trained", "longer")]
+    title = (
+        f"{updates:,} updates with sentences of up to {length} tokens; {counts[0]:,} sentences of "
+        f"up to {length}, {counts[1]:,} of {first} to {last}"
+    )
+    table = Table(title=title)
+    for heading in ("position", "parameters", "BLEU", "perplexity", "BLEU, longer", "perplexity"):
+        table.add_column(heading, justify="left" if heading == "position" else "right")
+    for row in rows:
+        figures = (
+            f"{row[kind][name]:.2f}"
+            for kind in ("trained", "longer")
+            for name in ("bleu", "perplexity")
+        )
+        table.add_row(row["position"], f"{row['parameters']:,}", *figures)
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Options of positions: which position each one belongs to, and which values fit together."""
+
+from keras_transformer.checks import check_count
+
+# Shaw et al. (2018), section 4.1, base model.
+RELATIVE_DISTANCE = 16
+# Raffel et al. (2020), section 2.1.
+T5_DISTANCE, T5_BUCKETS = 128, 32
+# Of a binary position: 65,536 positions.
+DIGITS = 16
+
+OPTIONS = {"relative_distance": ("relative", "t5"), "relative_buckets": ("t5",)}
+
+
+def check_block_position(config):
+    """Refuses options of a `BlockConfig` without effect or that do not fit together.
+
+    Raises:
+        ValueError: If there are any.
+    """
+    for name, positions in OPTIONS.items():
+        value = getattr(config, name)
+        if value is not None and config.position not in positions:
+            raise ValueError(
+                f"`{name}` has no effect but for {' and '.join(positions)} positions. "
+                f"Received: {name}={value}, position={config.position!r}."
+            )
+    if config.position == "t5":
+        check_buckets(
+            config.relative_buckets or T5_BUCKETS,
+            config.relative_distance or T5_DISTANCE,
+            "relative_",
+        )
+    if config.position == "relative":
+        check_linear(config.score != "additive", config.score)
+
+
+def check_linear(is_linear, score):
+    """Refuses a score with which relative positions cannot be added to keys."""
+    if not is_linear:
+        raise ValueError(
+            "`score` must be a product of query and key with relative positions, whose vectors are "
+            f"added to keys. Received: score={score!r}."
+        )
+
+
+def check_buckets(buckets, distance, prefix=""):
+    """Refuses a number of buckets, or a distance from which on all share the last, for T5's bias.
+
+    Args:
+        buckets: Number of buckets.
+        distance: The distance.
+        prefix: What stands before the names of both arguments.
+    """
+    check_count(f"{prefix}buckets", buckets)
+    check_count(f"{prefix}distance", distance)
+    if buckets % 4 or distance <= buckets // 2:
+        raise ValueError(
+            f"`{prefix}buckets` must be a multiple of 4, and below twice `{prefix}distance`: half "
+            "of them hold one distance each. "
+            f"Received: {prefix}buckets={buckets}, {prefix}distance={distance}."
+        )
+
+
+def check_digits(length, d_model):
+    """Refuses more positions than have different binary digits."""
+    if length > 2 ** min(d_model, DIGITS):
+        raise ValueError(
+            f"`max_length` must be at most 2 to the power of `d_model`, and at most {2**DIGITS:,}, "
+            "for binary positions, which have a digit in each feature. "
+            f"Received: {length} positions, d_model={d_model}."
+        )

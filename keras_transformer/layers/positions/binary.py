@@ -1,0 +1,52 @@
+"""Positions as binary digits, added to the embeddings."""
+
+import functools
+
+import keras
+import numpy as np
+
+from keras_transformer.config.positions import DIGITS, check_digits
+from keras_transformer.layers.positions.tables import FixedPosition
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Binary(FixedPosition):
+    """Adds the binary digits of the position, 1 and -1: `binary_digits`.
+
+    Differs from the paper, whose waves are what these digits would be if they were smooth: the
+    digit of `2^n` has the wave length `2^(n + 1)`. All codes are exact in every dtype.
+    """
+
+    def check(self, embedding):  # noqa: D102
+        check_digits(embedding.max_length, embedding.d_model)
+
+    def table(self, length, d_model):  # noqa: D102
+        return binary_digits(length, d_model)
+
+
+@functools.lru_cache(maxsize=16)
+def binary_digits(length, d_model):
+    """Returns the binary positions `0 .. length - 1`.
+
+    `PE(pos, i) = 2 (floor(pos / 2^(i mod 16)) mod 2) - 1`: feature i has the digit of
+    `2^(i mod 16)`, lowest digit first, 1 where it is 1 and -1 where it is 0; after 16 features the
+    digits repeat.
+
+    Args:
+        length: Number of positions, at most 65,536, and `2^d_model` where that is less.
+        d_model: Width of the model, in features.
+
+    Returns:
+        Read-only NumPy array `[length, d_model]`, float32.
+
+    Example:
+        >>> from keras_transformer.layers.positions.binary import binary_digits
+        >>> binary_digits(7, 4)[6].tolist()  # 6 = 2 + 4
+        [-1.0, 1.0, 1.0, -1.0]
+    """
+    check_digits(length, d_model)
+    places = np.arange(d_model) % DIGITS
+    digits = np.arange(length)[:, None] >> places & 1  # [T, D]
+    table = (2 * digits - 1).astype(np.float32)
+    table.setflags(write=False)  # shared through the cache
+    return table

@@ -1,0 +1,75 @@
+"""Relative positions: learned vectors of distances, added to keys and values."""
+
+import functools
+
+import keras
+from keras import ops
+
+from keras_transformer.checks import check_count
+from keras_transformer.config.positions import RELATIVE_DISTANCE, check_linear
+from keras_transformer.layers.dot_product import for_every_position
+from keras_transformer.layers.kernels import look_up
+from keras_transformer.layers.positions.position import AttentionPosition, distances
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Relative(AttentionPosition):
+    """Adds a learned vector of the distance of query and key to the key, and another to the value.
+
+    `e_ij = q_i (k_j + a^K_ij) / sqrt(d_k)` and `z_i = sum_j softmax(e_i)_j (v_j + a^V_ij)` with
+    `a_ij = w[max(-k, min(k, i - j))]`: distances beyond `k` are one.
+
+    Other scores than `q k / sqrt(d_k)` are that of the query with `k_j + a^K_ij` as well; an
+    additive one, which is not linear in the key, is refused.
+
+    Differs from the paper: the heads of a layer share their vectors, as in its section 3.3; its
+    base model has some for each head. A causal self-attention has none for keys after the query.
+    The sign of a distance is that of `i - j`.
+
+    Args:
+        distance: The clipping distance `k`.
+
+    Reference: Shaw et al. (2018), "Self-Attention with Relative Position Representations",
+        sections 3.1 to 3.3.
+    """
+
+    kind = "relative"
+
+    def __init__(self, distance=RELATIVE_DISTANCE):
+        check_count("distance", distance)
+        self.distance = distance
+
+    @classmethod
+    def of_attention(cls, config):  # noqa: D102
+        return cls(config.relative_distance or RELATIVE_DISTANCE)
+
+    def build_attention(self, attention):  # noqa: D102
+        check_linear(attention.score.is_linear, attention.score)
+        count = self.distance + 1 + self._after(attention)
+        for name, size in zip(("keys", "values"), attention.head_sizes, strict=True):
+            weight = attention.add_weight(
+                shape=(count, size),
+                initializer=keras.initializers.RandomNormal(stddev=size**-0.5),
+                name=f"relative_{name}",
+            )
+            setattr(attention, f"relative_{name}", weight)
+
+    def bias(self, attention, heads, queries, keys):  # noqa: D102
+        vectors = self._vectors(attention, attention.relative_keys, queries, keys)  # [T, S, K]
+        compare = functools.partial(attention.score.compare, attention)
+        return for_every_position(compare, heads, ops.cast(vectors, heads.dtype))  # [B, H, T, S]
+
+    def values(self, attention, queries, keys):  # noqa: D102
+        return self._vectors(attention, attention.relative_values, queries, keys)  # [T, S, K]
+
+    def _vectors(self, attention, table, queries, keys):
+        after = self._after(attention)
+        rows = ops.clip(distances(queries, keys), -after, self.distance) + after  # [T, S]
+        return look_up(table, rows)  # [T, S, K]
+
+    def _after(self, attention):
+        """How many distances there are of keys after the query."""
+        return 0 if attention.causal else self.distance
+
+    def get_config(self):  # noqa: D102
+        return {"distance": self.distance}

@@ -1,0 +1,95 @@
+"""T5's positions: a learned bias for every range of distances and every head."""
+
+import functools
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config.positions import T5_BUCKETS, T5_DISTANCE, check_buckets
+from keras_transformer.layers.kernels import look_up
+from keras_transformer.layers.positions.position import AttentionPosition, distances
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class T5Bias(AttentionPosition):
+    """Adds a learned number to every score, that of the head and the bucket of the distance.
+
+    Near distances have a bucket each, farther ones share buckets that widen with the logarithm:
+    see `t5_buckets`. Keys before and after the query have buckets of their own; in a causal
+    self-attention, which has no keys after the query, those before it have all of them.
+
+    Differs from the paper: every self-attention has a table of its own. T5 has one for each stack,
+    which the first block owns and all others share. Its scores are not divided by `sqrt(d_k)`
+    either: that is the score `"dot_product"`.
+
+    Args:
+        distance: From here on all distances are in the last bucket.
+        buckets: Number of buckets, a multiple of 4.
+
+    Reference: Raffel et al. (2020), "Exploring the Limits of Transfer Learning with a Unified
+        Text-to-Text Transformer", section 2.1; the buckets of the authors' code.
+    """
+
+    kind = "t5"
+
+    def __init__(self, distance=T5_DISTANCE, buckets=T5_BUCKETS):
+        check_buckets(buckets, distance)
+        self.distance, self.buckets = distance, buckets
+
+    @classmethod
+    def of_attention(cls, config):  # noqa: D102
+        distance = config.relative_distance or T5_DISTANCE
+        return cls(distance, config.relative_buckets or T5_BUCKETS)
+
+    def build_attention(self, attention):  # noqa: D102
+        attention.distance_bias = attention.add_weight(
+            shape=(self.buckets, attention.num_heads),
+            initializer=keras.initializers.RandomNormal(stddev=attention.widths["x"] ** -0.5),
+            autocast=False,  # scores are in float32, too
+            name="distance_bias",
+        )
+
+    def bias(self, attention, heads, queries, keys):  # noqa: D102
+        after = 0 if attention.causal else self.distance
+        buckets = t5_buckets(after, self.distance, self.buckets)  # [A + 1 + distance]
+        of_distances = ops.transpose(look_up(attention.distance_bias, buckets))  # [H, ...]
+        places = ops.clip(distances(queries, keys), -after, self.distance) + after  # [T, S]
+        return ops.take(of_distances, ops.cast(places, "int32"), axis=1)  # [H, T, S]
+
+    def get_config(self):  # noqa: D102
+        return {"distance": self.distance, "buckets": self.buckets}
+
+
+@functools.lru_cache(maxsize=16)
+def t5_buckets(after, distance, buckets):
+    """Returns the bucket of every distance of query and key, `i - j`, from `-after` to `distance`.
+
+    Of the n buckets of one direction the first half hold one distance each, and distance d is in
+    bucket `n / 2 + floor(n / 2 * log(2 d / n) / log(2 distance / n))`, or in the last one.
+
+    Args:
+        after: The farthest key after the query. With 0 there is one direction, else there are two,
+            and the buckets of keys after the query follow the others.
+        distance: The first distance of which all farther ones are in the last bucket.
+        buckets: Number of buckets.
+
+    Returns:
+        Read-only NumPy array of integers.
+
+    Example:
+        >>> from keras_transformer.layers.positions.t5 import t5_buckets
+        >>> t5_buckets(0, 16, 8).tolist()
+        [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7]
+    """
+    count = buckets // 2 if after else buckets
+    exact = count // 2
+    signed = np.arange(-after, distance + 1)
+    far = np.abs(signed)
+    octaves = np.log(np.maximum(far, exact) / exact) / np.log(distance / exact)
+    # A quotient of logarithms may be one rounding below the integer that it is.
+    shared = exact + np.floor(octaves * (count - exact) + 1e-9).astype(int)
+    numbers = np.where(far < exact, far, np.minimum(shared, count - 1))
+    numbers = (numbers + count * (signed < 0)).astype(np.int32)
+    numbers.setflags(write=False)  # shared through the cache
+    return numbers

@@ -1,0 +1,261 @@
+"""Shaw's and T5's positions: formulas, gradients, 16 bits, what they refuse; distances alone."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from keras import ops
+from support import (
+    KV,
+    B,
+    D,
+    F,
+    H,
+    K,
+    S,
+    T,
+    normal,
+    random_mask,
+    randomise,
+    sentences,
+    small_config,
+    to_numpy,
+    weights_of,
+)
+
+from keras_transformer import (
+    Additive,
+    EncoderBlock,
+    MultiHeadSelfAttention,
+    PositionalEmbedding,
+    Relative,
+    T5Bias,
+    Transformer,
+    TransformerConfig,
+)
+from keras_transformer.layers.positions.t5 import t5_buckets
+
+# Farther ones than these distances are in every sentence of 11 tokens.
+POSITIONS = {"relative": Relative(4), "t5": T5Bias(9, 8)}
+each_position = pytest.mark.parametrize("name", POSITIONS)
+each_direction = pytest.mark.parametrize("causal", [False, True])
+
+
+def attention(name, causal, **options):
+    layer = MultiHeadSelfAttention(
+        H, d_k=K, d_v=KV, causal=causal, position=POSITIONS[name], **options
+    )
+    layer.build((B, T, D))
+    return randomise(layer)
+
+
+def expected_of(name, layer, x, seen):
+    """Output and weights by the reference, in float64."""
+    weights = weights_of(layer)
+    if name == "t5":
+        bias = reference.t5_bias(weights.pop("distance_bias"), T, 9, layer.causal)
+        return reference.multi_head(weights, x, x, seen, H, bias=bias)
+    tables = weights.pop("relative_keys"), weights.pop("relative_values")
+    keys, values = (reference.clipped(table, T, layer.causal) for table in tables)
+    return reference.multi_head(
+        weights, x, x, seen, H, key_vectors=keys, value_vectors=values
+    )  # fmt: skip
+
+
+@each_direction
+@each_position
+def test_attention_is_the_formula(name, causal):
+    layer, x, mask = attention(name, causal), normal(B, T, D), random_mask(B, T, T, seed=1)
+    seen = mask & np.tri(T, dtype=bool) if causal else mask
+    expected, expected_weights = expected_of(name, layer, x, seen)
+    out, attended = layer(x, allowed=mask, return_weights=True)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
+    tables = {"relative": ("relative_keys", "relative_values"), "t5": ("distance_bias",)}[name]
+    for table in tables:  # each of them counts
+        table = getattr(layer, table)
+        before = table.numpy()
+        table.assign(np.zeros_like(before))
+        assert np.abs(layer(x, allowed=mask) - out).max() > 0.01
+        table.assign(before)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("buckets", "farthest"), [(32, 128), (8, 9), (8, 64), (4, 3), (12, 20)])
+def test_buckets_are_those_of_integers(buckets, farthest, causal):
+    """Where the quotient of two logarithms is an integer, as for 16, 32 and 64 of 128, too."""
+    after = 0 if causal else farthest
+    found = t5_buckets(after, farthest, buckets)
+    for place, distance in enumerate(range(-after, farthest + 1)):
+        assert found[place] == reference.t5_bucket(distance, 0, buckets, farthest, causal), distance
+
+
+def test_buckets_of_the_paper():
+    """32 of both directions: 0 to 7 alone; the others begin at 8, 12, 16, 23, 32, 46, 64, 91."""
+    both = t5_buckets(128, 128, 32)
+    assert both[128:136].tolist() == [*range(8)] and both[127] == 17 and both.max() == 31
+    first = [int(np.argmax(both[128:] == bucket)) for bucket in range(8, 16)]
+    assert first == [8, 12, 16, 23, 32, 46, 64, 91]
+    np.testing.assert_array_equal(both[:128][::-1], both[129:] + 16)
+    one = t5_buckets(0, 128, 32)
+    assert one[:16].tolist() == [*range(16)] and one[113:].tolist() == [31] * 16
+
+
+RELATIVE = {
+    "rotary": {"position": "rotary", "d_k": 6},
+    "alibi": {"position": "alibi"},
+    "relative": {"position": "relative", "relative_distance": 4},
+    "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8},
+}
+ABSOLUTE = {name: {"position": name} for name in ("sinusoidal", "learned", "binary")}
+
+
+@pytest.mark.parametrize("name", [*RELATIVE, *ABSOLUTE])
+def test_padding_before_a_source_changes_nothing(name):
+    """Where distances alone count; others show that a shifted source is another one."""
+    model = randomise(Transformer(small_config(**{**RELATIVE, **ABSOLUTE}[name])))
+    source, target = sentences([S, S]), sentences([T, 7], first=2)
+    before = np.pad(source, [(0, 0), (4, 0)])
+    logits = [model({"source": ids, "target": target}) for ids in (source, before)]
+    error = np.abs(np.subtract(*logits)).max()
+    assert error < 1e-4 if name in RELATIVE else error > 0.01
+
+
+@each_direction
+@pytest.mark.parametrize("name", RELATIVE)
+def test_a_shifted_sentence_is_the_same(name, causal):
+    fields = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0, **RELATIVE[name]}
+    block = EncoderBlock(**fields, causal=causal)
+    x = normal(B, T, D)
+    block.build(x.shape)
+    randomise(block)
+    later = np.concatenate([normal(B, 3, D, seed=5), x], axis=1)
+    allowed = np.arange(T + 3)[None] >= 3
+    np.testing.assert_allclose(block(later, allowed)[:, 3:], block(x), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["relative", "t5"])
+def test_a_source_and_its_reverse_differ(name):
+    """Keys before a query are told from keys after it, other than by ALiBi."""
+    model = randomise(Transformer(small_config(**RELATIVE[name])))
+    source, target = sentences([S, 5]), sentences([T, 7], first=2)
+    logits = [model({"source": ids, "target": target}) for ids in (source, source[:, ::-1])]
+    assert np.abs(np.subtract(*logits)).max() > 0.01
+
+
+@each_direction
+@each_position
+def test_every_dtype_has_the_formula_and_whole_gradients(name, causal, policy):
+    """Rows of a table that occur often: TensorFlow's own gradient would be a list of rows."""
+    layer, x = attention(name, causal), normal(B, T, D)
+    seen = np.broadcast_to(np.tri(T, dtype=bool) if causal else np.ones((T, T), bool), (B, T, T))
+    expected, _ = expected_of(name, layer, x, seen)
+    with tf.GradientTape() as tape:
+        out = layer(x)
+    atol = {"float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}[policy.compute_dtype]
+    np.testing.assert_allclose(to_numpy(out), expected, rtol=0, atol=atol)
+    for gradient in tape.gradient(out, layer.trainable_variables):
+        assert isinstance(gradient, tf.Tensor) and np.isfinite(to_numpy(gradient)).all()
+    cache = tuple(ops.zeros((B, H, T, size), layer.compute_dtype) for size in (K, KV))
+    if causal:
+        for t in range(T):
+            step, cache = layer.step(ops.cast(x[:, t : t + 1], layer.compute_dtype), cache, t)
+            assert step.dtype == cache[0].dtype == layer.compute_dtype
+            np.testing.assert_allclose(to_numpy(step)[:, 0], expected[:, t], rtol=0, atol=atol)
+
+
+@each_position
+def test_far_places_are_not_rounded_to_16_bits(name, policy):
+    """Near 20 million, where float32 knows even numbers alone, as near 0."""
+    layer = attention(name, causal=False)
+    heads = ops.cast(normal(B, H, 1, K), layer.compute_dtype)
+    keys = np.arange(-6, 7)
+    near, far = (
+        (
+            layer.position.bias(layer, heads, place, keys + place),
+            layer.position.values(layer, place, keys + place),
+        )
+        for place in (6, 20_000_001)
+    )
+    for one, other in zip(near, far, strict=True):
+        if one is not None:
+            np.testing.assert_array_equal(to_numpy(one), to_numpy(other))
+            rows = np.moveaxis(to_numpy(one), 1 if one.ndim == 3 and name == "relative" else -1, 0)
+            assert len(np.unique(rows.reshape(13, -1), axis=0)) >= 7
+
+
+def test_each_attention_has_tables_of_its_own():
+    """Two vectors or one bias for every distance or bucket, in each of three self-attentions."""
+    counts = {
+        name: Transformer(small_config(**changes)).count_params()
+        for name, changes in {**RELATIVE, "none": {"position": "none"}}.items()
+        if name != "rotary"
+    }
+    encoder, decoder = 2 * 4 + 1, 4 + 1  # keys after the query have no vectors in the decoder
+    assert counts["relative"] - counts["none"] == (encoder + 2 * decoder) * (K + KV)
+    assert counts["t5"] - counts["none"] == 3 * 8 * H
+    assert counts["alibi"] == counts["none"]
+
+
+def test_the_defaults_are_those_of_the_papers():
+    config = TransformerConfig(position="relative", num_layers=1)
+    assert Relative.of_attention(config).get_config() == {"distance": 16}
+    config = TransformerConfig(position="t5", num_layers=1)
+    assert T5Bias.of_attention(config).get_config() == {"distance": 128, "buckets": 32}
+    config = small_config(position="t5", relative_distance=9, relative_buckets=8)
+    assert T5Bias.of_attention(config).get_config() == {"distance": 9, "buckets": 8}
+
+
+REFUSED = [
+    (lambda: Relative(0), r"`distance` must be at least 1\. Received: distance=0"),
+    (lambda: T5Bias(128, 30), r"`buckets` must be a multiple of 4.*buckets=30, distance=128\."),
+    (lambda: T5Bias(4, 8), r"and below twice `distance`.*Received: buckets=8, distance=4\."),
+    (
+        lambda: small_config(position="t5", relative_buckets=6),
+        r"`relative_buckets` must be .*relative_buckets=6, relative_distance=128\.",
+    ),
+    (
+        lambda: small_config(relative_distance=3),
+        "`relative_distance` has no effect but for relative and t5 positions. "
+        "Received: relative_distance=3, position='sinusoidal'",
+    ),
+    (
+        lambda: EncoderBlock(H, F, position="relative", relative_buckets=8),
+        "`relative_buckets` has no effect but for t5 positions. .*=8, position='relative'",
+    ),
+    (
+        lambda: small_config(position="relative", score="additive"),
+        "`score` must be a product of query and key with relative positions.*'additive'",
+    ),
+    (
+        lambda: MultiHeadSelfAttention(H, d_k=K, d_v=KV, position="relative", score="additive")(
+            normal(B, T, D)
+        ),
+        "`score` must be a product of query and key with relative positions.*Received: .*Additive",
+    ),
+    (
+        lambda: PositionalEmbedding(19, D, position="relative"),
+        'relative positions are the work of a self-attention.*`position="relative"`',
+    ),
+    (
+        lambda: PositionalEmbedding(19, D, position="t5"),
+        "t5 positions are the work of a self-attention",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_what_does_not_fit_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_somebody_s_score_may_be_linear():
+    @keras.saving.register_keras_serializable(package="test")
+    class Negative(Additive):
+        is_linear = True
+
+    layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, position="relative", score=Negative())
+    layer.build((B, T, D))
+    assert layer.relative_keys.shape == (33, K) and layer.relative_values.shape == (33, KV)
