@@ -194,6 +194,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Additive",
             "Alibi",
             "Alignment",
+            "Attention",
             "AttentionScore",
             "Beam",
             "Classification",

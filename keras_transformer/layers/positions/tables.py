@@ -97,8 +97,7 @@ class Sinusoidal(AddedPosition):
         table = self.table(length, embedding.d_model)
         return _rows(embedding, table, start, tokens)
 
-    def table(self, length, d_model):
-        """Returns the first `length` positions, a NumPy array `[length, d_model]`."""
+    def table(self, length, d_model):  # noqa: D102
         return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
 
     def get_config(self):  # noqa: D102
