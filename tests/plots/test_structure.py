@@ -39,6 +39,11 @@ def texts(figure):
     return [text.get_text() for text in figure.axes[0].texts if text.get_text()]
 
 
+def numbers(pattern, texts):
+    matches = [re.fullmatch(pattern, text) for text in texts]
+    return [int(match[1].replace(",", "")) for match in matches if match]
+
+
 MODELS = {
     "post-norm": transformer,
     "pre-norm": lambda: transformer(norm="pre", position="alibi"),
@@ -52,12 +57,9 @@ MODELS = {
 def test_the_parameters_add_up_to_those_of_the_model(name):
     """Those outside of the frames, and those in a frame as often as its block is there."""
     model = MODELS[name]()
-    counts = [int(text[:-11].replace(",", "")) for text in texts(structure_figure(model))
-              if re.fullmatch(r"[\d,]+ parameters", text)]  # fmt: skip
     shown = texts(structure_figure(model))
-    each = [
-        int(text.split("\n")[0].replace(",", "")) for text in shown if "\nparameters each" in text
-    ]
+    counts = numbers(r"([\d,]+) parameters", shown)
+    each = numbers(r"([\d,]+)\nparameters each", shown)
     repeats = [int(text[2:]) for text in shown if text.startswith("× ")]
     stacks = [column.stack for column in model.columns]
     assert each == [stack.blocks[0].count_params() for stack in stacks]
