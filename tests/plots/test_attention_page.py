@@ -1,6 +1,7 @@
 """The page of attention weights in a headless Chromium, as it is opened from a disk."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -10,9 +11,7 @@ from keras_transformer import Attention
 from keras_transformer.plots.attention_page import attention_page, save_page
 
 EVIL = ["</script><img src=x onerror=hacked=1>", "<!--<script>", "{{data}}", "\u2028&amp;", "▁a"]
-WORDS = (
-    """(side) => [...document.querySelectorAll(`#${side} .word`)].map((word) => word.textContent)"""
-)
+WORDS = "(side) => [...document.querySelectorAll(`#${side} .word`)].map((one) => one.textContent)"
 LINES = """[...document.querySelectorAll("#lines line")].map((line) =>
     ["y1", "y2", "stroke-opacity"].map((name) => Number(line.getAttribute(name))))"""
 ROW = 10  # of the page's lines
@@ -47,10 +46,12 @@ def page(browser, tmp_path):
         path = tmp_path / "new" / "attention.html"
         save_page(attentions, path)
         browser.call("Page.navigate", url=path.as_uri())
-        for _ in range(50):
-            if browser.evaluate("document.readyState === 'complete' && Boolean(window.kinds ?? 1)"):
-                break
-        return browser
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+        for _ in range(100):
+            if browser.evaluate("document.querySelectorAll('.word').length"):
+                return browser
+            time.sleep(0.05)
+        raise AssertionError(browser.evaluate("document.body.innerText"))
 
     return show
 
@@ -160,9 +161,7 @@ def test_a_keyboard_is_enough(page):
     opened, cross = page(), ATTENTIONS["cross"]
     opened.evaluate("headBox.focus()")
     press(opened, "Tab", "ArrowDown")
-    active = (
-        "[document.activeElement.closest('.side, table').id, document.activeElement.textContent]"
-    )
+    active = "((one) => [one.closest('.side').id, one.textContent])(document.activeElement)"
     assert opened.evaluate(active) == ["queries", "▁Hund"]
     press(opened, "ArrowRight")
     assert opened.evaluate(active) == ["keys", "▁dog"]
@@ -197,9 +196,8 @@ def test_nothing_is_loaded(page):
     opened = page()
     assert opened.evaluate("performance.getEntriesByType('resource').length") == 0
     assert opened.evaluate("document.querySelectorAll('[src], [href]').length") == 0
-    assert opened.evaluate(
-        "fetch('https://example.org').then(() => 'loaded', () => 'refused')"
-    ) == ("refused")
+    fetched = "fetch('https://example.org').then(() => 'loaded', () => 'refused')"
+    assert opened.evaluate(fetched) == "refused"
 
 
 CONTRAST = """(() => {
