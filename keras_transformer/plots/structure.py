@@ -60,8 +60,8 @@ def _draw_column(tower, column, memories, known):
     _draw_embedding(tower, column, known)
     begin = tower.y + GAP / 2
     middle = _draw_block(tower, stack.blocks[0])
-    each = f"{stack.blocks[0].count_params():,}\nparameters each"
-    tower.frame(begin, [(f"× {stack.num_layers}", 12), (each, 6.5)])
+    size = f"{stack.blocks[0].count_params():,}\nparameters each"
+    tower.frame(begin, [(f"× {stack.num_layers}", 12), (size, 6.5)])
     for memory in memories:
         tower.lead(memory, middle)
     if stack.norm is not None:

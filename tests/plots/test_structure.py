@@ -59,12 +59,12 @@ def test_the_parameters_add_up_to_those_of_the_model(name):
     model = MODELS[name]()
     shown = texts(structure_figure(model))
     counts = numbers(r"([\d,]+) parameters", shown)
-    each = numbers(r"([\d,]+)\nparameters each", shown)
+    sizes = numbers(r"([\d,]+)\nparameters each", shown)
     repeats = [int(text[2:]) for text in shown if text.startswith("× ")]
     stacks = [column.stack for column in model.columns]
-    assert each == [stack.blocks[0].count_params() for stack in stacks]
+    assert sizes == [stack.blocks[0].count_params() for stack in stacks]
     assert repeats == [stack.num_layers for stack in stacks]
-    more = sum(count * (times - 1) for count, times in zip(each, repeats, strict=True))
+    more = sum(count * (times - 1) for count, times in zip(sizes, repeats, strict=True))
     assert sum(counts) + more == model.count_params()
     assert f"{type(model).__name__}: {model.count_params():,} parameters" in shown
 
