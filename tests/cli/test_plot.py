@@ -10,11 +10,11 @@ from pipelines import classifier, generator, translator
 from keras_transformer import Run
 from keras_transformer.cli import plot
 from keras_transformer.cli.main import cli
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.loop.history import History, columns_of
 
 SENTENCE = "the big dog"
 CONFIG = '[data]\nsource = "cldr"\n[schedule]\nwarmup_steps = {warmup}\n[training]\nupdates = 30\n'
-HEADER = "update,train/loss,train/learning_rate,train/tokens,validation/loss,"
-HEADER += "validation/perplexity,validation/token_accuracy,validation/bleu,validation/chrf"
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,10 @@ def test_curves_of_runs_that_need_not_be_finished(drawn, tmp_path):
     for name, loss in (("one", 3.0), ("two", 4.0)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.toml").write_text(CONFIG.format(warmup=3))
-        (tmp_path / name / "history.csv").write_text(f"{HEADER}\n5,,,,{loss},20.0,,,\n")
+        history = History(tmp_path / name / "history.csv", columns_of(TASKS["translation"]))
+        history.restore(0)
+        history.add(5, {"validation/loss": loss, "validation/perplexity": 20})
+        history.flush()
     draw("curves", tmp_path / "one", tmp_path / "two", "--output", tmp_path / "x.png")
     titles = [axes.get_title(loc="left") for axes in drawn[0].axes]
     assert titles == ["loss per token", "perplexity"]

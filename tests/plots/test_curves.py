@@ -24,6 +24,7 @@ def lines(figure):
 def history(folder, name="history", task=TASK, **validations):
     """A history with some validations, each at every second update."""
     made = History(folder / f"{name}.csv", columns_of(task))
+    made.restore(0)  # writes the header
     for number, values in enumerate(zip(*validations.values(), strict=True), start=1):
         names = (f"validation/{figure}" for figure in validations)
         made.add(2 * number, dict(zip(names, values, strict=True)))
