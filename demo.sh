@@ -25,7 +25,7 @@ printf '\nThe phrases:\n%s\n' "$PHRASES"
 translate "$RUN"
 translate "$RUN/serving"
 translate "$RUN/demo.tflite"
-show "$COMMAND" picture "$RUN" "Wednesday, March 5, 2031" --output "$RUN/attention.png"
+show "$COMMAND" plot attention "$RUN" "Wednesday, March 5, 2031" --output "$RUN/attention.png"
 
 cat <<END
 

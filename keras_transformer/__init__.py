@@ -38,6 +38,7 @@ _MODULES = {
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
+    "tasks.attention": ("Attention",),
     "tasks.results": ("Alignment", "Generated", "Score", "Translation"),
     "tasks.translator": ("Translator",),
     "tasks.text_generator": ("TextGenerator",),

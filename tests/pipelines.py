@@ -14,6 +14,9 @@ from keras_transformer import (
     TextClassifier,
     TextGenerator,
     Tokenizer,
+    Transformer,
+    TransformerConfig,
+    Translator,
 )
 
 LINES = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"]
@@ -52,3 +55,10 @@ def classifier():
 def generator():
     config = LanguageModelConfig(vocab_size=30, **SIZES, tie="none")
     return TextGenerator(with_larger_weights(LanguageModel(config)), tokenizer())
+
+
+@functools.cache
+def translator():
+    """Its decoder has a layer less than its encoder."""
+    config = TransformerConfig(vocab_size=30, **SIZES, num_decoder_layers=1)
+    return Translator(with_larger_weights(Transformer(config)), tokenizer())

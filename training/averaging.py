@@ -18,7 +18,7 @@ def average_checkpoints(run_dir, last=5, output=None):
     """Averages the weights of the last checkpoints and keeps the model as a new run.
 
     The new folder holds the settings, the vocabulary, `model.keras` and `metrics.json`, which names
-    the checkpoints; `translate`, `evaluate`, `export` and `picture` take it like any run. It is
+    the checkpoints; `translate`, `evaluate`, `export` and `plot` take it like any run. It is
     whole or not there. The run itself is only read, and need not be finished.
 
     The weights are those that were trained, also where `[optimizer] ema_momentum` keeps a moving

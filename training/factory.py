@@ -28,6 +28,22 @@ def model_config(settings, tokenizers, **fields):
     )
 
 
+def weightless_model(settings):
+    """Returns the model that a configuration describes, without values of its weights.
+
+    Its shapes and numbers of weights can be read. What only the data decide is taken from the
+    configuration: vocabularies are as large as they may become, and labels are two.
+
+    Args:
+        settings: The `Settings`.
+    """
+    size = settings.vocabulary.size
+    target = {} if settings.vocabulary.shared else {"target_vocab_size": size}
+    config = settings.config(vocab_size=size, **target)
+    with keras.StatelessScope(initialize_variables=False):
+        return settings.task.get().pipeline_class().model_class(config)
+
+
 def make_learner(settings, training):
     """Returns the model to train, compiled, with the optimizer's variables made.
 

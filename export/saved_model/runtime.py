@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
@@ -13,9 +14,11 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.classifier import Classification, Classifier
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import to_best, to_n_best
+from keras_transformer.tasks.strings import check_sentence
 
 
 class SavedModelTranslator:
@@ -58,6 +61,35 @@ class SavedModelTranslator:
         """Translations that its signature for several gives, 0 without one."""
         signature = self._model.signatures.get("n_best" if self.search is None else "search")
         return 0 if signature is None else signature.structured_outputs[self._kind.output].shape[1]
+
+    def attention(self, sentence):
+        """Returns what each piece of a translation attended to, as far as the export gives it.
+
+        Args:
+            sentence: A string.
+
+        Returns:
+            `{"cross": Attention}`, without single layers and heads: the export gives one layer, and
+            one head or the mean of all.
+
+        Raises:
+            TypeError: If `sentence` is not a string.
+            ValueError: If it is empty, or the model was exported without its alignments.
+        """
+        batch = tf.constant([check_sentence(sentence)])
+        signature = self._model.signatures.get("alignment")
+        if signature is None:
+            raise ValueError(
+                f"{self.path} has no signature `alignment`, which gives attention weights. Export "
+                "a translator again with --alignment."
+            )
+        outputs = {name: value[0].numpy() for name, value in signature(sentences=batch).items()}
+        target, source = (
+            [piece.decode() for piece in outputs[f"{side}_pieces"]] for side in ("target", "source")
+        )
+        weights = outputs["alignment"][np.newaxis, np.newaxis]  # [1, 1, T, S]
+        cut = bool(outputs["truncated"])
+        return {"cross": Attention("cross", target, source, weights, False, cut)}
 
     def _search(self, batch):
         """What the signature `search` gives, all sentences searched alike."""

@@ -10,7 +10,6 @@ import click
 
 from keras_transformer.cli.command import (
     EXISTING_FILE,
-    FILE,
     FOLDER,
     Commands,
     refuse,
@@ -19,7 +18,8 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.export import export
-from keras_transformer.cli.places import check_folder, check_output, new_folder
+from keras_transformer.cli.places import check_folder, new_folder
+from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
 
@@ -177,23 +177,10 @@ def score(run, source, target, batch_size):
     )
 
 
-@cli.command()
-@click.argument("run", type=FOLDER)
-@click.argument("sentence")
-@click.option("--output", type=FILE, required=True, help="PNG file to write.")
-def picture(run, sentence, output):
-    """Draw which words of SENTENCE each word of its translation attended to."""
-    from keras_transformer.plots.attention import draw_attention
-    from keras_transformer.tasks.translator import Translator
-
-    check_output(output, ".png")
-    draw_attention(Translator.from_run(run), sentence, output)
-    click.echo(output)
-
-
 cli.add_command(predict)
 cli.add_command(predict, "translate")
 cli.add_command(export)
+cli.add_command(plot)
 
 
 def main():

@@ -30,11 +30,42 @@ def open_search(path, search, n_best, max_length, alignments, batch_size):
         raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.")
     if path.is_file():
         return _litert(path, search, n_best)
-    if any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb")):
+    if _is_saved_model(path):
         return _saved_model(path, search, n_best)
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
     return _run(path, search, n_best or 1, max_length, alignments, batch_size)
+
+
+def open_attention(path):
+    """Returns the run or the SavedModel at `path` as something with a method `attention`.
+
+    Raises:
+        click.UsageError: If there is nothing, or an export that has no attention weights.
+        ValueError: If it is damaged or something else.
+    """
+    kinds = "a run, or a SavedModel that was exported with --alignment"
+    if not path.exists():
+        raise click.UsageError(f"{path} does not exist: MODEL is {kinds}.")
+    if _is_saved_model(path):
+        from keras_transformer.export.saved_model.runtime import (
+            SavedModelTranslator,
+            pipeline_class_of,
+        )
+        from keras_transformer.tasks.classifier import Classifier
+
+        if pipeline_class_of(path) is Classifier:
+            raise click.UsageError(f"{path} gives labels and no attention: MODEL is {kinds}.")
+        return SavedModelTranslator(path)
+    if path.is_file() or (path / "model.bin").is_file():
+        raise click.UsageError(f"{path} gives no attention: MODEL is {kinds}.")
+    from keras_transformer.tasks import open_run
+
+    return open_run(path)
+
+
+def _is_saved_model(path):
+    return any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb"))
 
 
 def _run(path, search, n_best, max_length, alignments, batch_size):

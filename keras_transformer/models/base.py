@@ -1,5 +1,7 @@
 """The base of the models: a configuration that is all they are built from, and their ends."""
 
+import typing
+
 import keras
 from keras import ops
 
@@ -7,6 +9,24 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
+
+
+class Column(typing.NamedTuple):
+    """A stack of blocks and what comes before and after it: a column of Fig. 1.
+
+    Attributes:
+        name: What its tokens are, such as `"source"`.
+        length: Symbol of their number, such as `"S"`.
+        embedding: The `PositionalEmbedding`.
+        stack: The `Encoder` or `Decoder`; a decoder's memory is the column before it.
+        head: The layers that follow, in order; empty if the stack ends it.
+    """
+
+    name: str
+    length: str
+    embedding: typing.Any
+    stack: typing.Any
+    head: tuple = ()
 
 
 class ConfiguredModel(keras.Model):
@@ -56,6 +76,11 @@ class ConfiguredModel(keras.Model):
         raise NotImplementedError
 
     @property
+    def columns(self):
+        """The `Column`s of the model, in order, as they are drawn in Fig. 1."""
+        raise NotImplementedError
+
+    @property
     def embeddings(self):
         """The layers that embed tokens, each once."""
         return [layer for layer in self.layers if isinstance(layer, PositionalEmbedding)]
@@ -100,6 +125,16 @@ class TokenOutput:
     def output_bias(self):
         """What is added to the logits, a variable `[V]`; `None` for nothing."""
         return self.logits.bias if self.config.output_bias else None
+
+
+def named_weights(stack, weights):
+    """Returns the attention weights of a stack under the names that a model has for them.
+
+    Args:
+        stack: An `Encoder` or a `Decoder`.
+        weights: What it returned with `return_weights`, by `"block_0/self_attention"` and so on.
+    """
+    return {f"{stack.name}/{name}": tensor for name, tensor in weights.items()}
 
 
 def make_embedding(config, vocab_size, policy, kernels, name):

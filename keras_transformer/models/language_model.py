@@ -8,10 +8,12 @@ from keras import ops
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.models.base import (
+    Column,
     TokenModel,
     TokenOutput,
     make_embedding,
     make_logits,
+    named_weights,
     project,
 )
 
@@ -109,3 +111,22 @@ class LanguageModel(TokenOutput, TokenModel):
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, _ = self.decoder.step(x, cache, index, allowed=allowed)
         return NextToken(project(self.output_layer, self.logits, x), cache)
+
+    @property
+    def columns(self):  # noqa: D102
+        head = (self.output_layer, self.logits)
+        return (Column("text", "T", self.embedding, self.decoder, head),)
+
+    def attention_weights(self, inputs):
+        """Returns the attention weights of every layer and head, without dropout.
+
+        Args:
+            inputs: As for a call of the model.
+
+        Returns:
+            Dictionary from `"decoder/block_0/self_attention"` and so on to `[B, H, T, T]`: text,
+            head, attending position, attended position.
+        """
+        x = self.embedding(inputs, training=False)  # [B, T, D]
+        _, weights = self.decoder(x, return_weights=True, training=False)
+        return named_weights(self.decoder, weights)

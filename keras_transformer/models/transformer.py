@@ -11,10 +11,12 @@ from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.masks import PaddingMask, fitting_masks
 from keras_transformer.models.base import (
+    Column,
     ConfiguredModel,
     TokenOutput,
     make_embedding,
     make_logits,
+    named_weights,
     project,
 )
 
@@ -181,6 +183,14 @@ class Transformer(TokenOutput, ConfiguredModel):
         logits = project(self.output_layer, self.logits, x)  # [B, N, V]
         return Prediction(logits, cache, weights)
 
+    @property
+    def columns(self):  # noqa: D102
+        head = (self.output_layer, self.logits)
+        return (
+            Column("source", "S", self.source_embedding, self.encoder),
+            Column("target", "T", self.target_embedding, self.decoder, head),
+        )
+
     @fitting_masks()
     def attention_weights(self, inputs):
         """Returns the attention weights of every layer and head, without dropout.
@@ -201,8 +211,10 @@ class Transformer(TokenOutput, ConfiguredModel):
         _, of_decoder = self.decoder(
             x, memory, memory_allowed=allowed, return_weights=True, training=False
         )
-        weights = {f"encoder/{name}": tensor for name, tensor in of_encoder.items()}
-        return {**weights, **{f"decoder/{name}": tensor for name, tensor in of_decoder.items()}}
+        return {
+            **named_weights(self.encoder, of_encoder),
+            **named_weights(self.decoder, of_decoder),
+        }
 
 
 def _hidden(layers, inputs, training=None):

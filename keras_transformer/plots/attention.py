@@ -1,69 +1,110 @@
-"""A picture of what the decoder looked at: cross-attention between two sentences."""
+"""Pictures of attention weights: one matrix, or one for every layer and head."""
 
 import numpy as np
-import tensorflow as tf
 
-from keras_transformer.decoding import greedy_decode
-from keras_transformer.plots.figure import new_figure, save_png
+from keras_transformer.checks import check_choice
+from keras_transformer.plots.figure import new_figure, picture, verbatim
 
-CELL = 0.28  # inches per token
-
-
-def cross_attention(translator, sentence):
-    """Translates a sentence and returns what each piece of the translation attended to.
-
-    Args:
-        translator: A `Translator`.
-        sentence: A string.
-
-    Returns:
-        The pieces of the source, `S` strings; those of the translation, `T` strings, the end of the
-        sentence included; and the weights as an array [layers, H, T, S] whose rows sum to 1: row t
-        is what the decoder attended to when it chose piece t.
-    """
-    source, _, _ = translator.encode(tf.constant([sentence]))  # [1, S]
-    output, _ = greedy_decode(translator.model, source, translator.max_length)  # [1, L]
-    config = translator.model.config
-    target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
-    inputs = tf.constant([[config.bos_id, *target[:-1]]])  # the decoder's, one position later
-    weights = translator.model.attention_weights({"source": source, "target": inputs})
-    layers = config.decoder_layers
-    stack = [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(layers)]
-    sides = zip(translator.tokenizers, (source[0].numpy(), target), strict=True)
-    pieces = [tokenizer.pieces(ids) for tokenizer, ids in sides]
-    return *pieces, np.stack([tf.cast(heads, tf.float32).numpy() for heads in stack])
+TITLES = {
+    "cross": "Attention of the decoder to the source",
+    "encoder": "Self-attention of the encoder",
+    "decoder": "Self-attention of the decoder",
+}
+CELL = 0.2  # inches of a piece where there is one matrix
+GRID_WIDTH, SMALLEST = 14.0, 0.075  # inches of all matrices side by side, and of a piece in them
 
 
-def draw_attention(translator, sentence, path, layers=False):
-    """Writes the cross-attention of a sentence and its translation as a PNG file.
+def choose(attentions, kind=None):
+    """Returns the `Attention` of a kind.
 
     Args:
-        translator: A `Translator`.
-        sentence: A string.
-        path: The file to write; its folder is created if missing.
-        layers: Whether to draw every head (columns) of every layer (rows) by itself instead of the
-            average of all.
+        attentions: Dictionary from kinds to `Attention`s, the first of which is the default.
+        kind: One of them, or `None`.
 
     Raises:
-        ValueError: If the sentence is empty, or matplotlib is not installed.
+        ValueError: If there is none of that kind.
     """
-    if not sentence.strip():
-        raise ValueError(f"`sentence` must not be empty. Received: {sentence!r}.")
-    source, target, weights = cross_attention(translator, sentence)
-    panels = weights if layers else weights.mean(axis=(0, 1))[None, None]  # [rows, columns, T, S]
+    if kind is None:
+        return next(iter(attentions.values()))
+    check_choice("kind", kind, attentions)
+    return attentions[kind]
+
+
+@picture
+def attention_figure(attention, layers=False):
+    """Draws attention weights: rows attend to columns, the darker the more.
+
+    Args:
+        attention: An `Attention`.
+        layers: Whether to draw every head (columns) of every layer (rows) by itself instead of the
+            mean of all.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        MatplotlibMissing: If matplotlib is not installed.
+        ValueError: If single layers are to be drawn of one matrix.
+    """
+    if layers and not attention.complete:
+        raise ValueError(
+            "`layers` must be False for the attention of an export, which holds one matrix and no "
+            "single layers and heads. Received: layers=True."
+        )
+    panels = attention.weights if layers else attention.mean()[None, None]  # [rows, columns, T, S]
     rows, columns = panels.shape[:2]
-    width, height = CELL * len(source) + 1.5, CELL * len(target) + 1.5
-    figure = new_figure(columns * width, rows * height)
-    axes = figure.subplots(rows, columns, squeeze=False)
+    keys, queries = len(attention.keys), len(attention.queries)
+    cell = min(CELL, max(SMALLEST, GRID_WIDTH / (columns * keys))) if layers else CELL
+    font = min(8.0, 72 * cell * 0.7)  # points
+    left, top = (0.01 * font * max(map(len, side)) for side in (attention.queries, attention.keys))
+    figure = new_figure(
+        columns * (0.1 + keys * cell) + left + 1.0, rows * (0.1 + queries * cell) + top + 0.6
+    )
+    figure.suptitle(_title(attention, layers), fontsize=9)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for row, column in np.ndindex(rows, columns):
-        title = f"layer {row + 1}, head {column + 1}" if layers else ""
-        _draw(axes[row, column], panels[row, column], source, target, title)
-    save_png(figure, path)
+        image = axes[row, column].imshow(
+            panels[row, column], cmap="Blues", vmin=0, vmax=panels.max(), aspect="equal"
+        )
+        _frame(axes[row, column])
+    _name_pieces(axes, attention, font)
+    if layers:
+        _name_layers(axes)
+    bar = figure.colorbar(image, ax=axes, fraction=0.03, aspect=25, pad=0.02, shrink=0.8)
+    bar.outline.set_visible(False)
+    bar.set_label("attention weight")
+    return figure
 
 
-def _draw(axes, weights, source, target, title):
-    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(source)), source, rotation=90)
-    axes.set_yticks(range(len(target)), target)
-    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-    axes.set_title(title)
+def _title(attention, layers):
+    title = TITLES[attention.kind]
+    if layers or not attention.complete:
+        return title
+    layers, heads = attention.weights.shape[:2]
+    return f"{title},\nmean of {layers} layers × {heads} heads"
+
+
+def _frame(axes):
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_color("#BBBBBB")
+    axes.tick_params(length=0, pad=2, bottom=False, labelbottom=False)
+
+
+def _name_pieces(axes, attention, font):
+    """The pieces stand once: above the first row and to the left of the first column."""
+    for ax in axes[0]:
+        ax.set_xticks(range(len(attention.keys)), attention.keys, rotation=90, fontsize=font)
+        ax.tick_params(axis="x", labeltop=True)
+        verbatim(ax.get_xticklabels())
+    for ax in axes[:, 0]:
+        ax.set_yticks(range(len(attention.queries)), attention.queries, fontsize=font)
+        verbatim(ax.get_yticklabels())
+
+
+def _name_layers(axes):
+    for number, ax in enumerate(axes[0], start=1):
+        ax.set_title(f"head {number}", fontsize=8, pad=4)
+    for number, ax in enumerate(axes[:, -1], start=1):
+        ax.yaxis.set_label_position("right")
+        ax.set_ylabel(f"layer {number}", fontsize=8)

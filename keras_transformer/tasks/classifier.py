@@ -74,6 +74,12 @@ class Classifier(Pipeline):
         ids, truncated, _ = encode(self.source_tokenizer, texts, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated
 
+    def reading(self, sentence):
+        """The pieces of the text: see `Pipeline.reading`."""
+        ids, truncated = self.encode(tf.constant([sentence]))  # [1, S]
+        pieces = self.source_tokenizer.pieces(ids[0].numpy())
+        return ids, {"encoder": (pieces, pieces)}, bool(truncated[0])
+
     def _probabilities(self, texts):
         ids, truncated = self.encode(texts)  # [B, S], [B]
         return tf.nn.softmax(self.model(ids, training=False)), truncated  # [B, C], [B]

@@ -4,6 +4,8 @@ import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.run import Run
+from keras_transformer.tasks.attention import attentions
+from keras_transformer.tasks.strings import check_sentence
 from keras_transformer.text.tokenizers import Tokenizers
 
 
@@ -58,6 +60,36 @@ class Pipeline(tf.Module):
             ValueError: If a file is missing or damaged, or they are not of one run.
         """
         return cls(*Run(path).load(cls.model_class), max_length)
+
+    def attention(self, sentence):
+        """Returns what each piece attends to while the model reads a sentence.
+
+        Args:
+            sentence: A string.
+
+        Returns:
+            Dictionary from the kinds of attention that the model has, see `Attention`, to an
+            `Attention` with every layer and head; the kind that shows most comes first.
+
+        Raises:
+            TypeError: If `sentence` is not a string.
+            ValueError: If it is empty.
+        """
+        inputs, pieces, truncated = self.reading(check_sentence(sentence))
+        return attentions(self.model.attention_weights(inputs), pieces, truncated)
+
+    def reading(self, sentence):
+        """Returns what `attention` looks at.
+
+        Args:
+            sentence: A string.
+
+        Returns:
+            What the model is called with, a batch of one; a dictionary from each kind of attention
+            to two lists of strings, the pieces that attend and those that are attended to; and
+            whether the sentence was cut.
+        """
+        raise NotImplementedError
 
     @property
     def model(self):

@@ -24,6 +24,20 @@ def check_sentences(sentences, name="sentences"):
     return sentences
 
 
+def check_sentence(sentence):
+    """Returns a string in which there is something to read.
+
+    Raises:
+        TypeError: If it is something else.
+        ValueError: If it is empty.
+    """
+    if not isinstance(sentence, str):
+        raise TypeError(f"`sentence` must be a string. Received: {sentence!r}.")
+    if not sentence.strip():
+        raise ValueError(f"`sentence` must not be empty. Received: {sentence!r}.")
+    return sentence
+
+
 def encode(tokenizer, sentences, max_length):
     """Tokenises sentences for a model.
 

@@ -60,3 +60,10 @@ class TextGenerator(Generator):
             return [Score(*row) for row in zip(*columns, strict=True)]
 
         return map_sorted(score, check_sentences(texts, "texts"), batch_size)
+
+    def reading(self, sentence):
+        """The pieces of the text after the one that begins every text: see `Pipeline.reading`."""
+        ids, truncated, _ = self.encode(tf.constant([sentence]))  # [1, T], its end included
+        inputs = [self.model.config.bos_id, *ids[0].numpy()[:-1].tolist()]
+        pieces = self.target_tokenizer.pieces(inputs)
+        return tf.constant([inputs]), {"decoder": (pieces, pieces)}, bool(truncated[0])

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import greedy_decode
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
@@ -102,6 +103,23 @@ class Translator(Generator):
             return [self._alignment(*row) for row in rows]
 
         return map_sorted(align, check_sentences(sentences), batch_size)
+
+    def reading(self, sentence):
+        """The sentence, and the translation that greedy search generates: see `Pipeline.reading`.
+
+        A row of the decoder is the position at which a piece was chosen: cross-attention names it
+        by that piece, and self-attention by the piece before it, which the position reads.
+        """
+        source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
+        output, _ = greedy_decode(self.model, source, self.max_length)  # [1, L]
+        config = self.model.config
+        target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
+        inputs = [config.bos_id, *target[:-1]]
+        read = self.source_tokenizer.pieces(source[0].numpy())
+        chosen, before = (self.target_tokenizer.pieces(ids) for ids in (target, inputs))
+        pieces = {"cross": (chosen, read), "encoder": (read, read), "decoder": (before, before)}
+        arguments = {"source": source, "target": tf.constant([inputs])}
+        return arguments, pieces, bool(truncated[0])
 
     def _alignment(self, source, target, weights, translation):
         source, target = (

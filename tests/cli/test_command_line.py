@@ -38,7 +38,7 @@ def test_help_needs_no_tensorflow(tmp_path):
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,
     )
-    for name in ("train", "average", "evaluate", "translate", "score", "export", "picture"):
+    for name in ("train", "average", "evaluate", "translate", "score", "export", "plot"):
         assert f"\n  {name} ".encode() in done.stdout
 
 
@@ -194,6 +194,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Additive",
             "Alibi",
             "Alignment",
+            "Attention",
             "AttentionScore",
             "Beam",
             "Binary",

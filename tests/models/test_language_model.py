@@ -42,7 +42,7 @@ def batch(pad_id=0, seed=0):
     return sentences([11, 5, 1], pad_id=pad_id, first=2, seed=seed)
 
 
-def logits_of_the_reference(model, tokens):
+def logits_of_the_reference(model, tokens, record=None):
     """Fig. 1, right, without its middle: the blocks of an encoder that see no future."""
     config, weights = model.config, weights_of(model)
     length = tokens.shape[1]
@@ -59,6 +59,7 @@ def logits_of_the_reference(model, tokens):
         epsilon=config.layer_norm_epsilon,
         kind=config,
         causal=True,
+        record=record,
     )
     return x @ (table["table"].T if config.tie == "all" else weights["output/kernel"])
 
@@ -70,6 +71,17 @@ def test_logits_are_those_of_the_reference(variant):
     logits = model(tokens)
     assert logits.dtype == "float32" and logits.shape == (3, 11, 19)
     np.testing.assert_allclose(logits, logits_of_the_reference(model, tokens), **MODEL)
+
+
+@pytest.mark.parametrize("variant", ["paper", "pre_norm", "learned_positions"])
+def test_every_attention_weight_is_that_of_the_reference(variant):
+    model, record = model_of(variant), {}
+    logits_of_the_reference(model, batch(), record)
+    attended = model.attention_weights(batch())
+    assert sorted(attended) == [f"decoder/block_{n}/self_attention" for n in (0, 1)]
+    for name, weights in attended.items():
+        _, block, attention = name.split("/")
+        np.testing.assert_allclose(weights, record[block][attention], **SAME)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -88,7 +88,7 @@ def test_another_pooling_is_refused():
 def test_logits_are_those_of_the_reference(kind, norm):
     """Sections 3.1 to 3.5, pooling, and a linear map."""
     model = model_of(kind, norm=norm)
-    tokens, weights = batch(), weights_of(model)
+    tokens, weights, record = batch(), weights_of(model), {}
     x = reference.encoder(
         reference.scope(weights, "encoder"),
         reference.embedding(reference.scope(weights, "embedding"), tokens),
@@ -96,6 +96,7 @@ def test_logits_are_those_of_the_reference(kind, norm):
         2,
         model.config.num_heads,
         norm=norm,
+        record=record,
     )
     expected = reference.dense(
         reference.scope(weights, "output"),
@@ -104,6 +105,11 @@ def test_logits_are_those_of_the_reference(kind, norm):
     logits = model(tokens)
     assert logits.dtype == "float32" and logits.shape == (4, 5)
     np.testing.assert_allclose(logits, expected, **MODEL)
+    attended = model.attention_weights(tokens)
+    assert sorted(attended) == [f"encoder/block_{n}/self_attention" for n in (0, 1)]
+    for name, of_layer in attended.items():
+        _, block, attention = name.split("/")
+        np.testing.assert_allclose(of_layer, record[block][attention], **SAME)
 
 
 @pytest.mark.parametrize("pad_id", [0, 7])

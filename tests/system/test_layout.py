@@ -35,7 +35,7 @@ ROOMS = {
     "keras_transformer/decoding": {".", "models", "layers"},
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {".", "config", "models", "decoding", "text"},
-    "keras_transformer/plots": {".", "decoding"},
+    "keras_transformer/plots": {".", "layers", "models"},
     "training/data": set(),
     "training/losses": set(),
     "training/devices": {"losses"},

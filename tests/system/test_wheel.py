@@ -38,6 +38,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         for path in (ROOT / folder).rglob("*.py"):
             assert prefix + str(path.relative_to(ROOT)) in modules
     assert "keras_transformer/training/configs/demo.toml" in names
+    assert "keras_transformer/plots/attention.html" in names
     assert any(name.endswith("LICENSE") for name in names)
 
 

@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
     command("evaluate", run)
     command("export", "saved-model", run, run / "serving")
     command("export", "litert", run, run / "demo.tflite")
-    command("picture", run, "in 17 weeks", "--output", run / "attention.png")
+    command("plot", "attention", run, "in 17 weeks", "--output", run / "attention.png")
     return folder
 
 

@@ -1,7 +1,7 @@
 """The learning curve of a run, drawn while it trains."""
 
-from keras_transformer.plots.curve import draw_curve
-from keras_transformer.plots.figure import MatplotlibMissing
+from keras_transformer.plots.curves import curve_figure
+from keras_transformer.plots.figure import MatplotlibMissing, save_figure
 from keras_transformer.training.loop.messages import say
 
 
@@ -25,7 +25,7 @@ class Curve:
         if not self.draws:
             return
         try:
-            draw_curve(self.history, self.run.curve, self.task)
+            save_figure(curve_figure(self.history, self.task), self.run.curve)
         except MatplotlibMissing as error:
             self.draws = False
             say(self.console, f"There will be no {self.run.curve}: {error}")

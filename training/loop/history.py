@@ -37,6 +37,14 @@ class History:
         self.rows = []  # dictionaries, with those figures that were measured
         self._written = 0
 
+    @classmethod
+    def read(cls, path, columns):
+        """Returns the rows of a file up to the first damaged one; the file is only read."""
+        history = cls(path, columns)
+        history.rows = list(history._read())
+        history._written = len(history.rows)
+        return history
+
     def restore(self, update):
         """Reads the file and drops every row after `update`, and from the first damaged one on."""
         if self.path is None:

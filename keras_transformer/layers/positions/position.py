@@ -57,6 +57,17 @@ class Position:
             `[T, D]`, in the compute dtype of the layer; `None` for nothing.
         """
 
+    def table(self, length, d_model):
+        """Returns what is added to embeddings where that is fixed and not learned.
+
+        Args:
+            length: Number of positions T.
+            d_model: Width of the model D, in features.
+
+        Returns:
+            NumPy array `[T, D]`; `None` where there is none.
+        """
+
     def rotate(self, heads, positions):
         """Returns query or key heads of a self-attention, turned by where they stand.
 

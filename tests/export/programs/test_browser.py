@@ -4,13 +4,12 @@ import functools
 import http.server
 import os
 import shutil
-import subprocess
 import threading
 import zipfile
 
 import numpy as np
 import pytest
-from chromium import PAGE, SCRIPTS, Browser, missing, program
+from chromium import PAGE, Browser, chromium, missing
 
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -39,17 +38,11 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def browser(site, tmp_path_factory):
-    command = [program("node"), SCRIPTS / "drive.mjs", program("chromium", "google-chrome")]
     handler = functools.partial(Quiet, directory=site)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    process = subprocess.Popen(
-        [*command, tmp_path_factory.mktemp("profile")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    yield Browser(process, f"http://127.0.0.1:{server.server_port}")
-    process.stdin.close()
-    process.wait(60)
+    with chromium(tmp_path_factory.mktemp("profile")) as process:
+        yield Browser(process, f"http://127.0.0.1:{server.server_port}")
     server.shutdown()
 
 

@@ -113,3 +113,17 @@ def test_empty_translations_have_no_rows(run, batch):
     assert {len(value) for value in answer.values()} == {len(batch)}
     assert answer["alignment"].shape == (len(batch), 0, 1 if batch else 0)
     assert answer["source_pieces"].ravel().tolist() == [b"</s>"] * len(batch)
+
+
+def test_a_picture_of_the_export_shows_what_the_run_attends_to(serving, translator, sentences):
+    exported = SavedModelTranslator(serving[0])
+    for sentence in (sentences[0], sentences[-3]):  # the second is cut
+        (cross,) = exported.attention(sentence).values()
+        expected = translator.attention(sentence)["cross"]
+        assert (cross.kind, cross.complete) == ("cross", False)
+        assert (cross.queries, cross.keys) == (expected.queries, expected.keys)
+        assert cross.truncated == expected.truncated == (sentence == sentences[-3])
+        last = expected.weights[-1].mean(axis=0)  # of all heads
+        np.testing.assert_allclose(cross.weights, last[None, None], atol=1e-5)
+    with pytest.raises(ValueError, match="`sentence` must not be empty"):
+        exported.attention(" ")

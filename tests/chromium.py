@@ -1,4 +1,4 @@
-"""A headless Chromium with the page of `examples/browser`."""
+"""A headless Chromium, and in it the page of `examples/browser` or another one."""
 
 import base64
 import contextlib
@@ -6,18 +6,19 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import time
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parents[3] / "examples" / "browser"
-SCRIPTS = pathlib.Path(__file__).parent / "browser"
+PAGE = pathlib.Path(__file__).parents[1] / "examples" / "browser"
+SCRIPTS = pathlib.Path(__file__).parent / "export" / "programs" / "browser"
 
 
 def program(*names):
     """Where the first of these programs is that there is, or skips the test."""
     path = next(filter(None, map(shutil.which, names)), None)
-    return path or missing(f"the page in examples/browser is not tested: no {names[0]} here")
+    return path or missing(f"the page is not tested: no {names[0]} here")
 
 
 def missing(what):
@@ -27,10 +28,22 @@ def missing(what):
     pytest.skip(what)
 
 
+@contextlib.contextmanager
+def chromium(profile):
+    """A process that `Browser` drives, for the block; `profile` is an empty folder."""
+    command = [program("node"), SCRIPTS / "drive.mjs", program("chromium", "google-chrome")]
+    process = subprocess.Popen(
+        [*command, profile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    yield process
+    process.stdin.close()
+    process.wait(60)
+
+
 class Browser:
     """The page as a user sees it."""
 
-    def __init__(self, process, address):
+    def __init__(self, process, address=""):
         self.process, self.address = process, address
 
     def call(self, method, **params):

@@ -1,0 +1,168 @@
+"""A picture of a model's structure, as Fig. 1 of the paper: boxes, arrows, shapes and numbers."""
+
+import keras
+
+from keras_transformer.layers import positions
+from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
+from keras_transformer.models.heads import Pooling
+from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
+from keras_transformer.plots.figure import new_figure, picture
+
+# As in Fig. 1, paler.
+EMBEDDING, ATTENTION, FEED_FORWARD, NORM, LINEAR = (
+    "#FBE3E4", "#FDE6C4", "#D3EBF7", "#F3F5C8", "#DFDCF0",
+)  # fmt: skip
+REMARKS = 1.35  # inches beside a column
+
+
+@picture
+def structure_figure(model):
+    """Draws the columns of a model with their shapes and numbers of parameters.
+
+    Shapes have the letters B for the batch, S and T for lengths.
+
+    Args:
+        model: A model of this package. Its weights need no values.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        MatplotlibMissing: If matplotlib is not installed.
+
+    Reference: Vaswani et al. (2017), Fig. 1.
+    """
+    figure = new_figure(1, 1, layout="none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    towers, known = [], set()
+    columns = model.columns
+    for number, column in enumerate(columns):
+        side = 1 if number == len(columns) - 1 else -1
+        tower = Tower(axes, number * (WIDTH + 2 * MARGIN + 0.45), side)
+        _draw_column(tower, column, towers[-1:], known)
+        towers.append(tower)
+    left, right = (tower.x for tower in (towers[0], towers[-1]))
+    top = max(tower.y for tower in towers) + 0.35
+    title = f"{type(model).__name__}: {model.count_params():,} parameters"
+    axes.text((left + right) / 2, top - 0.1, title, ha="center", va="center", fontsize=10)
+    half = WIDTH / 2 + MARGIN
+    limits = left - half - (REMARKS if len(towers) > 1 else 0.1), right + half + REMARKS
+    axes.set(xlim=limits, ylim=(-0.1, top + 0.05), aspect="equal")
+    axes.set_axis_off()
+    figure.set_size_inches(limits[1] - limits[0], top + 0.15)
+    return figure
+
+
+def _draw_column(tower, column, memories, known):
+    """From tokens to the end; `known` are the layers that have already been drawn."""
+    stack = column.stack
+    tower.label(f"{column.name} tokens [B, {column.length}]")
+    _draw_embedding(tower, column, known)
+    begin = tower.y + GAP / 2
+    middle = _draw_block(tower, stack.blocks[0])
+    size = f"{stack.blocks[0].count_params():,}\nparameters each"
+    tower.frame(begin, [(f"× {stack.num_layers}", 12), (size, 6.5)])
+    for memory in memories:
+        tower.lead(memory, middle)
+    if stack.norm is not None:
+        tower.box("Norm", [_count(stack.norm)], NORM)
+    shape = ["B", column.length, str(column.embedding.d_model)]
+    for layer in column.head:
+        draw = HEADS.get(type(layer))
+        shape = shape if draw is None else draw(tower, layer, shape, known)
+    tower.label(f"{'logits' if column.head else 'memory'} {_shape(shape)}")
+
+
+def _draw_embedding(tower, column, known):
+    embedding = column.embedding
+    shape = _shape(["B", column.length, str(embedding.d_model)])
+    table = f"{embedding.vocab_size:,} × {embedding.d_model}"
+    tower.box("Embedding", [f"{table} → {shape}", _count(embedding, known)], EMBEDDING)
+    kind = _kind(embedding.position)
+    if kind != "none":
+        tower.plus(f"{kind}\npositions")
+
+
+def _draw_block(tower, block):
+    """The sublayers of a block; returns the middle of the box that a memory leads to."""
+    masked = "Masked multi-head attention" if block.causal else "Multi-head attention"
+    kind = _kind(block.self_attention.position)
+    turned = [] if kind == "none" else [f"{kind} positions"]
+    middle = _draw_attention(tower, block, "self_attention", masked, turned)
+    if block.cross:
+        title = "Multi-head attention to memory"
+        middle = _draw_attention(tower, block, "cross_attention", title, [])
+    widths = [block.feed_forward_norm.gamma.shape[0], block.config.d_ff]
+    lines = [f"{widths[0]:,} → {widths[1]:,} → {widths[0]:,}, {block.config.activation}"]
+    lines.append(_count(block.feed_forward))
+    _draw_sublayer(tower, block, "feed_forward", "Feed forward", lines, FEED_FORWARD)
+    return middle
+
+
+def _draw_attention(tower, block, name, title, remarks):
+    attention = getattr(block, name)
+    d_k, d_v = attention.head_sizes
+    sizes = f"d_k = {d_k}" if d_k == d_v else f"d_k = {d_k}, d_v = {d_v}"
+    lines = [", ".join([f"{attention.num_heads} heads, {sizes}", *remarks]), _count(attention)]
+    return _draw_sublayer(tower, block, name, title, lines, ATTENTION)
+
+
+def _draw_sublayer(tower, block, name, title, lines, color):
+    """A sublayer with its residual connection and its norm; returns the middle of its box."""
+    norm = _count(getattr(block, f"{name}_norm"))
+    before = tower.fork()
+    if block.config.is_pre_norm:
+        tower.box("Norm", [norm], NORM)
+    middle = tower.box(title, lines, color)
+    end = tower.box("Add") if block.config.is_pre_norm else tower.box("Add & norm", [norm], NORM)
+    tower.around(before, end)
+    return middle
+
+
+def _draw_tied(tower, layer, shape, known):
+    tower.box("Linear", [f"{layer.d_model} × {layer.vocab_size:,}", _count(layer, known)], LINEAR)
+    return [*shape[:-1], f"{layer.vocab_size:,}"]
+
+
+def _draw_dense(tower, layer, shape, known):
+    tower.box("Linear", [f"{shape[-1]} × {layer.units:,}", _count(layer, known)], LINEAR)
+    return [*shape[:-1], f"{layer.units:,}"]
+
+
+def _draw_bias(tower, layer, shape, known):
+    tower.box("Bias", [_count(layer, known)], LINEAR)
+    return shape
+
+
+def _draw_pooling(tower, layer, shape, known):
+    size = [_count(layer, known)] if layer.weights else []
+    tower.box("Pooling", [f"{layer.kind} of the tokens", *size], NORM)
+    return [shape[0], shape[-1]]
+
+
+# How what follows a stack is drawn; each returns the shape of its output. Others are not drawn.
+HEADS = {
+    PositionalEmbedding: _draw_tied,
+    keras.layers.Dense: _draw_dense,
+    OutputBias: _draw_bias,
+    Pooling: _draw_pooling,
+}
+
+
+def _count(layer, known=None):
+    """The number of parameters of a layer, once if it has several places in a model."""
+    if known is not None and id(layer) in known:
+        return "shared parameters"
+    if known is not None:
+        known.add(id(layer))
+    return f"{layer.count_params():,} parameters"
+
+
+def _kind(position):
+    """The name of a `Position`."""
+    names = {kind: name for name, kind in positions.KINDS.items()}
+    return names.get(type(position), type(position).__name__)
+
+
+def _shape(sizes):
+    return f"[{', '.join(sizes)}]"

@@ -1,0 +1,160 @@
+"""`plot`: each command draws what its function draws, of the runs and settings that it names."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pipelines import classifier, generator, translator
+
+from keras_transformer import Run
+from keras_transformer.cli import plot
+from keras_transformer.cli.main import cli
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.loop.history import History, columns_of
+
+SENTENCE = "the big dog"
+CONFIG = '[data]\nsource = "cldr"\n[schedule]\nwarmup_steps = {warmup}\n[training]\nupdates = 30\n'
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of a run of each kind, whose model was never trained."""
+    made = {}
+    for pipeline in (translator(), classifier(), generator()):
+        run = Run(tmp_path_factory.mktemp("runs") / pipeline.task)
+        run.path.mkdir()
+        run.write_tokenizers(pipeline.tokenizers)
+        pipeline.model.save(run.model)
+        made[pipeline.task] = run.path
+    return made
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that were saved."""
+    figures = []
+    monkeypatch.setattr(plot, "save_figure", lambda figure, path: figures.append(figure))
+    return figures
+
+
+def call(*arguments):
+    return CliRunner().invoke(cli, ["plot", *map(str, arguments)])
+
+
+def draw(*arguments):
+    done = call(*arguments)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def images(figure):
+    return [axes.images[0].get_array() for axes in figure.axes if axes.images]
+
+
+def lines(figure):
+    return [[line.get_data() for line in axes.get_lines()] for axes in figure.axes]
+
+
+PIPELINES = {
+    "translation": (translator, ["cross", "encoder", "decoder"]),
+    "classification": (classifier, ["encoder"]),
+    "language_modelling": (generator, ["decoder"]),
+}
+
+
+@pytest.mark.parametrize("task", PIPELINES)
+def test_attention_of_a_run(runs, drawn, task, tmp_path):
+    pipeline, kinds = PIPELINES[task]
+    output = tmp_path / "x.png"
+    attentions = pipeline().attention(SENTENCE)
+    done = draw("attention", runs[task], SENTENCE, "--output", output)
+    assert done.stdout == f"{output}\n"
+    np.testing.assert_allclose(images(drawn[0])[0], attentions[kinds[0]].mean(), atol=1e-5)
+    for kind in kinds:
+        draw("attention", runs[task], SENTENCE, "--output", output, "--kind", kind, "--layers")
+        layers, heads, *size = attentions[kind].weights.shape
+        panels = np.reshape(images(drawn[-1]), (layers, heads, *size))
+        np.testing.assert_allclose(panels, attentions[kind].weights, atol=1e-5)
+    other = {"cross", "encoder", "decoder"} - {*kinds}
+    for kind in other:
+        done = call("attention", runs[task], SENTENCE, "--output", output, "--kind", kind)
+        line = f"Error: `kind` must be one of {', '.join(kinds)}. Received: kind='{kind}'.\n"
+        assert (done.exit_code, done.stderr) == (1, line)
+
+
+def test_a_page_and_a_picture_are_written_together(runs, tmp_path):
+    picture, page = tmp_path / "new" / "x.pdf", tmp_path / "new" / "x.html"
+    done = draw("attention", runs["translation"], SENTENCE, "--output", picture, "--html", page)
+    assert done.stdout == f"{picture}\n{page}\n"
+    assert picture.read_bytes().startswith(b"%PDF")
+    text = page.read_text("utf-8").split('type="application/json">')[1].split("</script>")[0]
+    expected = translator().attention(SENTENCE)
+    shown = json.loads(text)
+    assert [len(kind["weights"]) for kind in shown] == [1, 2, 1]  # layers
+    for kind, attention in zip(shown, expected.values(), strict=True):
+        assert (kind["queries"], kind["keys"]) == (attention.queries, attention.keys)
+        weights = np.array(kind["weights"]) / 1000
+        np.testing.assert_allclose(weights, attention.weights, atol=6e-4)
+    assert sorted(page.parent.iterdir()) == [page, picture]
+
+
+def test_a_sentence_that_is_cut_is_named(runs, drawn, tmp_path):
+    done = draw("attention", runs["classification"], "a dog " * 20, "--output", tmp_path / "x.png")
+    warning = "SENTENCE is longer than the model's limit; its end was cut off"
+    assert done.stderr == f"Warning: {warning}\n"
+
+
+def test_letters_without_a_font_are_named(tmp_path):
+    from keras_transformer.plots.figure import new_figure
+
+    figure = new_figure(2, 1)
+    figure.text(0.1, 0.1, "\U0001fa7a\ue123")
+    with CliRunner().isolation() as (_, stderr, *_):
+        plot._save(figure, tmp_path / "x.png")
+        assert b"no font of this machine has some of the letters" in stderr.getvalue()
+
+
+def test_positions_and_masks(drawn, tmp_path):
+    draw("positions", "--output", tmp_path / "x.svg", "--length", 7, "--d-model", 12)
+    draw("masks", "--output", tmp_path / "x.svg", "--length", 6, "--real", 4)
+    assert [image.shape for image in images(drawn[0])] == [(7, 12), (7, 7)]
+    assert [image.sum() for image in images(drawn[1])] == [24, 21, 18]
+
+
+def test_schedules_of_configurations(drawn, tmp_path):
+    for warmup in (3, 9):
+        (tmp_path / f"{warmup}.toml").write_text(CONFIG.format(warmup=warmup))
+    configs = [tmp_path / f"{warmup}.toml" for warmup in (3, 9)]
+    draw("schedule", *configs, "--output", tmp_path / "x.png", "--scale", "log")
+    (axes,) = drawn[0].axes
+    assert axes.get_xscale() == "log"
+    for warmup, (updates, rates) in zip((3, 9), lines(drawn[0])[0], strict=True):
+        assert (updates[0], updates[-1]) == (1, 30)
+        assert updates[np.argmax(rates)] == warmup
+        assert max(rates) == pytest.approx((128 * warmup) ** -0.5)  # of the preset "tiny"
+    names = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert names == [str(path) for path in configs]
+
+
+def test_curves_of_runs_that_need_not_be_finished(drawn, tmp_path):
+    for name, loss in (("one", 3.0), ("two", 4.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.toml").write_text(CONFIG.format(warmup=3))
+        history = History(tmp_path / name / "history.csv", columns_of(TASKS["translation"]))
+        history.restore(0)
+        history.add(5, {"validation/loss": loss, "validation/perplexity": 20})
+        history.flush()
+    draw("curves", tmp_path / "one", tmp_path / "two", "--output", tmp_path / "x.png")
+    titles = [axes.get_title(loc="left") for axes in drawn[0].axes]
+    assert titles == ["loss per token", "perplexity"]
+    assert [y.tolist() for _, y in lines(drawn[0])[0]] == [[3.0], [4.0]]
+
+
+def test_structures_of_a_run_and_of_a_configuration(runs, drawn, tmp_path):
+    run = runs["translation"]
+    for model in (run, "wmt14_en_de_base"):
+        draw("structure", model, "--output", tmp_path / "x.png")
+    of_run, of_config = ([text.get_text() for text in figure.axes[0].texts] for figure in drawn)
+    assert f"Transformer: {translator().model.count_params():,} parameters" in of_run
+    assert "Transformer: 63,045,632 parameters" in of_config

@@ -1,0 +1,94 @@
+"""Attention weights of a pipeline belong to the pieces beside them."""
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from pipelines import classifier, generator, tokenizer, translator
+
+from keras_transformer import Attention
+
+SENTENCE = "the big dog"
+READ = "▁the▁big▁dog"
+KINDS = {
+    translator: ["cross", "encoder", "decoder"],
+    classifier: ["encoder"],
+    generator: ["decoder"],
+}
+LONG = "the big dog and the cat and a dog and the big cat runs"
+
+
+@pytest.mark.parametrize("pipeline", KINDS)
+def test_the_kinds_are_those_of_the_model_with_every_layer_and_head(pipeline):
+    config = pipeline().model.config
+    attentions = pipeline().attention(SENTENCE)
+    assert list(attentions) == KINDS[pipeline]
+    for kind, attention in attentions.items():
+        assert isinstance(attention, Attention) and attention.kind == kind
+        layers = config.num_layers if kind == "encoder" else config.decoder_layers
+        size = len(attention.queries), len(attention.keys)
+        assert attention.weights.shape == (layers, config.num_heads, *size)
+        assert attention.weights.dtype == np.float32
+        np.testing.assert_allclose(attention.weights.sum(axis=-1), 1, atol=1e-5)
+        assert (attention.complete, attention.truncated) == (True, False)
+        expected = np.zeros(size)  # layer by layer, head by head
+        for layer, head in np.ndindex(layers, config.num_heads):
+            expected += attention.weights[layer, head] / (layers * config.num_heads)
+        np.testing.assert_allclose(attention.mean(), expected, atol=1e-6)
+
+
+def test_a_translators_rows_belong_to_the_pieces_that_were_chosen():
+    model, attentions = translator().model, translator().attention(SENTENCE)
+    cross, encoder, decoder = attentions.values()
+    assert "".join(cross.keys) == "".join(encoder.keys) == f"{READ}</s>" == "".join(encoder.queries)
+    # Each piece is the best one after those before it, which are all that its row has seen.
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer().model)
+    chosen = [processor.piece_to_id(piece) for piece in cross.queries]
+    assert decoder.queries == decoder.keys == ["<s>", *cross.queries[:-1]]
+    source = translator().encode(tf.constant([SENTENCE]))[0]
+    logits = model({"source": source, "target": tf.constant([[2, *chosen[:-1]]])})
+    assert np.argmax(logits[0], axis=-1).tolist() == chosen
+    first = model.attention_weights({"source": source, "target": tf.constant([[2]])})
+    expected = first["decoder/block_0/cross_attention"][0, :, 0]
+    np.testing.assert_allclose(cross.weights[0, :, 0], expected, atol=1e-5)
+    for layer in (0, 1):
+        expected = first[f"encoder/block_{layer}/self_attention"][0]
+        np.testing.assert_allclose(encoder.weights[layer], expected, atol=1e-5)
+    for queries, keys in [(1, 2), (0, 3)]:
+        assert not decoder.weights[..., queries, keys].any(), "the future"
+
+
+def test_a_classifier_attends_to_its_text_and_its_end():
+    attention = classifier().attention(SENTENCE)["encoder"]
+    assert "".join(attention.keys) == f"{READ}</s>" and attention.keys == attention.queries
+    ids = np.array(tokenizer().encode([SENTENCE]).to_list())
+    expected = classifier().model.attention_weights(ids)["encoder/block_1/self_attention"][0]
+    np.testing.assert_allclose(attention.weights[1], expected, atol=1e-6)
+
+
+def test_a_language_model_reads_the_beginning_and_the_text():
+    attention = generator().attention(SENTENCE)["decoder"]
+    assert "".join(attention.keys) == f"<s>{READ}" and attention.keys == attention.queries
+    ids = np.array([[2, *tokenizer().encode([SENTENCE]).to_list()[0][:-1]]])
+    expected = generator().model.attention_weights(ids)["decoder/block_1/self_attention"][0]
+    np.testing.assert_allclose(attention.weights[1], expected, atol=1e-6)
+    np.testing.assert_array_equal(attention.weights, np.tril(attention.weights))
+
+
+@pytest.mark.parametrize("pipeline", KINDS)
+def test_a_long_text_is_cut_and_marked(pipeline):
+    for attention in pipeline().attention(LONG).values():
+        assert attention.truncated
+        assert max(len(attention.queries), len(attention.keys)) <= 11
+
+
+@pytest.mark.parametrize("sentence", ["", " ", "\t\n"])
+def test_an_empty_sentence_is_refused(sentence):
+    with pytest.raises(ValueError, match="`sentence` must not be empty. Received: "):
+        translator().attention(sentence)
+
+
+@pytest.mark.parametrize("sentence", [["a cat"], b"a cat", None])
+def test_something_else_is_refused(sentence):
+    with pytest.raises(TypeError, match="`sentence` must be a string. Received: "):
+        classifier().attention(sentence)
