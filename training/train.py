@@ -74,6 +74,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     console = console or rich.console.Console(stderr=True)
     if not workers.is_chief:
         console = rich.console.Console(quiet=True)
+    settings.task.get().require(settings)
     with Terminations(), workers.watch(), contextlib.ExitStack() as stack:
         workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
         metrics = workers.chief_first(lambda: _finished(run, settings))

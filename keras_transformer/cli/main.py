@@ -72,7 +72,7 @@ def _holds_training(run):
 def settings(section, markdown):
     """Print every setting of a training with its type, default and meaning.
 
-    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds.
+    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds, reports.
     """
     from keras_transformer.training.settings.page import as_markdown, as_text
 

@@ -112,6 +112,16 @@ class Task(abc.ABC):
             ValueError: If there is nothing to evaluate, or a text is not one the task knows.
         """
 
+    def require(self, settings):  # noqa: B027  (most tasks need nothing more)
+        """Raises unless what a training measures itself with is installed.
+
+        Args:
+            settings: The `Settings`.
+
+        Raises:
+            ValueError: With the package, and how to install it.
+        """
+
     def check(self, settings):  # noqa: B027  (most tasks refuse nothing)
         """Refuses settings of a training that would have no effect, by `ValueError`s of one line.
 

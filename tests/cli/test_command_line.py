@@ -223,6 +223,8 @@ def test_the_public_names_are_those_of_the_documentation():
             "ScaledDotProduct",
             "Score",
             "Sinusoidal",
+            "Summarizer",
+            "Summary",
             "TextClassifier",
             "TextGenerator",
             "Tokenizer",

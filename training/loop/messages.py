@@ -35,6 +35,8 @@ def introduction(session):
     weighted = session.data.weights("train") is not None
     seen = "are an epoch, as their weights say" if weighted else "see all of them once"
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
+    if corpus.cut:
+        left_out += f", {corpus.cut:,} sources cut at {settings.data.max_length:,} tokens"
     return (
         f"{session.learner.model.count_params():,} parameters; {corpus.size:,} examples"
         f"{left_out}; {steps:,} updates {seen}."

@@ -56,7 +56,11 @@ class Session:
         config = model_config(settings, tokenizers, **self.fields)
         self.training = TRAININGS[self.task.name](tokenizers, config)
         self.corpus = TokenizedCorpus.from_rows(
-            rows, self.training, settings.data.max_length, self.data.weights("train")
+            rows,
+            self.training,
+            settings.data.max_length,
+            self.data.weights("train"),
+            cut_source=settings.data.cut_source,
         )
         self.epochs = make_epochs(self.corpus, settings, data, self.training)
         with workers.strategy.scope():
