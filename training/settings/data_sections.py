@@ -105,6 +105,11 @@ class TextData(DataSettings):
         description="Places of the task's columns in files with tabs, counted from 1. Needed "
         "where there are others.",
     )
+    packed: bool = Field(
+        False,
+        description="For language models, whether rows of up to `max_length` tokens hold several "
+        "texts, of which none sees another; a longer text is cut into pieces.",
+    )
     source_language: str | None = Field(
         None, description="Language of the source, such as `en`: a fact about the model."
     )

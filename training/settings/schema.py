@@ -76,9 +76,11 @@ class Settings(Section):
                 "`data.max_length` must not exceed `model.max_length`. Received: "
                 f"data.max_length={self.data.max_length}, model.max_length={config.max_length}."
             )
+        self.model.check_vectors(config, task)
         self.schedule.check_length(self.training.updates)
         self.data.check_columns(task)
         self._check_cut(task)
+        self._check_packed(task)
         self._check_vocabulary(task)
         self._check_best(task)
         task.check(self)
@@ -90,6 +92,21 @@ class Settings(Section):
                 f"`data.cut_source` needs a source and a target: {task.name} has "
                 f"{' and '.join(task.columns)}."
             )
+
+    def _check_packed(self, task):
+        if not getattr(self.data, "packed", False):
+            return
+        if not task.can_pack:
+            raise ValueError(f"`data.packed` has no effect on {task.name}.")
+        for key, value in (
+            ("data.train_weights", self.data.train_weights),
+            ("training.subword_sampling", self.training.subword_sampling),
+        ):
+            if value:
+                raise ValueError(
+                    f"`data.packed` and `{key}` exclude each other: rows stay the same in all "
+                    "epochs."
+                )
 
     def _check_vocabulary(self, task):
         if self.vocabulary.shared:
