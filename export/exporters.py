@@ -4,8 +4,7 @@ import importlib
 
 from keras_transformer.export.parity import ExportError
 from keras_transformer.tasks.classifier import Classifier
-from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.translator import Translator
+from keras_transformer.tasks.generator import ConditionalGenerator, Generator
 
 # For each form, in order of preference: the class of what is exported, and its exporter. Imported
 # when they are needed: each form has requirements of its own.
@@ -18,7 +17,7 @@ EXPORTERS = {
         (Generator, "litert.export:export_litert"),
         (Classifier, "litert.classification:export_classifier"),
     ),
-    "ctranslate2": ((Translator, "ctranslate2.export:export_ctranslate2"),),
+    "ctranslate2": ((ConditionalGenerator, "ctranslate2.export:export_ctranslate2"),),
 }
 
 

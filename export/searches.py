@@ -5,7 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.tasks.translator import Translator
+from keras_transformer.tasks.generator import Generator
 
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
 
@@ -20,7 +20,7 @@ class ModelSearch:
     """A search of a model: token ids `[B, S]` to the fields of a `Found`, by name.
 
     Args:
-        translator: A `Translator`.
+        translator: A `Generator`.
         search: A `Greedy` or `Beam`.
         n_best: Hypotheses M.
         alignment: See `greedy_decode`.
@@ -29,7 +29,7 @@ class ModelSearch:
         inputs: The `tf.TensorSpec`s of what it is called with.
     """
 
-    translator: Translator
+    translator: Generator
     search: Greedy | Beam
     n_best: int = 1
     alignment: tuple | None = None

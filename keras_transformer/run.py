@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import keras
+import tomlkit
 
 from keras_transformer.files import write_bytes, write_text
 
@@ -76,6 +77,20 @@ class Run:
                 f"{self.model} must hold a {name}. Received: a {type(model).__name__}."
             )
         return model
+
+    def task(self):
+        """Returns the name of the task that its settings name; `None` if they name none.
+
+        Raises:
+            ValueError: If the settings cannot be read.
+        """
+        if not self.config.is_file():
+            return None
+        try:
+            settings = tomlkit.parse(self.config.read_text("utf-8")).unwrap()
+            return settings.get("task", {}).get("kind")
+        except (ValueError, AttributeError) as error:
+            raise ValueError(f"{self.config} is damaged: {error}") from error
 
     def load_tokenizers(self):
         """Returns the run's `Tokenizers`.

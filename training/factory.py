@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.schedule import make_schedule
 
 
@@ -57,6 +58,8 @@ def make_learner(settings, training):
     options, task = settings.training, settings.task.get()
     policy = dtype_policy(options.precision)
     model = task.pipeline_class().model_class(training.config, dtype=policy)
+    if settings.model.freeze_vectors:
+        freeze(model)
     learner = Learner(
         model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
     )

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.run import Run
+from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.loop.callbacks import Terminations
@@ -55,7 +56,8 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         or `examples_seen`, `train_seconds` (of all calls together), `stopped_early`,
         `model_update` (the update that `model.keras` is from), `validation` (of that model) and
         `best_update` (`None` without `best_by`); after `model.start_from` also `started_from`, a
-        `run` and its `model_update`.
+        `run` and its `model_update`; after `model.vectors` also `vectors`, its `file`, how many
+        pieces were `found` there and how many are `missing`, and whether they are `frozen`.
 
     Raises:
         SettingsError: If the folder holds a run that cannot go on with these settings.
@@ -74,6 +76,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     console = console or rich.console.Console(stderr=True)
     if not workers.is_chief:
         console = rich.console.Console(quiet=True)
+    settings.task.get().require(settings)
     with Terminations(), workers.watch(), contextlib.ExitStack() as stack:
         workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
         metrics = workers.chief_first(lambda: _finished(run, settings))
@@ -83,6 +86,8 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         start = None
         if settings.model.start_from is not None and not _is_trained(run):
             start = Start(settings, load_settings)
+        if settings.model.vectors is not None and not _is_trained(run):
+            check_vectors(settings.model.vectors, settings.config().d_model)
         # Before the folder is touched: a mistake in the data leaves nothing there.
         data = workers.chief_first(lambda: open_source(settings.data, settings.task.get().columns))
         lock = RunLock(run.path)

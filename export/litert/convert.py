@@ -29,7 +29,7 @@ CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)
 MANY = 8
 
 
-def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=None):
+def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=None, output=None):
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
@@ -39,6 +39,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=Non
         ranges: For `"int8_static"`, from `calibrate`.
         strings: List of `Signature` that take and give strings, see `string_signatures`.
         tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
+        output: For these the name of the text that is generated.
 
     Raises:
         ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
@@ -50,7 +51,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=Non
     functions = {signature.name: _trace(model, signature, grows) for signature in signatures}
     for signature in strings:
         search = functools.partial(_search, model, signature, grows)
-        functions[signature.name] = trace_strings(search, signature, tokenizers)
+        functions[signature.name] = trace_strings(search, signature, tokenizers, output)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)

@@ -21,7 +21,7 @@ from keras_transformer.export.litert.strings import string_options
 from keras_transformer.export.parity import ExportError, check_sentences, in_float32
 from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
 from keras_transformer.export.shapes import check_shapes, default_lengths
-from keras_transformer.tasks.translator import Translator
+from keras_transformer.tasks.generator import ConditionalGenerator
 
 QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
 
@@ -241,9 +241,9 @@ class _Contents:
 
 
 def _check_calibrates(translator, calibration):
-    if calibration is not None and not isinstance(translator, Translator):
+    if calibration is not None and not isinstance(translator, ConditionalGenerator):
         raise ExportError(
-            f"int8_static needs a model that translates. Received: one for {translator.task}; "
+            f"int8_static needs a model with an encoder. Received: one for {translator.task}; "
             "int8 needs no calibration."
         )
 

@@ -70,6 +70,7 @@ class LiteRTFile:
             raise ValueError(f"{path} holds a model for {self.facts['task']}.")
         self.result = getattr(pipeline, "result", None)
         self.blank = getattr(pipeline, "blank", True)
+        self.output = pipeline.output
 
     def _interpreter_class(self):
         return load_interpreter()

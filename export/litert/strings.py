@@ -34,18 +34,18 @@ def string_options(translator, sentences, lengths, beam_size=None):
     """
     if not translator.blank:
         raise ExportError(
-            "`tokenizer` needs a model that translates: of other texts there are no signatures "
-            "that take strings. Export without the tokenizer."
+            f"`tokenizer` needs a model with an encoder. Received: one for {translator.task}. "
+            "Export without the tokenizer."
         )
     source, target = translator.tokenizers
     encoder = FastTokenizer(source, translator.max_length)
     encoder.require_same_pieces(sentences)
     decoder = encoder if target is source else FastTokenizer(target, translator.max_length)
     strings = string_signatures(lengths, translator.max_length, beam_size)
-    return {"strings": strings, "tokenizers": (encoder, decoder)}
+    return {"strings": strings, "tokenizers": (encoder, decoder), "output": translator.output}
 
 
-def trace_strings(search, signature, tokenizers):
+def trace_strings(search, signature, tokenizers, output):
     """Returns the concrete function of a signature.
 
     Args:
@@ -53,6 +53,7 @@ def trace_strings(search, signature, tokenizers):
             `extra_length` and `length_penalty` to a dictionary of `tokens` and `score`.
         signature: One of `string_signatures`.
         tokenizers: A pair of `FastTokenizer`s, of sources and of outputs.
+        output: Name of the text that is generated.
     """
     encoder, decoder = tokenizers
 
@@ -62,7 +63,7 @@ def trace_strings(search, signature, tokenizers):
         best = tf.reshape(outputs["tokens"], [signature.target_length])
         best = tf.where(empty, decoder.eos_id, best)  # [T], of an empty sentence nothing
         return {
-            "translation": decoder.decode(best),
+            output: decoder.decode(best),
             "score": tf.where(empty, 0.0, tf.reshape(outputs["score"], [1])),
             "truncated": truncated,
         }

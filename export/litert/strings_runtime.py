@@ -58,6 +58,6 @@ class LiteRTStringTranslator(LiteRTFile):
         run = self._interpreter.get_signature_runner(signature.name)
         outputs = run(sentence=np.array([sentence.encode()], object), **controls)
         (text,), (score,), (truncated,) = (
-            outputs[name] for name in ("translation", "score", "truncated")
+            outputs[name] for name in (self.output, "score", "truncated")
         )
         return self.result(text.decode("utf-8", "replace"), float(score), bool(truncated))

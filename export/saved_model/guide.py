@@ -140,8 +140,7 @@ print(translate(sentences=tf.constant([$sentence]))["$output"][0].numpy().decode
 ```
 """)
 
-# By whether an empty input has an empty output: of a translator, and of a language model.
-PURPOSES = {True: "Translates", False: "Continues texts from prompts"}
+# By whether an empty input has an empty output.
 EMPTY = {
     True: "An empty sentence stays empty.",
     False: "An output begins with its prompt, and its score is that of what follows; an empty "
@@ -214,7 +213,7 @@ def readme(model, endpoints, sentence, buckets=None):
     facts = {
         "model": model,
         "output": translator.output,
-        "purpose": PURPOSES[translator.blank],
+        "purpose": translator.purpose,
         "empty": EMPTY[translator.blank],
         "signatures": "\n".join(_row(endpoint) for endpoint in endpoints),
         "max_length": translator.max_length,

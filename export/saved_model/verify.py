@@ -12,11 +12,14 @@ from keras_transformer.export.parity import ExportError
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
 
 # The operations of TensorFlow Text that TensorFlow Serving has known for long.
 SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
 BATCH_SIZE = 64
+# What a signature calls the texts that a model generates.
+TEXTS = {task.pipeline_class().output for task in TASKS.values()}
 # Of other numbers than scores, such as weights of attention, which lie between 0 and 1.
 TOLERANCE = 1e-3
 
@@ -180,7 +183,7 @@ def _rows(tokenizer, outputs):
 
 def _texts(tokenizer, outputs, scores):
     """Takes the translations out of the outputs, or otherwise their ids; and the tokens."""
-    written = next((name for name in ("translation", "text") if name in outputs), None)
+    written = next((name for name in TEXTS if name in outputs), None)
     if written:
         texts = outputs.pop(written).reshape(scores.shape)
         texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]

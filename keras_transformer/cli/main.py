@@ -72,7 +72,7 @@ def _holds_training(run):
 def settings(section, markdown):
     """Print every setting of a training with its type, default and meaning.
 
-    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds.
+    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds, reports.
     """
     from keras_transformer.training.settings.page import as_markdown, as_text
 
@@ -113,7 +113,8 @@ def average(run, last, output):
 @click.option(
     "--reference",
     type=EXISTING_FILE,
-    help="What belongs to them, line by line: translations, labels. A language model has none.",
+    help="What belongs to them, line by line: translations, summaries, labels. A language model "
+    "has none.",
 )
 @click.option("--split", default="test", show_default=True, help="Of the run's own data.")
 @click.option(
@@ -129,8 +130,8 @@ def average(run, last, output):
 def evaluate(run, source, reference, split, beam, length_penalty, **options):
     """Measure RUN as its task is measured, and print the figures as JSON on stdout.
 
-    Translations: sacreBLEU and chrF with signatures. Labels: accuracy and macro F1. Language
-    models: perplexity per token and per character.
+    Translations: sacreBLEU and chrF with signatures. Summaries: ROUGE. Labels: accuracy and macro
+    F1. Language models: perplexity per token and per character.
 
     Without files, a split of the data that RUN was trained on; the figures of the test split are
     kept in RUN/metrics.json.

@@ -51,9 +51,9 @@ from keras_transformer.files import replacing
 def predict(model, source, target, batch_size, max_length, n_best, scores, alignments, **options):
     """Answer lines: one line out per line in, in order.
 
-    A line becomes its translation, its label, or a text that goes on from it, as the task of MODEL
-    is: a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run takes all options of
-    its task; the others take what their export put into them.
+    A line becomes its translation, its summary, its label, or a text that goes on from it, as the
+    task of MODEL is: a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run takes
+    all options of its task; the others take what their export put into them.
     """
     from keras_transformer.cli.line_searches import Format
     from keras_transformer.cli.streaming import answer_stream

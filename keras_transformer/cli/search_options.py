@@ -1,11 +1,13 @@
 """The options that choose a search, and the search that they make."""
 
+import math
+
 import click
 
 from keras_transformer.cli.command import FiniteRange, refuse
 
 # What belongs to a search: without it the option has no effect.
-BEAM_ONLY = ("length_penalty", "normalization", "min_length", "extra_length")
+BEAM_ONLY = ("length_penalty", "normalization", "min_length", "extra_length", "max_output")
 SAMPLE_ONLY = ("temperature", "top_k", "top_p", "seed")
 BEAMS = ("beam", *BEAM_ONLY)
 SEARCHES = (*BEAMS, "n_best", "sample", *SAMPLE_ONLY)
@@ -42,6 +44,12 @@ ALL = [
         type=click.IntRange(0),
         metavar="TOKENS",
         help="With --beam: how much longer than its source an output may be.  [default: 50]",
+    ),
+    click.option(
+        "--max-output",
+        type=click.IntRange(1),
+        metavar="TOKENS",
+        help="With --beam: longest output, its end included, whatever the source.  [default: none]",
     ),
     click.option(
         "--n-best",
@@ -114,6 +122,12 @@ def make_search(beam=None, n_best=None, sample=False, **settings):
             f"--n-best {n_best} needs a beam of as many hypotheses. Received: --beam {beam}."
         )
     settings = {name: value for name, value in settings.items() if value is not None}
+    settings |= {"max_length": settings.pop("max_output")} if "max_output" in settings else {}
+    if settings.get("min_length", 1) > settings.get("max_length", math.inf):
+        raise click.UsageError(
+            "--max-output must be at least --min-length. Received: "
+            f"{settings['max_length']} and {settings['min_length']}."
+        )
     if sample:
         return Sample(**settings)
     if beam is None and n_best is None:

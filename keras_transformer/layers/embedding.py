@@ -36,6 +36,8 @@ class PositionalEmbedding(CompositeLayer):
         start: Position of the first token, counting from 0.
         reverse: Whether to map hidden states to logits.
         training: Whether dropout is active.
+        places: Position of each token, integer `[B, T]`, below T, where a row holds several texts.
+            `None`: they are counted from `start`.
 
     Returns:
         `[B, T, D]`; with `reverse`, logits `[B, T, V]`.
@@ -109,11 +111,13 @@ class PositionalEmbedding(CompositeLayer):
             check_ids(given.get("inputs"), "inputs", self)
         return {}
 
-    def call(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
+    def call(self, inputs, start=0, reverse=False, training=None, places=None):  # noqa: D102
         if reverse:
             return self.project(inputs)
         x = self.look_up(inputs) * self.scale  # [B, T, D]
         position = self.position.embed(self, start, inputs)  # [T, D]
+        if places is not None and position is not None:
+            position = ops.take(position, places, axis=0)  # [B, T, D]
         return self.dropout(x if position is None else x + position, training=training)
 
     def project(self, x):
@@ -124,7 +128,9 @@ class PositionalEmbedding(CompositeLayer):
         """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""
         return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
-    def compute_output_spec(self, inputs, start=0, reverse=False, training=None):  # noqa: D102
+    def compute_output_spec(  # noqa: D102
+        self, inputs, start=0, reverse=False, training=None, places=None
+    ):
         last = self.vocab_size if reverse else self.d_model
         return keras.KerasTensor((*inputs.shape[:2], last), dtype=self.compute_dtype)
 

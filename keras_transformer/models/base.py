@@ -85,6 +85,11 @@ class ConfiguredModel(keras.Model):
         """The layers that embed tokens, each once."""
         return [layer for layer in self.layers if isinstance(layer, PositionalEmbedding)]
 
+    @property
+    def input_embedding(self):
+        """The layer that embeds the tokens of what the model reads: of a `Transformer` sources."""
+        return getattr(self, "source_embedding", None) or self.embedding
+
     def summary(self, line_length=120, expand_nested=True, **kwargs):
         """Prints the model as `keras.Model.summary` does, with every sublayer."""
         return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)

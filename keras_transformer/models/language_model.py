@@ -64,6 +64,15 @@ class LanguageModel(TokenOutput, TokenModel):
     def __init__(self, config="base", dtype=None, name="language_model", **kwargs):
         super().__init__(config, dtype, name, **kwargs)
 
+    def __call__(self, inputs, *args, **kwargs):
+        """Refuses rows of several texts, of which Keras would take the tokens alone."""
+        if isinstance(inputs, dict) and "documents" in inputs:
+            raise TypeError(
+                "`inputs` must be token ids [B, T]: rows of several texts go through "
+                f"`hidden_states`. Received: a dictionary of {', '.join(inputs)}."
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
     def _make_layers(self, config, policy, kernels):
         block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
         embedding = make_embedding(config, config.vocab_size, policy, kernels, "embedding")
@@ -87,10 +96,18 @@ class LanguageModel(TokenOutput, TokenModel):
         """Returns what the output weights turn into logits, `[B, T, D]`.
 
         Args:
-            inputs: As for a call of the model.
+            inputs: As for a call of the model. Or, for rows of several texts of which none sees
+                another, a dictionary of integers `[B, T]`: `tokens`; `documents`, which of them
+                belong together, rising in a row; and `places`, the position of each in its text.
             training: Whether dropout is active.
         """
-        return self.decoder(self.embedding(inputs, training=training), training=training)
+        if not isinstance(inputs, dict):
+            return self.decoder(self.embedding(inputs, training=training), training=training)
+        tokens, documents, places = (inputs[name] for name in ("tokens", "documents", "places"))
+        queries, keys = ops.expand_dims(documents, 2), ops.expand_dims(documents, 1)
+        # Rotary positions and distances are differences: the same wherever a text begins.
+        x = self.embedding(tokens, places=places, training=training)  # [B, T, D]
+        return self.decoder(x, allowed=ops.equal(queries, keys), training=training)
 
     def step(self, tokens, cache, index, allowed=None):
         """Runs the model at one position, without dropout.

@@ -2,11 +2,18 @@
 
 from keras_transformer.tasks.classification import ClassificationTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.summarization import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
 
 # The table to add another task to; `training/tasks/` has one of how each is trained.
 TASKS = {
-    task.name: task for task in (TranslationTask(), ClassificationTask(), LanguageModellingTask())
+    task.name: task
+    for task in (
+        TranslationTask(),
+        SummarizationTask(),
+        ClassificationTask(),
+        LanguageModellingTask(),
+    )
 }
 
 
@@ -18,13 +25,19 @@ def open_run(path, max_length=None):
     """
     from keras_transformer.run import Run
 
-    model, tokenizers = Run(path).load(model_class=None)
-    return pipeline_class_of(type(model))(model, tokenizers, max_length)
+    run = Run(path)
+    model, tokenizers = run.load(model_class=None)
+    return pipeline_class_of(type(model), run.task())(model, tokenizers, max_length)
 
 
-def pipeline_class_of(model_class):
-    """Returns the class of what models of a class are used by."""
-    classes = (task.pipeline_class() for task in TASKS.values())
-    return next(
-        pipeline_class for pipeline_class in classes if pipeline_class.model_class is model_class
-    )
+def pipeline_class_of(model_class, task=None):
+    """Returns the class of what models of a class are used by.
+
+    Args:
+        model_class: The class.
+        task: The name of the task, where several have models of that class. `None`: not known,
+            which is the first of these tasks.
+    """
+    classes = {name: known.pipeline_class() for name, known in TASKS.items()}
+    fitting = {name: kind for name, kind in classes.items() if kind.model_class is model_class}
+    return fitting.get(task) or next(iter(fitting.values()))

@@ -13,6 +13,7 @@ class LanguageModellingTask(Task):
     name = "language_modelling"
     columns = ("text",)
     config_class = LanguageModelConfig
+    can_pack = True
     figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
 
     def pipeline_class(self):  # noqa: D102

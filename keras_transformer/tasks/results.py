@@ -30,9 +30,13 @@ class Translation(Generated):
     """A `Generated` text that translates the input."""
 
 
+class Summary(Generated):
+    """A `Generated` text that summarises the input."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """How probable a model finds a given translation.
+    """How probable a model finds a given translation, or other output.
 
     Args:
         score: Sum of the log-probabilities of its tokens, the end of the sentence included, but for

@@ -47,6 +47,7 @@ class Task(abc.ABC):
         unit: What a loss is averaged over: `"tokens"` or `"examples"`.
         evaluation_options: Names of the options of `evaluate` that it takes.
         has_two_sides: Whether inputs and outputs can have vocabularies of their own.
+        can_pack: Whether a row of a batch can hold several examples.
     """
 
     name = ""
@@ -56,7 +57,7 @@ class Task(abc.ABC):
     figures = {}
     unit = "tokens"
     evaluation_options = ()
-    has_two_sides = False
+    has_two_sides = can_pack = False
 
     @abc.abstractmethod
     def pipeline_class(self):
@@ -110,6 +111,16 @@ class Task(abc.ABC):
 
         Raises:
             ValueError: If there is nothing to evaluate, or a text is not one the task knows.
+        """
+
+    def require(self, settings):  # noqa: B027  (most tasks need nothing more)
+        """Raises unless what a training measures itself with is installed.
+
+        Args:
+            settings: The `Settings`.
+
+        Raises:
+            ValueError: With the package, and how to install it.
         """
 
     def check(self, settings):  # noqa: B027  (most tasks refuse nothing)

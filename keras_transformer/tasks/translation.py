@@ -1,28 +1,19 @@
 """The task of translation: a text to the same in another language."""
 
-import functools
-import time
-
-from keras_transformer.config import TransformerConfig
-from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Figure, Task
+from keras_transformer.tasks.source_to_target import SourceToTargetTask
+from keras_transformer.tasks.task import Figure
 
 
-class TranslationTask(Task):
+class TranslationTask(SourceToTargetTask):
     """Sentences and their translations, by a `Transformer`."""
 
     name = "translation"
-    columns = ("source", "target")
-    target_columns = (1,)
-    config_class = TransformerConfig
     figures = {
-        "loss": LOSS,
-        "perplexity": PERPLEXITY,
-        "token_accuracy": TOKEN_ACCURACY,
+        **SourceToTargetTask.figures,
         "bleu": Figure("BLEU", higher_is_better=True, of_texts=True),
         "exact_match": Figure("exact match", higher_is_better=True, of_texts=True, drawn=False),
     }
     evaluation_options = ("search", "lowercase", "tokenize")
-    has_two_sides = True
 
     def pipeline_class(self):  # noqa: D102
         from keras_transformer.tasks.translator import Translator
@@ -49,17 +40,8 @@ class TranslationTask(Task):
             The dictionary of `score`; `seconds`, the time the translation took; and with a search,
             or a `Translator`, `search`, its name.
         """
-        from keras_transformer.decoding import Greedy
         from keras_transformer.text.quality import score
 
-        if search is None and isinstance(pipeline, self.pipeline_class()):
-            search = Greedy()
-
         sources, references = columns
-        translate = pipeline if search is None else functools.partial(pipeline, search=search)
-        begin = time.perf_counter()
-        hypotheses = translate(sources)
-        seconds = time.perf_counter() - begin
-        scores = score(hypotheses, references, lowercase=lowercase, tokenize=tokenize)
-        name = {} if search is None else {"search": str(search)}
-        return {**scores, "seconds": round(seconds, 3), **name}
+        hypotheses, facts = self.answer(pipeline, sources, search)
+        return {**score(hypotheses, references, lowercase=lowercase, tokenize=tokenize), **facts}

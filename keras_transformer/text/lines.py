@@ -17,20 +17,24 @@ def open_binary(path):
     return gzip.open(path, "rb") if is_gzip(path) else open(path, "rb")
 
 
-def binary_lines(path):
+def binary_lines(path, longest=None):
     """Yields the lines of a file as bytes, with their ends, without a byte order mark.
 
     Args:
         path: Path of the file; if its name ends in `.gz`, it is decompressed.
+        longest: Most bytes of a line. `None`: any number.
 
     Raises:
-        ValueError: If a file that should be gzip is not, or is damaged. The message names the file
-            and the line up to which it could be read.
+        ValueError: If a file that should be gzip is not, or is damaged, or a line is too long. The
+            message names the file and the line up to which it could be read.
     """
     number = 0
     try:
         with open_binary(path) as file:
-            for number, line in enumerate(file, start=1):
+            lines = file if longest is None else iter(lambda: file.readline(longest + 1), b"")
+            for number, line in enumerate(lines, start=1):
+                if longest is not None and len(line) > longest:
+                    raise ValueError(f"{path}, line {number}: must have at most {longest:,} bytes.")
                 yield line.removeprefix(BOM) if number == 1 else line
     except gzip.BadGzipFile as error:
         reason = str(error).rstrip(".")

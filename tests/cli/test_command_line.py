@@ -227,6 +227,8 @@ def test_the_public_names_are_those_of_the_documentation():
             "ScaledDotProduct",
             "Score",
             "Sinusoidal",
+            "Summarizer",
+            "Summary",
             "T5Bias",
             "TextClassifier",
             "TextGenerator",

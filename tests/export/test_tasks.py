@@ -396,6 +396,37 @@ def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_pat
     assert {"source.model", "target.model"} <= files and "tokenizer.model" not in files
 
 
+@pytest.mark.slow
+def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_path):
+    from keras_transformer import Summarizer, Summary
+    from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
+
+    summarizer = Summarizer(two_vocabularies.model, two_vocabularies.tokenizers, 20)
+    texts = [text for text in sentences[:12] if text.strip()]
+    expected = summarizer(texts)
+    report = exporter_of("saved-model", summarizer)(summarizer, tmp_path / "m", texts, Beam(3))
+    assert report["agreement"] == 1.0
+    loaded = SavedModelTranslator(report["path"])
+    outputs = loaded.translate_batch(texts)
+    assert [output.text for output in outputs] == summarizer(texts, Beam(3))
+    assert type(outputs[0]) is Summary and loaded.blank
+    answer = SessionModel(report["path"]).run("serving_default", sentences=texts)
+    assert [text.decode() for text in answer["summary"]] == summarizer(texts, Beam(3))
+    readme = (pathlib.Path(report["path"]) / "README.md").read_text()
+    assert "Summarises texts, with its tokenizer" in readme and "translation" not in answer
+    report = exporter_of("litert", summarizer)(
+        summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True
+    )
+    assert report["agreement"] == report["strings"]["agreement"] == 1.0
+    for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
+        outputs = loaded.translate_batch(texts)
+        assert [output.text for output in outputs] == expected and type(outputs[0]) is Summary
+        assert loaded.facts["task"] == "summarization"
+    pytest.importorskip("ctranslate2")
+    report = exporter_of("ctranslate2", summarizer)(summarizer, tmp_path / "c", texts)
+    assert report["agreement"] == 1.0
+
+
 def test_the_facts_name_the_task(classifier_files, generator_files):
     version, files = classifier_files
     assert LiteRTClassifier(files["none"]["path"]).facts["labels"] == list(LABELS)

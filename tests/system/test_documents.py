@@ -50,7 +50,8 @@ RUN_BY = {
 }
 # Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
 UNRUN_EXAMPLES = {
-    "CTranslate2Translator", "Classifier", "TextGenerator", "Tokenizer", "Translator",
+    "CTranslate2Translator", "Classifier", "Summarizer", "TextGenerator", "Tokenizer",
+    "Translator",
 }  # fmt: skip
 LANGUAGES = {"python", "toml", "sh"}
 # Lines for a shell that tests parse, with what may come before the command.

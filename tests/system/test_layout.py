@@ -12,8 +12,15 @@ FOLDERS = ("keras_transformer", "training", "export")
 # Each heavy dependency has one door, so that it can be replaced there.
 DOORS = {
     "tensorflow_text": {"keras_transformer/text/tokenizer.py", "export/litert/fast_tokenizer.py"},
-    "tensorflow_datasets": {"training/data/sources/cldr.py", "training/data/sources/tfds.py"},
+    "tensorflow_datasets": {
+        "training/data/sources/cldr.py",
+        "training/data/sources/generated.py",
+        "training/data/sources/reports.py",
+        "training/data/sources/tfds.py",
+    },
     "sacrebleu": {"keras_transformer/text/quality.py"},
+    "rouge_score": {"keras_transformer/text/rouge.py"},
+    "nltk": {"keras_transformer/text/rouge.py"},
     "sentencepiece": {
         "training/vocabulary.py",
         "keras_transformer/text/tokenizer.py",

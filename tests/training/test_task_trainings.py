@@ -10,7 +10,14 @@ import pytest
 from documents import ROOT, unrun_examples
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import Classifier, LanguageModel, TextClassifier, TextGenerator, Translator
+from keras_transformer import (
+    Classifier,
+    LanguageModel,
+    Summarizer,
+    TextClassifier,
+    TextGenerator,
+    Translator,
+)
 from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.training.averaging import average_checkpoints
@@ -35,8 +42,9 @@ max_length = 20
 source = "text"
 train = "{kind}.train.tsv"
 validation = "{kind}.validation.tsv"
-max_length = 14
+max_length = {max_length}
 batch_tokens = 90
+{data}
 
 [vocabulary]
 size = 15
@@ -61,6 +69,8 @@ MORE = {
         "training": 'best_by = "accuracy"\nfinal_model = "best"',
     },
     "language_modelling": {},
+    # Some of the sources are longer than four tokens, and no target is.
+    "summarization": {"data": "cut_source = true"},
     # Words of letters and words of digits: no piece is in both vocabularies.
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
@@ -72,6 +82,8 @@ def line_of(kind, digits):
     text = "".join(map(str, digits))
     if kind == "classification":
         return f"{text}\t{LABELS[digits[0] % 3]}"
+    if kind == "summarization":
+        return f"{text}\t{digits[0]}"
     letters = "".join("abcdefghij"[digit] for digit in digits)
     return f"{letters}\t{text}" if kind == "translation" else text
 
@@ -84,7 +96,8 @@ def write(folder, kind, split, count, seed):
 
 
 def configuration(kind):
-    fields = {"model": "", "vocabulary": "", "training": "", **MORE[kind]}
+    fields = {"model": "", "data": "", "vocabulary": "", "training": "", **MORE[kind]}
+    fields["max_length"] = 5 if kind == "summarization" else 14
     return CONFIG.format(kind=kind, **fields)
 
 
@@ -126,6 +139,7 @@ def table(folder):
 CLASSES = {
     "classification": (TextClassifier, Classifier, "examples_seen"),
     "language_modelling": (LanguageModel, TextGenerator, "tokens_seen"),
+    "summarization": (None, Summarizer, "tokens_seen"),
     "translation": (None, Translator, "tokens_seen"),
 }
 
@@ -302,6 +316,43 @@ def test_tokens_of_texts_are_counted(finished, corpus):
     assert results["characters"] == sum(len(text) + 1 for text in texts)
 
 
+# Summarisation
+
+
+def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
+    settings = load_settings(corpus / "summarization.toml", ["training.updates=1"])
+    _, shown = run_quietly(settings, tmp_path / "run")
+    texts, _ = columns(corpus, "summarization", "train")
+    longer = sum(len(text) + 2 > 5 for text in texts)  # the space before it, and the end
+    assert 0 < longer < 40
+    assert f"; 40 examples, {longer} sources cut at 5 tokens; " in " ".join(shown.split())
+
+
+def test_a_run_for_summaries_is_measured_by_rouge(finished):
+    pytest.importorskip("rouge_score")
+    results = evaluate_split(finished("summarization")[0], "validation")
+    assert set(results) == {
+        "rouge1", "rouge2", "rougeL", "rouge_signature", "summaries", "seconds", "search",
+        "truncated",
+    }  # fmt: skip
+    assert results["truncated"] == 0 and results["summaries"] == 9  # the model reads 20 tokens
+
+
+@pytest.mark.slow
+def test_a_packed_training_that_was_stopped_ends_like_one_that_was_not(corpus, tmp_path):
+    overrides = ["data.packed=true", "data.max_length=6", "data.batch_tokens=24"]
+    settings = load_settings(corpus / "language_modelling.toml", overrides)
+    figures, shown = run_quietly(settings, tmp_path / "whole")
+    (texts,) = columns(corpus, "language_modelling", "train")
+    assert (
+        "40 examples in " in shown and f"{sum(len(text) + 2 > 6 for text in texts)} of th" in shown
+    )
+    press = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert run_quietly(settings, tmp_path / "run", [press])[0] is None
+    run_quietly(settings, tmp_path / "run")
+    assert_same_end(tmp_path / "run", (tmp_path / "whole", figures))
+
+
 # Two vocabularies
 
 
@@ -351,6 +402,7 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
     [
         ("classification", "classifier", "runs/sst2"),
         ("language_modelling", "text_generator", "runs/captions"),
+        ("summarization", "summarizer", "runs/reports"),
     ],
 )
 def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):
@@ -383,6 +435,24 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, m
             ['data.source_language="en"', 'data.target_language="de"'],
             "`data.source_language` and `data.target_language` have no effect on language_modell",
         ),
+        ("classification", ["data.packed=true"], "`data.packed` has no effect on classification"),
+        (
+            "language_modelling",
+            ["data.packed=true", "training.subword_sampling=0.1"],
+            "`data.packed` and `training.subword_sampling` exclude each other",
+        ),
+        (
+            "language_modelling",
+            ["data.packed=true", "data.train_weights=[2.0]"],
+            "`data.packed` and `data.train_weights` exclude each other",
+        ),
+        ("language_modelling", ["data.cut_source=true"], "`data.cut_source` needs a source and a"),
+        (
+            "summarization",
+            ["training.best_by=bleu"],
+            "one of loss, perplexity, token_accuracy, rou",
+        ),
+        ("translation", ["training.best_by=rougeL"], "must be one of loss, perplexity, token_ac"),
         ("translation", ["model.tie=all"], '`vocabulary.shared = false` needs `model.tie = "tar'),
         ("translation", ["model.pooling=max"], "`pooling` has no effect on a model for transl"),
         ("translation", ["training.best_by=accuracy"], "`training.best_by` must be one of loss"),

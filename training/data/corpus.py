@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.data.batching import plan_batches
+from keras_transformer.training.data.cutting import cut_texts
+from keras_transformer.training.data.packing import pack_texts
 from keras_transformer.training.data.stream import Epochs
 from keras_transformer.training.data.weighting import WeightedEpochs
 
@@ -38,23 +40,29 @@ class TokenizedCorpus:
             `[examples, (T)]`, each ending in the end-of-sentence id; otherwise int32 `[examples]`.
         training: A `Training`, which makes batches of them.
         too_long, empty: How many examples were left out, and why.
+        cut: How many examples have a text that was cut.
         weights: How often an epoch holds each example in the mean, `[examples]`; see
             `WeightedEpochs`. `None`: once, exactly.
+        examples: How many there are, in rows that hold several. `None`: one in each.
 
     Attributes:
-        size: Number of examples.
+        size: Number of examples, or of packed rows.
+        examples: Number of examples.
         tokens: Number of tokens of each text, ends included, a tuple.
-        too_long, empty: As above.
+        too_long, empty, cut: As above.
         fingerprint: A checksum of every number in its place, and of the weights.
     """
 
-    def __init__(self, columns, training, *, too_long=0, empty=0, weights=None):
+    def __init__(
+        self, columns, training, *, too_long=0, empty=0, cut=0, weights=None, examples=None
+    ):
         self._columns, self._training = columns, training
-        self.too_long, self.empty = too_long, empty
+        self.too_long, self.empty, self.cut = too_long, empty, cut
         texts = [column for column in columns if isinstance(column, tf.RaggedTensor)]
         lengths = np.stack([text.row_lengths().numpy() for text in texts])
         self.tokens = tuple(int(total) for total in lengths.sum(axis=1))
         self.size = lengths.shape[1]
+        self.examples = self.size if examples is None else int(examples)
         self._weights, self._weighted = weights, None
         planned = lengths.max(axis=0)
         if weights is not None:
@@ -76,7 +84,7 @@ class TokenizedCorpus:
         return f"{checksum:08x}"
 
     @classmethod
-    def from_rows(cls, rows, training, max_length, weights=None, split="train"):
+    def from_rows(cls, rows, training, max_length, weights=None, split="train", cut_source=False):
         """Tokenises a dataset of examples.
 
         Args:
@@ -84,10 +92,11 @@ class TokenizedCorpus:
             training: The `Training` of the task.
             max_length: Longest text in tokens, the end of the sentence included. Examples with a
                 longer one are left out, and so are those of which a text holds no token but that
-                end.
+                end. Packed rows hold longer ones in pieces: see `pack_texts`.
             weights: How often an epoch is to hold each of `rows`, float64 `[examples]`; see
                 `WeightedEpochs`. `None`: once, exactly.
             split: Name of the split that `rows` are of, for errors.
+            cut_source: Whether the first text of an example is cut where it is too long.
 
         Returns:
             A `TokenizedCorpus`.
@@ -96,7 +105,7 @@ class TokenizedCorpus:
             ValueError: If no example is left, a column that is no text has what cannot be, or
                 `weights` are not as many as `rows`.
         """
-        chunks, too_long, empty, every = {}, 0, 0, []
+        chunks, too_long, empty, cut, every = {}, 0, 0, 0, []
         encoded = rows.batch(1024).map(
             lambda *columns: (training.encode(*columns), columns),
             num_parallel_calls=tf.data.AUTOTUNE,
@@ -104,9 +113,13 @@ class TokenizedCorpus:
         for batch, strings_of_batch in encoded.prefetch(1):
             lengths = np.stack([batch[number].row_lengths().numpy() for number in training.texts])
             is_empty = lengths.min(axis=0) < 2
-            is_long = ~is_empty & (lengths.max(axis=0) > max_length)
+            if cut_source:
+                batch = (cut_texts(batch[0], max_length), *batch[1:])
+                is_cut, lengths[0] = lengths[0] > max_length, batch[0].row_lengths()
+            is_long = ~is_empty & (lengths.max(axis=0) > max_length) & (not training.packed)
             empty, too_long = empty + int(is_empty.sum()), too_long + int(is_long.sum())
             kept = ~(is_empty | is_long)
+            cut += int((kept & is_cut).sum()) if cut_source else 0
             before = sum(map(len, every))
             _check_numbers(batch, strings_of_batch, training, split, before)
             every.append(kept)
@@ -122,8 +135,11 @@ class TokenizedCorpus:
             _ragged(batches) if number in training.texts else tf.constant(np.concatenate(batches))
             for number, batches in sorted(chunks.items())
         )
+        if training.packed:
+            rows, cut = pack_texts(columns[0], max_length)
+            return cls((rows,), training, empty=empty, cut=cut, examples=columns[0].nrows())
         weights = _weights_of(weights, np.concatenate(every))
-        return cls(columns, training, too_long=too_long, empty=empty, weights=weights)
+        return cls(columns, training, too_long=too_long, empty=empty, cut=cut, weights=weights)
 
     def batches(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=BUCKETS):
         """Returns the batches of one epoch.

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.training.data.batching import plan_batches
 from keras_transformer.training.data.corpus import BUCKETS
+from keras_transformer.training.data.cutting import cut_texts
 from keras_transformer.training.data.stream import Epochs
 
 
@@ -32,14 +33,15 @@ class SubwordSampler:
         max_length: Longest text in tokens, as for the corpus.
         alpha: See above; above 0 and below 1.
         seed: Together with the number of the epoch it decides what is drawn.
+        cut_source: As for the corpus.
 
     Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
     """
 
-    def __init__(self, corpus, rows, training, max_length, alpha, seed=0):
+    def __init__(self, corpus, rows, training, max_length, alpha, seed=0, cut_source=False):
         self._corpus = corpus
         self._tokenizers = [tokenizer for _, tokenizer in sorted(training.texts.items())]
-        self._strings = _strings(corpus, rows, training, max_length)
+        self._strings = _strings(corpus, rows, training, max_length, cut_source)
         self._max_length, self._alpha, self._seed = max_length, alpha, seed
         self._lock = threading.Lock()  # SentencePiece has one seed for all threads
         self._latest = None  # epoch and what was drawn for it
@@ -114,12 +116,13 @@ class SubwordSampler:
         for number, ids in enumerate(drawn):
             ids.append(tokenizer.eos_id)
             if len(ids) > self._max_length:
-                drawn[number] = tokenizer.encode([strings[number]]).to_list()[0]
+                usual = cut_texts(tokenizer.encode([strings[number]]), self._max_length)
+                drawn[number] = usual.to_list()[0]
         splits = np.cumsum([0, *map(len, drawn)])
         return np.fromiter((token for ids in drawn for token in ids), np.int64, splits[-1]), splits
 
 
-def _strings(corpus, rows, training, max_length):
+def _strings(corpus, rows, training, max_length, cut_source):
     """The texts of the examples that the corpus holds, a list of strings for each column."""
     texts = sorted(training.texts.items())
     kept_strings = [[] for _ in texts]
@@ -131,6 +134,8 @@ def _strings(corpus, rows, training, max_length):
                 for (_, tokenizer), column in zip(texts, columns, strict=True)
             ]
         )
+        if cut_source:
+            lengths[0] = np.minimum(lengths[0], max_length)
         kept = (lengths.min(axis=0) > 1) & (lengths.max(axis=0) <= max_length)
         for strings, column in zip(kept_strings, columns, strict=True):
             strings += [text.decode("utf-8", "replace") for text in column.numpy()[kept]]

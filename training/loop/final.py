@@ -33,6 +33,8 @@ def write_model(session):
     }
     if session.lineage is not None:
         figures["started_from"] = session.lineage
+    if session.vectors is not None:
+        figures["vectors"] = session.vectors
     run.write_metrics(figures)
     return figures
 

@@ -58,5 +58,6 @@ def make_epochs(corpus, settings, data, training):
         settings.data.max_length,
         options.subword_sampling,
         options.seed,
+        settings.data.cut_source,
     )
     return sampler.epochs(size)

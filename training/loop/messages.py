@@ -35,10 +35,20 @@ def introduction(session):
     weighted = session.data.weights("train") is not None
     seen = "are an epoch, as their weights say" if weighted else "see all of them once"
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
-    return (
-        f"{session.learner.model.count_params():,} parameters; {corpus.size:,} examples"
-        f"{left_out}; {steps:,} updates {seen}."
-    )
+    if corpus.cut and session.training.packed:
+        left_out += f", {corpus.cut:,} of them cut into pieces"
+    elif corpus.cut:
+        left_out += f", {corpus.cut:,} sources cut at {settings.data.max_length:,} tokens"
+    parameters = session.learner.model.count_params()
+    text = f"{parameters:,} parameters; {_examples(session)}{left_out}"
+    return f"{text}; {steps:,} updates {seen}."
+
+
+def _examples(session):
+    corpus = session.corpus
+    if not session.training.packed:
+        return f"{corpus.size:,} examples"
+    return f"{corpus.examples:,} examples in {corpus.size:,} rows"
 
 
 def listed(figures):

@@ -22,6 +22,7 @@ from keras_transformer.training.loop.inputs import make_epochs, take_tokenizers
 from keras_transformer.training.loop.messages import duration, introduction, listed, say
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
+from keras_transformer.training.loop.vectors import described, give_vectors
 from keras_transformer.training.settings.changes import describe_changes
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import TRAININGS
@@ -54,9 +55,14 @@ class Session:
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
         )
         config = model_config(settings, tokenizers, **self.fields)
-        self.training = TRAININGS[self.task.name](tokenizers, config)
+        packed = getattr(settings.data, "packed", False)
+        self.training = TRAININGS[self.task.name](tokenizers, config, packed)
         self.corpus = TokenizedCorpus.from_rows(
-            rows, self.training, settings.data.max_length, self.data.weights("train")
+            rows,
+            self.training,
+            settings.data.max_length,
+            self.data.weights("train"),
+            cut_source=settings.data.cut_source,
         )
         self.epochs = make_epochs(self.corpus, settings, data, self.training)
         with workers.strategy.scope():
@@ -71,6 +77,7 @@ class Session:
         self.logs = None
         self.validation, self.validated = None, 0  # figures of the last one, and its update
         self.lineage = None  # where the first weights are from, if not drawn
+        self.vectors = None  # how many of them are word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
         say(console, introduction(self))
         if described := self.task.describe(self.fields):
@@ -103,7 +110,7 @@ class Session:
         self.update, self.seconds = state["update"], state["seconds"]
         self.validation = state["validation"]
         self.validated = state.get("validated", self.update)
-        self.lineage = state.get("lineage")
+        self.lineage, self.vectors = state.get("lineage"), state.get("vectors")
         self._restore_best(state)
         self.history.restore(self.update)
         for line in describe_changes(before, self.settings, self.update) if before else ():
@@ -112,7 +119,7 @@ class Session:
         say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
 
     def _begin(self):
-        """Takes the first weights from the run that `model.start_from` names, if there is one."""
+        """Takes first weights from a file of vectors or from another run, if one is named."""
         if self.run.model.exists():
             raise ValueError(
                 f"{self.run.path} has a model, but no checkpoint from which its training could go "
@@ -120,6 +127,9 @@ class Session:
                 f"or remove {self.run.model} to train from the beginning."
             )
         self.history.restore(0)
+        if self.settings.model.vectors is not None:
+            self.vectors = give_vectors(self.learner, self.training.tokenizers, self.settings.model)
+            say(self.console, described(self.vectors))
         if self.settings.model.start_from is None:
             return
         start = self.start or Start(self.settings, load_settings)
@@ -231,6 +241,7 @@ class Session:
                 "best": self.best.state(),
                 "measure": self._measure(),
                 "lineage": self.lineage,
+                "vectors": self.vectors,
                 "fields": self.fields,
             }
             if self.workers.is_chief:

@@ -7,6 +7,8 @@ FREE = {
     "vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels",
 }  # fmt: skip
 
+NOT_OF_WEIGHTS = {"start_from", "vectors", "freeze_vectors"}  # keys of [model]: how a run began
+
 
 def inherit(values, load):
     """Fills in what a configuration leaves to the run that `[model] start_from` names.
@@ -29,7 +31,7 @@ def inherit(values, load):
         return
     theirs = load(_require(model["start_from"]).config)
     if "preset" not in model:
-        fields = theirs.model.model_dump(exclude={"start_from"}, exclude_none=True)
+        fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
         values["model"] = {**fields, **model}
     if "size" not in vocabulary:
         values["vocabulary"] = {**theirs.vocabulary.model_dump(exclude_none=True), **vocabulary}

@@ -31,7 +31,11 @@ class Validator:
         self.learner = learner
         rows = data.rows("validation")
         corpus = TokenizedCorpus.from_rows(
-            rows, training, settings.data.max_length, split="validation"
+            rows,
+            training,
+            settings.data.max_length,
+            split="validation",
+            cut_source=settings.data.cut_source,
         )
         size = settings.data.batch_tokens
         batches = corpus.batches(size).cache().repeat()

@@ -1,4 +1,4 @@
-"""The section `[data]` in its three kinds."""
+"""The section `[data]` in its kinds."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -10,7 +10,7 @@ Weight = Annotated[float, Field(gt=0)]
 
 
 class DataSettings(Section):
-    """What the three kinds of `[data]` have in common."""
+    """What the kinds of `[data]` have in common."""
 
     may_change: ClassVar = ("data_dir",)  # in a run that goes on
 
@@ -23,6 +23,12 @@ class DataSettings(Section):
     batch_tokens: Positive = Field(
         2048,
         description="Size of a batch in tokens, padding included: of source or target, the larger.",
+    )
+
+    cut_source: bool = Field(
+        False,
+        description="Whether a source that is longer than `max_length` is cut there, and the "
+        "example kept. Targets are never cut.",
     )
 
     columns: ClassVar = ("source", "target")  # what it has
@@ -99,6 +105,11 @@ class TextData(DataSettings):
         description="Places of the task's columns in files with tabs, counted from 1. Needed "
         "where there are others.",
     )
+    packed: bool = Field(
+        False,
+        description="For language models, whether rows of up to `max_length` tokens hold several "
+        "texts, of which none sees another; a longer text is cut into pieces.",
+    )
     source_language: str | None = Field(
         None, description="Language of the source, such as `en`: a fact about the model."
     )
@@ -163,16 +174,54 @@ class TextData(DataSettings):
         return self
 
 
+class ReportsData(DataSettings):
+    """Short reports on orders and their summaries, generated with nothing to download."""
+
+    source: Literal["reports"] = Field(description="The kind of data.")
+    examples: int = Field(40_000, ge=100, description="Pairs to generate, held-out ones included.")
+    seed: int = Field(1, ge=0, description="Decides which reports are generated.")
+    data_dir: PathText | None = Field(
+        None, description="Folder that keeps them. Default: where TensorFlow Datasets keeps data."
+    )
+
+
 class TfdsData(DataSettings):
-    """A translation dataset of TensorFlow Datasets, by its name."""
+    """A dataset of TensorFlow Datasets, by its name: of translations, or with two texts."""
 
     source: Literal["tfds"] = Field(description="The kind of data.")
     name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
-    source_language: str = Field(description="One of the dataset's languages, such as `en`.")
-    target_language: str = Field(description="The language of the translations, another of them.")
+    source_language: str | None = Field(
+        None, description="Of a translation dataset one of its languages, such as `en`."
+    )
+    target_language: str | None = Field(
+        None, description="The language of the translations, another of them."
+    )
+    features: list[str] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="Instead of languages: the features that are source and target, both texts, "
+        'such as `["article", "highlights"]`.',
+    )
     data_dir: PathText | None = Field(
         None, description="Folder of the data. Default: where TensorFlow Datasets keeps data."
     )
 
+    @model_validator(mode="after")
+    def _languages_or_features(self):
+        languages = self.source_language, self.target_language
+        if self.features is not None and languages != (None, None):
+            raise ValueError(
+                "`features` stands for `source_language` and `target_language`; remove it or them."
+            )
+        if self.features is not None and self.features[0] == self.features[1]:
+            raise ValueError(f"`features` must name two different ones. Received: {self.features}.")
+        if self.features is None and None in languages:
+            raise ValueError(
+                "`source_language` and `target_language` must be given, or `features`, the names "
+                "of two texts."
+            )
+        return self
 
-DATA_KINDS = {"cldr": CldrData, "text": TextData, "tfds": TfdsData}
+
+DATA_KINDS = {"cldr": CldrData, "text": TextData, "tfds": TfdsData, "reports": ReportsData}

@@ -40,6 +40,18 @@ class _Preset(Section):
         description="A finished run whose weights the training begins with (fine-tuning). Its "
         "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
     )
+    vectors: PathText | None = Field(
+        None,
+        description="A file of word vectors, of GloVe or of word2vec as text, gzip if its name "
+        "ends in `.gz`: the embedding of sources (of all texts where they share one) begins with "
+        "those of its pieces. A piece is looked up without the mark of the space before it, as it "
+        "is written; pieces that are not in the file begin as they would without it.",
+    )
+    freeze_vectors: bool | None = Field(
+        None,
+        description="Whether that embedding stays as it is, the pieces without a vector included. "
+        "It must not be tied to the output weights. Left out: no.",
+    )
     preset: str = Field(
         "tiny",
         description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
@@ -92,6 +104,29 @@ class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fiel
     the labels of a classifier come from the data.
     """
 
+    def check_vectors(self, config, task):
+        """Raises a `ValueError` unless word vectors have the effect that is wanted.
+
+        Args:
+            config: What `config` returned.
+            task: The `Task`.
+        """
+        if self.vectors is None:
+            if self.freeze_vectors is not None:
+                raise ValueError("`model.freeze_vectors` has no effect without `model.vectors`.")
+            return
+        if not hasattr(config, "vocab_size"):
+            raise ValueError(f"`model.vectors` has no effect on {task.name}, which has no words.")
+        if self.start_from is not None:
+            raise ValueError(
+                "`model.vectors` has no effect with `model.start_from`, whose run has all weights."
+            )
+        if self.freeze_vectors and getattr(config, "tie", "none") == "all":
+            raise ValueError(
+                '`model.freeze_vectors` needs `model.tie = "none"`: the embedding is the output '
+                "weights as well, which must learn."
+            )
+
     def config(self, task, **data):
         """Returns the configuration of a task's model.
 
@@ -102,7 +137,7 @@ class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fiel
         Raises:
             ValueError: If a value is out of range, two contradict each other, or one has no effect.
         """
-        changes = self.model_dump(exclude={"preset", "start_from"}, exclude_none=True)
+        changes = self.model_dump(exclude=set(_Preset.model_fields), exclude_none=True)
         known = {field.name for field in dataclasses.fields(task.config_class)}
         for name in changes:
             if name not in known:

@@ -13,6 +13,7 @@ from pydantic import Discriminator, Tag, model_validator
 from keras_transformer.training.settings.data_sections import (
     DATA_KINDS,
     CldrData,
+    ReportsData,
     TextData,
     TfdsData,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "CldrData",
     "ModelSettings",
     "OptimizerSettings",
+    "ReportsData",
     "ScheduleSettings",
     "Settings",
     "TaskSettings",
@@ -53,7 +55,8 @@ class Settings(Section):
     data: Annotated[
         Annotated[CldrData, Tag("cldr")]
         | Annotated[TextData, Tag("text")]
-        | Annotated[TfdsData, Tag("tfds")],
+        | Annotated[TfdsData, Tag("tfds")]
+        | Annotated[ReportsData, Tag("reports")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()
@@ -73,12 +76,37 @@ class Settings(Section):
                 "`data.max_length` must not exceed `model.max_length`. Received: "
                 f"data.max_length={self.data.max_length}, model.max_length={config.max_length}."
             )
+        self.model.check_vectors(config, task)
         self.schedule.check_length(self.training.updates)
         self.data.check_columns(task)
+        self._check_cut(task)
+        self._check_packed(task)
         self._check_vocabulary(task)
         self._check_best(task)
         task.check(self)
         return self
+
+    def _check_cut(self, task):
+        if self.data.cut_source and not task.has_two_sides:
+            raise ValueError(
+                f"`data.cut_source` needs a source and a target: {task.name} has "
+                f"{' and '.join(task.columns)}."
+            )
+
+    def _check_packed(self, task):
+        if not getattr(self.data, "packed", False):
+            return
+        if not task.can_pack:
+            raise ValueError(f"`data.packed` has no effect on {task.name}.")
+        for key, value in (
+            ("data.train_weights", self.data.train_weights),
+            ("training.subword_sampling", self.training.subword_sampling),
+        ):
+            if value:
+                raise ValueError(
+                    f"`data.packed` and `{key}` exclude each other: rows stay the same in all "
+                    "epochs."
+                )
 
     def _check_vocabulary(self, task):
         if self.vocabulary.shared:

@@ -7,6 +7,7 @@ from keras_transformer.training.tasks.translation import TranslationTraining
 # By the names of `keras_transformer.tasks.TASKS`; the table to add another task to.
 TRAININGS = {
     "translation": TranslationTraining,
+    "summarization": TranslationTraining,  # pairs of texts as well
     "classification": ClassificationTraining,
     "language_modelling": LanguageModellingTraining,
 }

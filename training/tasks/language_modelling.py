@@ -1,5 +1,6 @@
 """The training of a causal language model."""
 
+from keras_transformer.training.data.packing import unpacked
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import Training
 
@@ -9,7 +10,7 @@ class LanguageModellingTraining(Training):
 
     A batch is (tokens [B, T], labels [B, T]), int32: a row of `tokens` begins with the id that
     begins texts, a row of `labels` is the same text one to the left and ends in the one that ends
-    them.
+    them. With packed rows the inputs are what `unpacked` makes of the labels.
     """
 
     @property
@@ -17,6 +18,8 @@ class LanguageModellingTraining(Training):
         return {0: self.tokenizers.target}
 
     def assemble(self, text):  # noqa: D102
+        if self.packed:
+            return unpacked(text, self.bos_id, self.eos_id, self.pad_id), text
         return self.shifted(text), text
 
     def loss(self, settings):  # noqa: D102

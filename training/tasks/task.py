@@ -14,15 +14,18 @@ class Training(abc.ABC):
     Args:
         tokenizer: A `Tokenizer`, or a pair of them, for inputs and outputs.
         config: The configuration of the model. `None`: where none is needed to encode.
+        packed: Whether rows hold several texts: see `pack_texts`.
 
     Attributes:
         tokenizers: The `Tokenizers`.
         texts: The tokenizer of each column that is text, a dictionary from the column's number.
     """
 
-    def __init__(self, tokenizer, config=None):
+    packed = False
+
+    def __init__(self, tokenizer, config=None, packed=False):
         self.tokenizers = Tokenizers.of(tokenizer)
-        self.config = config
+        self.config, self.packed = config, packed
         self.pad_id = self.tokenizers.source.pad_id
         self.bos_id = self.tokenizers.target.bos_id
         self.eos_id = self.tokenizers.target.eos_id

@@ -1,11 +1,11 @@
-"""The training of translation (section 5)."""
+"""The training of translation (section 5), and of whatever else has pairs of texts."""
 
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import Training
 
 
 class TranslationTraining(Training):
-    """Pairs of sentences; the loss is the smoothed cross-entropy of the target's tokens.
+    """Pairs of texts; the loss is the smoothed cross-entropy of the target's tokens.
 
     A batch is ({"source": [B, S], "target": [B, T]}, labels [B, T]), all int32, S = T. A row of
     `target` begins with the id that begins sentences, a row of `labels` is the same sentence one to

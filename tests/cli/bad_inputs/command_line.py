@@ -85,6 +85,12 @@ WITHOUT_EFFECT = [
     usage("translate RUN --normalization none", "--normalization needs --beam"),
     usage("translate RUN --min-length 2", "--min-length needs --beam"),
     usage("translate RUN --extra-length 2", "--extra-length needs --beam"),
+    usage("translate RUN --max-output 2", "--max-output needs --beam"),
+    usage("translate RUN --beam 2 --max-output 0", "'--max-output': 0 is not in the range"),
+    usage(
+        "translate RUN --beam 2 --max-output 2 --min-length 3",
+        "--max-output must be at least --min-length. Received: 2 and 3",
+    ),
     usage(
         "translate RUN --beam 2 --normalization average --length-penalty 1",
         "--length-penalty has no effect with --normalization average",

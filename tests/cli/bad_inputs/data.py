@@ -40,6 +40,12 @@ CORPORA = [
             b'source_language = "en"\ntarget_language = "de"\n',
         ),
     ),
+    fails(f"{TRAIN} --set model.vectors=nowhere", "nowhere: cannot be read: No such file"),
+    fails(
+        f"{TRAIN} --set model.vectors=a.txt",
+        "a.txt, line 1: must have [0-9]+ values, as many as `d_model`. Received: 2",
+        spoiled("a.txt", b"the 1 2\n"),
+    ),
     fails(
         "train x.toml --output NEW",
         "xx",

@@ -27,8 +27,10 @@ def label_of(text):
 def make_rows(kind):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, rng.integers(1, 6))) for _ in range(40)]
+    pairs = (texts, [text.upper() for text in texts])
     columns = {
-        "translation": (texts, [text.upper() for text in texts]),
+        "translation": pairs,
+        "summarization": pairs,
         "classification": (texts, [label_of(text) for text in texts]),
         "language_modelling": (texts,),
     }[kind]

@@ -10,9 +10,14 @@ import tensorflow_datasets as tfds
 from keras_transformer.training.data.sources import open_source
 
 
-def settings(name, source, target, data_dir=None):
+def settings(name, source=None, target=None, data_dir=None, features=None):
     return SimpleNamespace(
-        source="tfds", name=name, source_language=source, target_language=target, data_dir=data_dir
+        source="tfds",
+        name=name,
+        source_language=source,
+        target_language=target,
+        features=features,
+        data_dir=data_dir,
     )
 
 
@@ -46,6 +51,24 @@ class LocalPairs(tfds.core.GeneratorBasedBuilder):
             yield n, {"en": f"{name} {n}", "de": f"{name} {n} auf Deutsch, größer"}
 
 
+class LocalTexts(tfds.core.GeneratorBasedBuilder):
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        text = tfds.features.Text()
+        features = {"text": text, "summary": text, "number": tfds.features.Scalar("int64")}
+        return tfds.core.DatasetInfo(
+            builder=self, features=tfds.features.FeaturesDict(features), disable_shuffling=True
+        )
+
+    def _split_generators(self, dl_manager):
+        return {name: self._generate_examples(name) for name in ("train", "validation")}
+
+    def _generate_examples(self, name):
+        for n in range(12):
+            yield n, {"text": f"{name} {n} größer", "summary": str(n), "number": n}
+
+
 class LocalTrainOnly(LocalPairs):
     def _split_generators(self, dl_manager):
         return {"train": self._generate_examples("train")}
@@ -75,6 +98,41 @@ def test_well_known_datasets_are_read_in_either_direction(name, source, target):
         assert len(raw) == 7
         assert data.count("train") is None  # a mock does not know
     assert name in data.description
+
+
+@pytest.mark.parametrize("features", [["article", "highlights"], ["highlights", "id"]])
+def test_any_two_texts_of_a_dataset_are_source_and_target(features):
+    with mocked():
+        data = open_source(settings("cnn_dailymail", features=features))
+        raw = list(tfds.load("cnn_dailymail", split="test").as_numpy_iterator())
+        pairs = list(data.rows("test").as_numpy_iterator())
+        assert pairs == [tuple(example[name] for name in features) for example in raw]
+        assert len(raw) == 7 and data.splits == ("train", "validation", "test")
+
+
+def test_a_prepared_dataset_of_texts_is_read_whole(tmp_path):
+    data = open_source(settings("local_texts", features=["text", "summary"], data_dir=tmp_path))
+    expected = [(f"validation {n} größer".encode(), f"{n}".encode()) for n in range(12)]
+    assert list(data.rows("validation").as_numpy_iterator()) == expected
+    assert data.count("train") == 12
+
+
+@pytest.mark.parametrize(
+    ("features", "match"),
+    [
+        (["text", "sumary"], "texts of local_texts, and those are text, summary. .*'sumary'"),
+        (["number", "text"], "those are text, summary. Received: 'number'"),
+    ],
+)
+def test_features_that_are_no_texts_are_refused(features, match, tmp_path):
+    options = settings("local_texts", features=features, data_dir=tmp_path)
+    refused(options, f"`features` must be {match}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dataset_without_texts_says_so(tmp_path):
+    options = settings("mnist", features=["image", "label"], data_dir=tmp_path)
+    refused(options, "`features` must be texts of mnist, and it has none. Received: 'image'")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Data from three kinds of sources behind one interface."""
+"""Data from several kinds of sources behind one interface."""
 
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
@@ -9,8 +9,7 @@ def open_source(settings, columns=("source", "target")):
     """Opens the data that a `[data]` section describes, and checks what can be checked.
 
     Args:
-        settings: The section: a `CldrData`, `TextData` or `TfdsData` of the schema, or anything
-            with their attributes.
+        settings: The section: one of the schema's `DATA_KINDS`, or anything with its attributes.
         columns: Names of the texts of an example: see `Task`.
 
     Returns:
@@ -32,6 +31,10 @@ def open_source(settings, columns=("source", "target")):
         from keras_transformer.training.data.sources.tfds import open_tfds
 
         return open_tfds(settings)
+    if settings.source == "reports":
+        from keras_transformer.training.data.sources.reports import open_reports
+
+        return open_reports(settings)
     raise ValueError(
-        f"`source` must be one of cldr, text, tfds. Received: source={settings.source!r}."
+        f"`source` must be one of cldr, text, tfds, reports. Received: source={settings.source!r}."
     )

@@ -1,20 +1,14 @@
 """The phrases of `phrases.py` as a TensorFlow Dataset: generated, with nothing to download."""
 
-import contextlib
 import difflib
-import io
-import logging
-import os
+import functools
 
 import babel
 import tensorflow_datasets as tfds
 from babel import localedata
 
-from keras_transformer.training.data.sources.dice import Dice
+from keras_transformer.training.data.sources.generated import held_out, open_generated
 from keras_transformer.training.data.sources.phrases import PhraseBook
-from keras_transformer.training.data.sources.tfds import TfdsData
-
-_HELD_OUT = 2000  # pairs for validation, and as many for the test
 
 
 def _locale_name(name, argument):
@@ -85,14 +79,7 @@ class CldrPhrases(tfds.core.GeneratorBasedBuilder):
             babel.Locale.parse(config.source_language), babel.Locale.parse(config.target_language)
         )
         pairs = list(book.phrases(config.examples, config.seed).items())
-        held_out = min(_HELD_OUT, len(pairs) // 10)
-        # From everywhere: the kinds with few phrases become rarer from beginning to end.
-        chosen = Dice(config.seed + 1).some(range(len(pairs)), 2 * held_out)
-        validation, test = set(chosen[:held_out]), set(chosen[held_out:])
-        splits = {"train": [], "validation": [], "test": []}
-        for index, pair in enumerate(pairs):
-            name = "validation" if index in validation else "test" if index in test else "train"
-            splits[name].append(pair)
+        splits = held_out(pairs, config.seed + 1)
         return {name: self._generate_examples(split) for name, split in splits.items()}
 
     def _generate_examples(self, pairs):
@@ -114,37 +101,5 @@ def open_cldr(settings):
     config = CldrConfig(
         settings.source_language, settings.target_language, settings.examples, settings.seed
     )
-    data_dir = getattr(settings, "data_dir", None)
-    data_dir = None if data_dir is None else os.fspath(data_dir)
-    builder = _builder(config, data_dir)
-    if not builder.data_path.exists():
-        _build(builder)
-        builder = _builder(config, data_dir)  # as it is on the disk
-    return TfdsData(builder, config.source_language, config.target_language)
-
-
-def _builder(config, data_dir):
-    log = logging.getLogger("absl")
-    level = log.level
-    log.setLevel(logging.ERROR)  # TFDS warns of every configuration that is made on demand
-    try:
-        return CldrPhrases(config=config, data_dir=data_dir)
-    finally:
-        log.setLevel(level)
-
-
-def _build(builder):
-    """TFDS writes beside the folder and renames: it is whole or not there, whoever else builds."""
-    silence = io.StringIO()  # TFDS announces a download and shows bars, for a few seconds' work
-    try:
-        with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
-            builder.download_and_prepare(
-                download_config=tfds.download.DownloadConfig(try_download_gcs=False)
-            )
-    except OSError as error:
-        if builder.data_path.exists():
-            return  # another process was faster
-        raise ValueError(
-            "`data_dir` must be a folder that can be written. Received: "
-            f"{builder.data_path.parent}: {error.strerror or error}."
-        ) from error
+    languages = config.source_language, config.target_language
+    return open_generated(functools.partial(CldrPhrases, config=config), languages, settings)

@@ -1,4 +1,4 @@
-"""Any translation dataset of TensorFlow Datasets, by its name."""
+"""Any dataset of TensorFlow Datasets whose examples are pairs of texts, by its name."""
 
 import difflib
 import os
@@ -10,22 +10,20 @@ from keras_transformer.training.data.sources.base import SPLITS, Source
 
 
 class TfdsData(Source):
-    """A prepared dataset whose features are strings, one for each language.
+    """A prepared dataset of which two features are texts, such as those of two languages.
 
     Args:
         builder: A `tfds.core.DatasetBuilder`, prepared.
-        source_language, target_language: Two of its features.
+        source, target: Two of its features.
 
     Raises:
-        ValueError: If the dataset is no translation dataset, lacks a language or has no training
-            split.
+        ValueError: If the dataset has no training or validation split.
     """
 
-    def __init__(self, builder, source_language, target_language):
+    def __init__(self, builder, source, target):
         self.description = f"the TensorFlow Dataset {builder.info.full_name}"
         self._builder = builder
-        self._languages = source_language, target_language
-        _check_languages(builder, source_language, target_language)
+        self._features = source, target
         # While a dataset is mocked in a test, TFDS does not know its splits.
         known = builder.info.splits or dict.fromkeys(SPLITS)
         self.splits = tuple(split for split in SPLITS if split in known)
@@ -37,14 +35,14 @@ class TfdsData(Source):
 
     def rows(self, split):
         self.check_split(split)
-        source, target = self._languages
+        source, target = self._features
         info = self._builder.info
         if not info.splits or info.file_format != tfds.core.FileFormat.TFRECORD:
             examples = self._builder.as_dataset(split=split, shuffle_files=False)
             return examples.map(lambda example: (example[source], example[target]))
         # What `as_dataset` does, but parsing 1,024 examples at a time: 0.4 instead of 6 seconds of
         # a core for 126,000 pairs.
-        text = {language: tf.io.FixedLenFeature([], tf.string) for language in (source, target)}
+        text = {name: tf.io.FixedLenFeature([], tf.string) for name in (source, target)}
         files = [os.fspath(path) for path in info.splits[split].filepaths]
         records = tf.data.TFRecordDataset(files, buffer_size=2**20).batch(1024)
         examples = records.map(lambda batch: tf.io.parse_example(batch, text))
@@ -59,7 +57,12 @@ class TfdsData(Source):
 def open_tfds(settings):
     """Finds, and where needed downloads and prepares, the dataset that a `[data]` section names."""
     builder = _find(settings.name, settings.data_dir)
-    _check_languages(builder, settings.source_language, settings.target_language)  # then download
+    features = getattr(settings, "features", None)
+    if features is None:
+        features = settings.source_language, settings.target_language
+        _check_languages(builder, *features)  # then download
+    else:
+        _check_texts(builder, features)
     try:
         builder.download_and_prepare()
     except Exception as error:  # whatever a dataset's own script, a server or a disk may raise
@@ -68,7 +71,7 @@ def open_tfds(settings):
             f"`name` must be a dataset that TensorFlow Datasets can prepare here. Received: "
             f"name={settings.name!r}, and in {builder.data_dir}: {type(error).__name__}: {reason}"
         ) from error
-    return TfdsData(builder, settings.source_language, settings.target_language)
+    return TfdsData(builder, *features)
 
 
 def _find(name, data_dir):
@@ -94,8 +97,8 @@ def _check_languages(builder, source_language, target_language):
     if not isinstance(features, tfds.features.Translation):
         raise ValueError(
             "`name` must be a translation dataset, whose features are one string for each "
-            f"language. Received: name={_name(builder)!r}, whose features are "
-            f"{', '.join(features)}."
+            "language, or `features` must name two others. Received: "
+            f"name={_name(builder)!r}, whose features are {', '.join(features)}."
         )
     languages = features.languages
     for argument, language in (
@@ -112,6 +115,17 @@ def _check_languages(builder, source_language, target_language):
             "`source_language` and `target_language` must differ. "
             f"Received: {source_language!r} for both."
         )
+
+
+def _check_texts(builder, features):
+    known = builder.info.features
+    texts = [name for name in known if isinstance(known[name], tfds.features.Text)]
+    for name in features:
+        if name not in texts:
+            names = f"those are {', '.join(texts)}" if texts else "it has none"
+            raise ValueError(
+                f"`features` must be texts of {_name(builder)}, and {names}. Received: {name!r}."
+            )
 
 
 def _name(builder):

@@ -1,0 +1,128 @@
+"""Summarisation shares everything with translation but its measures and its names."""
+
+import pytest
+from pipelines import tokenizer, with_larger_weights
+
+from keras_transformer import (
+    Beam,
+    Generated,
+    Greedy,
+    Run,
+    Sample,
+    Summarizer,
+    Summary,
+    Transformer,
+    TransformerConfig,
+    Translator,
+)
+from keras_transformer.tasks import TASKS, open_run, pipeline_class_of
+
+TASK = TASKS["summarization"]
+LINES = ["a cat runs", "the big dog", "", "a dog and a cat and the big dog and the cat runs"]
+CONFIG = '[task]\nkind = "{}"\n[data]\nsource = "text"\ntrain = "a"\nvalidation = "b"\n'
+
+
+@pytest.fixture(scope="module")
+def model():
+    config = TransformerConfig(
+        vocab_size=30, num_layers=1, d_model=16, d_ff=24, num_heads=2, max_length=11, dropout=0.0
+    )
+    return with_larger_weights(Transformer(config))
+
+
+@pytest.fixture(scope="module")
+def summarizer(model):
+    return Summarizer(model, tokenizer())
+
+
+def length(text):
+    return len(tokenizer().encode([text]).to_list()[0])
+
+
+def test_it_generates_what_a_translator_generates(model, summarizer):
+    translator = Translator(model, tokenizer())
+    for search in (Greedy(), Beam(3), Sample(temperature=2.0, seed=3)):
+        assert summarizer(LINES, search) == translator(LINES, search)
+    (first, *_), *_ = summarizer.n_best(LINES, 2, Beam(3))
+    assert type(first) is Summary and isinstance(first, Generated)
+    assert summarizer.score(LINES[:1], ["a dog"]) == translator.score(LINES[:1], ["a dog"])
+    assert summarizer(LINES)[2] == "", "an empty text has an empty summary"
+
+
+def test_texts_that_are_cut_are_marked_and_counted(summarizer):
+    results = [result for result, *_ in summarizer.n_best(LINES, 1, Greedy())]
+    assert [result.truncated for result in results] == [False, False, False, True]
+    assert summarizer.count_truncated(LINES) == 1
+    assert summarizer.count_truncated(LINES, batch_size=1) == 1
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_lengths_of_a_beam_have_their_effect(summarizer, size):
+    """Whatever the weights are: limits hold for every hypothesis, penalties order them."""
+    texts = [line for line in LINES if line]
+    for beam in (Beam(size, min_length=7, extra_length=None), Beam(size, max_length=4)):
+        tokens = beam(summarizer.model, summarizer.encode(texts)[0], size).tokens.numpy()
+        lengths = (tokens != 0).sum(axis=-1)
+        if beam.min_length == 7:
+            assert lengths.min() >= 7
+        else:
+            assert lengths.max() <= 4
+
+
+def test_a_larger_penalty_prefers_longer_summaries(summarizer):
+    """Of untrained weights, whose hypotheses end anywhere."""
+    source = summarizer.encode([line for line in LINES if line])[0]
+    lengths = []
+    for penalty in (0.0, 5.0):
+        found = Beam(8, length_penalty=penalty, extra_length=None)(summarizer.model, source)
+        lengths.append((found.tokens.numpy() != 0).sum())
+    assert lengths[0] < lengths[1]
+
+
+def test_evaluation_prints_rouge(summarizer):
+    pytest.importorskip("rouge_score")
+    references = summarizer(LINES)
+    results = TASK.evaluate(summarizer, (LINES, references))
+    # An empty summary shares no word, even with an empty reference.
+    rest = sum(1 for text in references if text) / len(LINES)
+    assert results["rouge1"] == results["rougeL"] == pytest.approx(rest)
+    assert (results["summaries"], results["truncated"], results["search"]) == (4, 1, "greedy")
+    assert list(results)[:3] == ["rouge1", "rouge2", "rougeL"]
+    results = TASK.evaluate(summarizer, (LINES, references), search=Beam(2))
+    assert results["search"] == str(Beam(2))
+    measured = TASK.measure(lambda texts: ["a b"] * len(texts), LINES[:2], ["a b", "c"])
+    assert measured == {"rouge1": 0.5, "rouge2": 0.5, "rougeL": 0.5}
+    assert set(measured) == {name for name, figure in TASK.figures.items() if figure.of_texts}
+
+
+@pytest.mark.parametrize(
+    ("kind", "pipeline_class"), [("summarization", Summarizer), ("translation", Translator)]
+)
+def test_the_settings_of_a_run_say_what_its_model_is_for(
+    summarizer, kind, pipeline_class, tmp_path
+):
+    run = Run(tmp_path)
+    run.write_tokenizers(summarizer.tokenizers)
+    summarizer.model.save(run.model)
+    assert type(open_run(tmp_path)) is Translator, "without settings"
+    run.config.write_text(CONFIG.format(kind))
+    assert type(open_run(tmp_path)) is pipeline_class
+    run.config.write_text("[task\n")
+    with pytest.raises(ValueError, match="config.toml is damaged"):
+        open_run(tmp_path)
+
+
+def test_a_task_of_other_models_changes_nothing():
+    assert pipeline_class_of(Transformer, "classification") is Translator
+    assert pipeline_class_of(Transformer) is Translator
+
+
+def test_validation_without_rouge_is_refused_before_the_training(monkeypatch):
+    import sys
+    from types import SimpleNamespace
+
+    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
+    settings = SimpleNamespace(training=SimpleNamespace(validate_sentences=5))
+    with pytest.raises(ValueError, match="ROUGE needs the package rouge-score"):
+        TASK.require(settings)
+    TASK.require(SimpleNamespace(training=SimpleNamespace(validate_sentences=0)))

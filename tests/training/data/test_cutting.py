@@ -1,0 +1,51 @@
+"""Sources that are too long are cut, keep their end and their example; targets never are."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from corpora import dataset, rows
+
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.cutting import cut_texts
+from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.tasks.translation import TranslationTraining
+
+PAIRS = [("ein zwei", "drei"), ("ein " * 20, "vier"), ("fünf", "sechs " * 20), ("acht " * 9, "elf")]
+
+
+def test_cut_texts_are_beginnings_with_an_end():
+    texts = tf.ragged.constant([[5, 3], [3], [5, 6, 7, 8, 3], [5, 6, 7, 3], [5, 6, 3]])
+    assert cut_texts(texts, 4).to_list() == [[5, 3], [3], [5, 6, 7, 3], [5, 6, 7, 3], [5, 6, 3]]
+    assert cut_texts(texts, 2).to_list() == [[5, 3], [3], [5, 3], [5, 3], [5, 3]]
+    assert cut_texts(texts, 1).to_list() == [[3]] * 5
+    assert cut_texts(texts, 9).to_list() == texts.to_list()
+
+
+@pytest.fixture(scope="module")
+def training(tokenizer):
+    return TranslationTraining(tokenizer)
+
+
+def test_long_sources_are_kept_and_counted(training):
+    limit = 12
+    whole = [training.tokenizers.source.encode([text]).to_list()[0] for text, _ in PAIRS]
+    assert [len(ids) > limit for ids in whole] == [False, True, False, True]
+    left_out = TokenizedCorpus.from_rows(dataset(PAIRS), training, limit)
+    assert (left_out.size, left_out.too_long, left_out.cut) == (1, 3, 0)
+    corpus = TokenizedCorpus.from_rows(dataset(PAIRS), training, limit, cut_source=True)
+    assert (corpus.size, corpus.too_long, corpus.cut) == (3, 1, 2)
+    sources = sorted(source for source, _ in rows(corpus.batches(100)))
+    expected = [(*ids[: limit - 1], 3) if len(ids) > limit else tuple(ids) for ids in whole]
+    assert sources == sorted(expected[number] for number in (0, 1, 3))
+    assert corpus.fingerprint != left_out.fingerprint
+
+
+def test_sampled_pieces_are_cut_as_well(training):
+    limit = 12
+    corpus = TokenizedCorpus.from_rows(dataset(PAIRS), training, limit, cut_source=True)
+    sampler = SubwordSampler(corpus, dataset(PAIRS), training, limit, 0.5, 1, cut_source=True)
+    batches = sampler.epochs(100).batches(0)
+    lengths = [np.count_nonzero(inputs["source"], axis=1) for inputs, _ in batches]
+    assert sum(map(len, lengths)) == 3 and max(map(max, lengths)) == limit
+    with pytest.raises(ValueError, match="`rows` must be those that `corpus` was made from"):
+        SubwordSampler(corpus, dataset(PAIRS), training, limit, 0.5, 1)

@@ -1,0 +1,166 @@
+"""Texts that share rows: where each token goes, and that no text learns of another."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import randomise, to_numpy
+
+from keras_transformer import LanguageModel, LanguageModelConfig
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.packing import best_fit, pack_texts, unpacked
+from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
+
+PAD, BOS, EOS = 0, 2, 3
+POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "none")
+
+
+def drawn(count, longest, seed=0, shortest=1):
+    """Texts of distinct lengths, as ids, each with its end."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(shortest, longest + 1, count)
+    return [[*rng.integers(4, 19, length - 1).tolist(), EOS] for length in lengths]
+
+
+def split(row):
+    """The texts of a row: each ends in `EOS`."""
+    texts = [[]]
+    for token in row:
+        texts[-1].append(token)
+        if token == EOS:
+            texts.append([])
+    return [text for text in texts if text]
+
+
+def test_every_token_of_every_text_is_in_one_row():
+    texts = drawn(211, 13)
+    rows, cut = pack_texts(tf.ragged.constant(texts), 13)
+    assert cut == 0 and max(rows.row_lengths().numpy()) <= 13
+    found = [text for row in rows.to_list() for text in split(row)]
+    assert sorted(found) == sorted(texts)
+    assert len(rows.to_list()) <= 1.05 * sum(map(len, texts)) / 13, "rows are full"
+
+
+def test_longer_texts_are_cut_into_pieces_of_a_row():
+    texts = [[5, 6, 7, 8, 9, 10, 11, EOS], [12, EOS], [13, 14, 15, 16, 17, 18, 5, 6, EOS], [7, EOS]]
+    rows, cut = pack_texts(tf.ragged.constant(texts), 4)
+    assert cut == 2
+    assert sorted(rows.to_list()) == [
+        [EOS],
+        [5, 6, 7, 8],
+        [9, 10, 11, EOS],
+        [12, EOS, 7, EOS],
+        [13, 14, 15, 16],
+        [17, 18, 5, 6],
+    ]
+
+
+def test_boxes_are_never_too_full_and_few():
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 30, 500)
+    boxes = best_fit(sizes, 30)
+    loads = np.bincount(boxes, weights=sizes)
+    assert loads.max() <= 30 and len(loads) == boxes.max() + 1 and loads.min() > 0
+    assert len(loads) <= np.ceil(sizes.sum() / 30 * 1.02)
+    np.testing.assert_array_equal(best_fit(sizes, 30), boxes)
+    assert best_fit(np.array([3, 7, 4, 6]), 10).tolist() == [0, 0, 1, 1]
+
+
+def test_a_row_is_read_as_its_texts():
+    labels = tf.constant([[5, 6, EOS, 7, EOS, EOS, PAD, PAD], [5, 6, 7, 8, 9, 10, 11, 12]])
+    inputs = {name: value.numpy().tolist() for name, value in read(labels).items()}
+    assert inputs == {
+        "tokens": [[BOS, 5, 6, BOS, 7, BOS, PAD, PAD], [BOS, 5, 6, 7, 8, 9, 10, 11]],
+        "documents": [[1, 1, 1, 2, 2, 3, 4, 4], [1] * 8],
+        "places": [[0, 1, 2, 0, 1, 0, 0, 1], list(range(8))],
+    }
+
+
+def read(labels):
+    return unpacked(labels, BOS, EOS, PAD)
+
+
+def make(position, **changes):
+    config = LanguageModelConfig(
+        vocab_size=19, num_layers=2, d_model=22 - 10, d_ff=17, num_heads=3, max_length=13,
+        dropout=0.0, position=position, **changes,
+    )  # fmt: skip
+    return randomise(LanguageModel(config))
+
+
+def alone(texts):
+    """The texts, one in each row: what is read and the labels, padded."""
+    labels = tf.ragged.constant(texts).to_tensor(PAD)
+    tokens = tf.concat([tf.fill([len(texts), 1], BOS), labels[:, :-1]], axis=1)
+    return tf.where(tf.equal(tokens, EOS) | tf.equal(labels, PAD), PAD, tokens), labels
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_no_text_of_a_row_sees_another(position):
+    """Hidden states, loss and gradients are those of the texts alone."""
+    model = make(position, tie="none" if position == "alibi" else "all")
+    texts = drawn(17, 11, seed=2)
+    rows = pack_texts(tf.ragged.constant(texts), 13)[0].to_tensor(PAD)
+    assert len(rows) < 12
+    inputs = read(rows)
+    hidden = to_numpy(model.hidden_states(inputs))
+    tokens, labels = alone(texts)
+    expected = {
+        tuple(text): states[: len(text)]
+        for text, states in zip(texts, to_numpy(model.hidden_states(tokens)), strict=True)
+    }
+    compared = 0
+    for row, states, documents in zip(
+        rows.numpy(), hidden, inputs["documents"].numpy(), strict=True
+    ):
+        for number in range(1, documents.max() + 1):
+            own = documents == number
+            if row[own][0] != PAD:
+                np.testing.assert_allclose(states[own], expected[tuple(row[own])], atol=2e-5)
+                compared += 1
+    assert compared == len(texts)
+    objective = ProjectedObjective(model, LabelSmoothedCrossEntropy(0.1, PAD), RealLabels(PAD))
+    loss, ours = gradients_of(model, objective, inputs, rows)
+    other, theirs = gradients_of(model, objective, tokens, labels)
+    np.testing.assert_allclose(loss, other, rtol=1e-5)
+    for variable, one, two in zip(model.trainable_variables, ours, theirs, strict=True):
+        np.testing.assert_allclose(one, two, atol=2e-4, err_msg=variable.path)
+        assert np.abs(two).max() > 1e-3
+
+
+def gradients_of(model, objective, inputs, labels):
+    with tf.GradientTape() as tape:
+        loss = objective.sum(inputs, labels, 1.0, False)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    return loss.numpy(), [to_numpy(tf.convert_to_tensor(gradient)) for gradient in gradients]
+
+
+def test_a_call_does_not_take_the_tokens_alone():
+    with pytest.raises(TypeError, match="rows of several texts go through `hidden_states`"):
+        make("none")(read(tf.constant([[5, EOS]])))
+
+
+def test_a_changed_text_changes_no_neighbour():
+    model = make("sinusoidal")
+    labels = np.array([[5, 6, EOS, 7, 8, 9, EOS, 10, EOS, PAD]])
+    before = to_numpy(model.hidden_states(read(tf.constant(labels))))
+    labels[0, 1] = 17
+    after = to_numpy(model.hidden_states(read(tf.constant(labels))))
+    np.testing.assert_array_equal(after[0, 3:], before[0, 3:])
+    assert np.abs(after[0, 2] - before[0, 2]).max() > 1e-3
+
+
+def test_a_corpus_has_rows_and_counts_texts(tokenizer):
+    texts = ["ein zwei", "drei", "", "vier " * 12, "fünf sechs"]
+    training = LanguageModellingTraining(tokenizer, packed=True)
+    rows = tf.data.Dataset.from_tensor_slices((texts,))
+    corpus = TokenizedCorpus.from_rows(rows, training, 20)
+    assert (corpus.examples, corpus.cut, corpus.too_long, corpus.empty) == (4, 1, 0, 1)
+    batches = list(corpus.batches(60))
+    assert sum(len(labels) for _, labels in batches) == corpus.size < 4
+    whole = tokenizer.encode([text for text in texts if text])
+    tokens = sum(int(tf.math.count_nonzero(labels)) for _, labels in batches)
+    assert tokens == whole.flat_values.shape[0] == corpus.tokens[0]
+    loose = TokenizedCorpus.from_rows(rows, LanguageModellingTraining(tokenizer), 20)
+    assert (loose.size, loose.examples, loose.too_long) == (3, 3, 1)

@@ -1,0 +1,93 @@
+"""Several texts in a row of tokens: rows that are full, instead of padding."""
+
+import numpy as np
+import tensorflow as tf
+
+
+def pack_texts(texts, max_length):
+    """Puts texts together in rows of at most `max_length` tokens.
+
+    A longer text is cut into pieces of `max_length` tokens, each of which is alone in its row, and
+    what is left. Texts and pieces go, from the longest to the shortest, into the row with the least
+    room that has enough; the same texts give the same rows.
+
+    Args:
+        texts: Ragged token ids `[texts, (T)]`, each ending in `eos_id`.
+        max_length: Longest row.
+
+    Returns:
+        Ragged token ids `[rows, (T)]`; and how many of the texts were cut.
+    """
+    values, lengths = texts.flat_values.numpy(), texts.row_lengths().numpy()
+    counts = -(-lengths // max_length)  # of pieces
+    of_text = np.repeat(np.arange(len(lengths)), counts)
+    before = max_length * (np.arange(len(of_text)) - np.repeat(np.cumsum(counts) - counts, counts))
+    starts = texts.row_starts().numpy()[of_text] + before
+    sizes = np.minimum(lengths[of_text] - before, max_length)
+    rows = best_fit(sizes, max_length)
+    order = np.argsort(rows, kind="stable")
+    starts, sizes, rows = starts[order], sizes[order], rows[order]
+    ends = np.cumsum(sizes)
+    places = np.arange(ends[-1]) + np.repeat(starts - ends + sizes, sizes)
+    totals = np.bincount(rows, weights=sizes).astype(np.int64)
+    with tf.device("CPU:0"):
+        packed = tf.RaggedTensor.from_row_lengths(values[places], totals, validate=False)
+    return packed, int(np.count_nonzero(counts > 1))
+
+
+def best_fit(sizes, capacity):
+    """Puts things into boxes, each into the fullest that has room for it, the largest first.
+
+    Args:
+        sizes: Integers `[things]`, from 1 to `capacity`.
+        capacity: What a box holds.
+
+    Returns:
+        The number of the box of each thing, `[things]`, counting from 0.
+    """
+    boxes = np.empty(len(sizes), np.int64)
+    by_room = [[] for _ in range(capacity + 1)]
+    known, count = 0, 0  # bit r: there is a box with room r
+    for thing in np.argsort(-sizes, kind="stable").tolist():
+        size = int(sizes[thing])
+        fitting = known >> size << size
+        if fitting:
+            room = (fitting & -fitting).bit_length() - 1
+            box = by_room[room].pop()
+            if not by_room[room]:
+                known &= ~(1 << room)
+        else:
+            box, room, count = count, capacity, count + 1
+        boxes[thing] = box
+        by_room[room - size].append(box)
+        known |= 1 << (room - size)
+    return boxes
+
+
+def unpacked(labels, bos_id, eos_id, pad_id):
+    """Returns what a model reads of rows that `pack_texts` made, and which text is where.
+
+    Args:
+        labels: The rows, padded, int32 `[B, T]`.
+        bos_id: What each text begins with.
+        eos_id: What each text ends with, but for a piece that fills its row.
+        pad_id: Padding.
+
+    Returns:
+        Dictionary of int32 `[B, T]`: `tokens`, the row one to the right, with `bos_id` at the
+        beginning of each text; `documents`, the number of the text in its row, from 1, with a
+        number of its own for padding; and `places`, each token's position in its text, from 0.
+    """
+    shape = tf.shape(labels)
+    before = tf.concat([tf.fill([shape[0], 1], eos_id), labels[:, :-1]], axis=1)
+    begins = tf.equal(before, eos_id)
+    documents = tf.cumsum(tf.cast(begins, tf.int32), axis=1)
+    tokens = tf.where(begins, bos_id, before)
+    # A document begins where its number would be put into the row, which rises.
+    first = tf.searchsorted(documents, documents, side="left")
+    places = tf.range(shape[1]) - first
+    return {
+        "tokens": tf.where(tf.equal(labels, pad_id), pad_id, tokens),
+        "documents": documents,
+        "places": places,
+    }
