@@ -47,6 +47,13 @@ def _run(path, search, n_best, max_length, alignments, batch_size):
     translator = open_run(path, max_length)
     if not isinstance(translator, Generator):
         refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
+        if not translator.reads_text:
+            refuse(["max_length"], f"has no effect on {path}, a run for {translator.task}.")
+        if hasattr(translator, "lines"):  # one series, not lines by themselves
+            refuse(
+                ["scores", "batch_size"], f"has no effect on {path}, a run for {translator.task}."
+            )
+            return translator.lines()
         return Classified(translator)
     if alignments:
         if not hasattr(translator, "align"):

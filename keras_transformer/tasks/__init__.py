@@ -1,12 +1,21 @@
-"""Tasks: what a model is for, and what it is used by, text in and answers out."""
+"""Tasks: what a model is for, and what it is used by, inputs in and answers out."""
 
 from keras_transformer.tasks.classification import ClassificationTask
+from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.translation import TranslationTask
 
 # The table to add another task to; `training/tasks/` has one of how each is trained.
 TASKS = {
-    task.name: task for task in (TranslationTask(), ClassificationTask(), LanguageModellingTask())
+    task.name: task
+    for task in (
+        TranslationTask(),
+        ClassificationTask(),
+        LanguageModellingTask(),
+        ImageClassificationTask(),
+        TimeSeriesTask(),
+    )
 }
 
 
@@ -19,7 +28,7 @@ def open_run(path, max_length=None):
     from keras_transformer.run import Run
 
     model, tokenizers = Run(path).load(model_class=None)
-    return pipeline_class_of(type(model))(model, tokenizers, max_length)
+    return pipeline_class_of(type(model)).of(model, tokenizers, max_length)
 
 
 def pipeline_class_of(model_class):

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.classifier import TextClassifier
-from keras_transformer.tasks.pipeline import Pipeline
+from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
 
 
@@ -37,7 +37,7 @@ class Classification:
         return float(np.log(max(self.probability, np.finfo(np.float32).tiny)))
 
 
-class Classifier(Pipeline):
+class Classifier(TextPipeline):
     """A trained `TextClassifier` with its tokenizer.
 
     Args:

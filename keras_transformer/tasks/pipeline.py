@@ -1,4 +1,4 @@
-"""The base of what trained models are used by: a model and its tokenizers, opened from a run."""
+"""The bases of what trained models are used by: a model, and its tokenizers if it reads text."""
 
 import tensorflow as tf
 
@@ -8,6 +8,74 @@ from keras_transformer.text.tokenizers import Tokenizers
 
 
 class Pipeline(tf.Module):
+    """A trained model in use.
+
+    Args:
+        model: A model of the class `model_class`.
+
+    Raises:
+        TypeError: If it is another model.
+
+    Attributes:
+        task: The name of its task.
+        model_class: The class of its model.
+        output: What a signature calls the answer.
+        reads_text: Whether its inputs are texts.
+    """
+
+    task = ""
+    model_class = None
+    output = ""
+    reads_text = False
+
+    def __init__(self, model):
+        super().__init__(name=type(self).__name__.lower())
+        if not isinstance(model, self.model_class):
+            raise TypeError(
+                f"`model` must be a {self.model_class.__name__}; "
+                f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
+                f"Received: model of type {type(model).__name__}."
+            )
+        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
+        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
+        self.weights = [variable.value for variable in model.variables]
+        self._model = lambda: model
+
+    @classmethod
+    def of(cls, model, tokenizers=None, max_length=None):
+        """Returns one of what a run holds.
+
+        Args:
+            model: The model.
+            tokenizers: Its `Tokenizers`, or `None`.
+            max_length: Longest input and longest output in tokens. `None`: the model's.
+
+        Raises:
+            ValueError: If `max_length` has no effect.
+        """
+        if max_length is not None:
+            raise ValueError(
+                f"`max_length` has no effect on a model for {cls.task}, which has no tokens. "
+                f"Received: max_length={max_length}."
+            )
+        return cls(model)
+
+    @classmethod
+    def from_run(cls, path, max_length=None):
+        """Returns what training left in the folder `path`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
+        return cls.of(*Run(path).load(cls.model_class), max_length)
+
+    @property
+    def model(self):
+        """The model."""
+        return self._model()
+
+
+class TextPipeline(Pipeline):
     """A trained model with its tokenizers.
 
     Args:
@@ -23,46 +91,21 @@ class Pipeline(tf.Module):
             together.
 
     Attributes:
-        task: The name of its task.
-        model_class: The class of its model.
-        output: What a signature calls the answer.
         source_tokenizer, target_tokenizer: Often the same.
     """
 
-    task = ""
-    model_class = None
-    output = ""
+    reads_text = True
 
     def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(name=type(self).__name__.lower())
-        if not isinstance(model, self.model_class):
-            raise TypeError(
-                f"`model` must be a {self.model_class.__name__}; "
-                f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
-                f"Received: model of type {type(model).__name__}."
-            )
+        super().__init__(model)
         tokenizers = Tokenizers.of(tokenizer)
         self.max_length = _check_max_length(max_length, model.config)
         tokenizers.check_sizes(model.config)
         self.source_tokenizer, self.target_tokenizer = tokenizers
-        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
-        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
-        self.weights = [variable.value for variable in model.variables]
-        self._model = lambda: model
 
     @classmethod
-    def from_run(cls, path, max_length=None):
-        """Returns what training left in the folder `path`.
-
-        Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
-        """
-        return cls(*Run(path).load(cls.model_class), max_length)
-
-    @property
-    def model(self):
-        """The model."""
-        return self._model()
+    def of(cls, model, tokenizers=None, max_length=None):  # noqa: D102
+        return cls(model, tokenizers, max_length)
 
     @property
     def tokenizers(self):

@@ -1,18 +1,27 @@
-"""The section `[data]` in its three kinds."""
+"""The section `[data]` in its kinds: those of texts, and a table of all."""
 
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keras_transformer.training.settings.fields import Files, PathText, Positive, Section
+from keras_transformer.training.settings.array_sections import (
+    DigitsData,
+    ImageData,
+    SeriesData,
+)
+from keras_transformer.training.settings.fields import (
+    DataSettings,
+    Files,
+    PathText,
+    Positive,
+    sources_for,
+)
 
 Weight = Annotated[float, Field(gt=0)]
 
 
-class DataSettings(Section):
-    """What the three kinds of `[data]` have in common."""
-
-    may_change: ClassVar = ("data_dir",)  # in a run that goes on
+class TokenData(DataSettings):
+    """What the kinds of `[data]` that are texts have in common."""
 
     max_length: int = Field(
         100,
@@ -25,15 +34,12 @@ class DataSettings(Section):
         description="Size of a batch in tokens, padding included: of source or target, the larger.",
     )
 
-    columns: ClassVar = ("source", "target")  # what it has
+    columns: ClassVar = ("source", "target")
 
-    def check_columns(self, task):
-        """Raises a `ValueError` unless the data have the columns of a `Task`."""
-        if task.columns != self.columns:
-            raise ValueError(
-                f'`data.source = "{self.source}"` has {" and ".join(self.columns)}: {task.name} '
-                f'needs {" and ".join(task.columns)}, `data.source = "text"`.'
-            )
+    @property
+    def size_of_batch(self):
+        """How much a batch holds."""
+        return self.batch_tokens
 
     @model_validator(mode="after")
     def _one_sentence_fits(self):
@@ -46,7 +52,7 @@ class DataSettings(Section):
         return self
 
 
-class CldrData(DataSettings):
+class CldrData(TokenData):
     """Phrases generated from Unicode's locale data, with nothing to download: the demo's."""
 
     source: Literal["cldr"] = Field("cldr", description="The kind of data.")
@@ -59,7 +65,7 @@ class CldrData(DataSettings):
     )
 
 
-class TextData(DataSettings):
+class TextData(TokenData):
     """Plain text, one example per line: a file with the task's columns, separated by tabs.
 
     Or two files, of which line n of one belongs to line n of the other. Files are UTF-8, and gzip
@@ -105,6 +111,11 @@ class TextData(DataSettings):
     target_language: str | None = Field(None, description="Language of the target.")
 
     def check_columns(self, task):  # noqa: D102
+        if not task.reads_text:
+            raise ValueError(
+                f'`data.source = "text"` has texts: {task.name} needs '
+                f"{' and '.join(task.columns)}, {sources_for(task)}."
+            )
         names, count = " and ".join(task.columns), len(task.columns)
         if self.tsv_columns is not None and len(self.tsv_columns) != count:
             raise ValueError(
@@ -163,7 +174,7 @@ class TextData(DataSettings):
         return self
 
 
-class TfdsData(DataSettings):
+class TfdsData(TokenData):
     """A translation dataset of TensorFlow Datasets, by its name."""
 
     source: Literal["tfds"] = Field(description="The kind of data.")
@@ -175,4 +186,11 @@ class TfdsData(DataSettings):
     )
 
 
-DATA_KINDS = {"cldr": CldrData, "text": TextData, "tfds": TfdsData}
+DATA_KINDS = {
+    "cldr": CldrData,
+    "text": TextData,
+    "tfds": TfdsData,
+    "images": ImageData,
+    "digits": DigitsData,
+    "series": SeriesData,
+}

@@ -1,17 +1,28 @@
-"""Data from three kinds of sources behind one interface."""
+"""Data from several kinds of sources behind one interface."""
+
+import importlib
 
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 __all__ = ["SPLITS", "Source", "open_source"]
+
+# The module of each kind of data, and its function of a `[data]` section.
+SOURCES = {
+    "cldr": ("cldr", "open_cldr"),
+    "text": ("text", "open_text"),
+    "tfds": ("tfds", "open_tfds"),
+    "images": ("images", "open_images"),
+    "digits": ("images", "open_digits"),
+    "series": ("series", "open_series"),
+}
 
 
 def open_source(settings, columns=("source", "target")):
     """Opens the data that a `[data]` section describes, and checks what can be checked.
 
     Args:
-        settings: The section: a `CldrData`, `TextData` or `TfdsData` of the schema, or anything
-            with their attributes.
-        columns: Names of the texts of an example: see `Task`.
+        settings: The section: one of the schema's `DATA_KINDS`, or anything with its attributes.
+        columns: Names of the texts of an example: see `Task`. The columns of other data are known.
 
     Returns:
         A `Source`.
@@ -19,19 +30,11 @@ def open_source(settings, columns=("source", "target")):
     Raises:
         ValueError: If the data cannot be used. One line that says which setting, file or line.
     """
+    if settings.source not in SOURCES:
+        raise ValueError(
+            f"`source` must be one of {', '.join(SOURCES)}. Received: source={settings.source!r}."
+        )
+    module, function = SOURCES[settings.source]
     # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
-    if settings.source == "cldr":
-        from keras_transformer.training.data.sources.cldr import open_cldr
-
-        return open_cldr(settings)
-    if settings.source == "text":
-        from keras_transformer.training.data.sources.text import open_text
-
-        return open_text(settings, columns)
-    if settings.source == "tfds":
-        from keras_transformer.training.data.sources.tfds import open_tfds
-
-        return open_tfds(settings)
-    raise ValueError(
-        f"`source` must be one of cldr, text, tfds. Received: source={settings.source!r}."
-    )
+    opened = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    return opened(settings, columns) if settings.source == "text" else opened(settings)
