@@ -6,12 +6,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.classifier import TextClassifier
-from keras_transformer.tasks.pipeline import Pipeline
-from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
+from keras_transformer.tasks.classification import SPACES
+from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 
 
 @dataclasses.dataclass(frozen=True)
-class Classification:
+class Classification(Result):
     """The label that a model gives to one text.
 
     Args:
@@ -34,10 +35,94 @@ class Classification:
     @property
     def score(self):
         """The natural logarithm of the probability."""
-        return float(np.log(max(self.probability, np.finfo(np.float32).tiny)))
+        return _log(self.probability)
+
+    @property
+    def numbers(self):
+        """The probabilities."""
+        return self.probabilities
+
+    def score_of(self, other):
+        """The logarithm of the probability of the label of another result."""
+        return _log(self.probabilities[other.probabilities.argmax()])
+
+    def is_tied(self, other, tolerance):
+        """Whether the two most probable labels are within twice the tolerance."""
+        top, second = np.sort(self.probabilities)[:-3:-1]
+        return bool(top - second <= 2 * tolerance)
 
 
-class Classifier(Pipeline):
+class ClassificationCodec(TextCodec):
+    """From texts to probabilities of labels, and to the label.
+
+    Args:
+        tokenizer, max_length: See `TextCodec`.
+        labels: Names of the classes C.
+    """
+
+    verb, number = "classify", "probability"
+    rule = RULE.format("For any other row all probabilities are 0.")
+    nothing = {"probabilities": 0.0, "label": -1}
+
+    def __init__(self, tokenizer, max_length, labels):
+        super().__init__(tokenizer, max_length)
+        self.labels = tuple(labels)
+
+    def outputs(self, prediction):
+        """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, a place in `labels`."""
+        probabilities = tf.nn.softmax(prediction)  # [B, C]
+        label = tf.argmax(probabilities, axis=1, output_type=tf.int32)  # [B]
+        return {"probabilities": probabilities, "label": label}
+
+    def named(self, outputs):  # noqa: D102
+        probabilities = outputs["probabilities"]  # [B, C]
+        return {
+            "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=1)),
+            "probability": tf.reduce_max(probabilities, axis=1),
+            "probabilities": probabilities,
+        }
+
+    def answers(self, outputs, rest):  # noqa: D102
+        return {**self.named(outputs), "truncated": rest["truncated"]}
+
+    @classmethod
+    def results(cls, answers):
+        """Returns a `Classification` of each text."""
+        columns = (answers[name] for name in ("label", "probability", "truncated", "probabilities"))
+        return [
+            Classification(label.decode(), float(probability), bool(cut), row)
+            for label, probability, cut, row in zip(*columns, strict=True)
+        ]
+
+    def facts(self):  # noqa: D102
+        return {"labels": list(self.labels), **super().facts()}
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        return cls(tokenizers, facts["max_length"], facts["labels"])
+
+    def guide(self, example):  # noqa: D102
+        labels = ", ".join(f"`{label}`" for label in self.labels)
+        texts, strings = self.notes()
+        count = f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
+        return Guide(
+            purpose=f"Gives texts one of the labels {labels}, with its tokenizer inside",
+            request={"sentences": quoted([example])},
+            axes={"source": "B, S", "probabilities": "B, C"},
+            notes=[texts, f"{count}probable of them.", strings],
+            modules=MODULES,
+        )
+
+    def quality(self, results, references):
+        """Returns the `accuracy`, from 0 to 100."""
+        right = [
+            result.label == reference.strip(SPACES)
+            for result, reference in zip(results, references, strict=True)
+        ]
+        return {"accuracy": 100 * float(np.mean(right))}
+
+
+class Classifier(TextPass):
     """A trained `TextClassifier` with its tokenizer.
 
     Args:
@@ -59,28 +144,15 @@ class Classifier(Pipeline):
     task = "classification"
     model_class = TextClassifier
     output = "label"
+    codec_class = ClassificationCodec
 
-    def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(model, tokenizer, max_length)
-        self.labels = model.config.labels
-        self._classify = tf.function(
-            self._probabilities,
-            input_signature=[tf.TensorSpec([None], tf.string, name="sentences")],
-            autograph=False,
-        )
+    @property
+    def labels(self):
+        """Names of the classes, in the order of the probabilities."""
+        return self.codec.labels
 
-    def encode(self, texts):
-        """Returns token ids `[B, S]`, padded, and whether each text was cut, `[B]`."""
-        ids, truncated, _ = encode(self.source_tokenizer, texts, self.max_length)
-        return ids.to_tensor(self.model.config.pad_id), truncated
-
-    def _probabilities(self, texts):
-        ids, truncated = self.encode(texts)  # [B, S], [B]
-        return tf.nn.softmax(self.model(ids, training=False)), truncated  # [B, C], [B]
-
-    def __call__(self, texts, batch_size=64):
-        """Returns the labels of a list of strings, in order."""
-        return [result.label for result in self.classify(texts, batch_size)]
+    def make_codec(self):  # noqa: D102
+        return ClassificationCodec(self.tokenizers, self.max_length, self.model.config.labels)
 
     def classify(self, texts, batch_size=64):
         """Returns a `Classification` for each of a list of strings.
@@ -92,23 +164,8 @@ class Classifier(Pipeline):
         Raises:
             TypeError: If `texts` is not a list of strings.
         """
-        return map_sorted(self.classify_batch, check_sentences(texts, "texts"), batch_size)
-
-    def classify_batch(self, texts):
-        """Returns a `Classification` for each of a list of strings, as one batch."""
-        batch = tf.constant(texts, tf.string, [len(texts)])
-        return to_classifications(self.labels, *self._classify(batch))
+        return self.answer(texts, batch_size)
 
 
-def to_classifications(labels, probabilities, truncated):
-    """Returns a `Classification` of each text.
-
-    Args:
-        labels: Names of the classes C.
-        probabilities: `[B, C]`.
-        truncated: Boolean `[B]`.
-    """
-    rows = zip(np.asarray(probabilities), np.asarray(truncated), strict=True)
-    return [
-        Classification(labels[row.argmax()], float(row.max()), bool(cut), row) for row, cut in rows
-    ]
+def _log(probability):
+    return float(np.log(max(probability, np.finfo(np.float32).tiny)))
