@@ -37,8 +37,17 @@ class Run:
             ValueError: If a file is missing or damaged, or they are not of one run.
         """
         model = self.load_model(model_class)
-        if not model.config.has_vocabulary:
-            return model, None
+        return model, self.load_tokenizers_of(model) if model.config.has_vocabulary else None
+
+    def load_tokenizers_of(self, model):
+        """Returns the run's `Tokenizers`.
+
+        Args:
+            model: Its model.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or is not of the same run.
+        """
         tokenizers = self.load_tokenizers()
         try:
             tokenizers.check_sizes(model.config)
@@ -51,7 +60,7 @@ class Run:
                 f"{files} is another run's: it has {sizes} pieces, and {self.model} was trained "
                 f"with {' and '.join(map(str, theirs))}. Put back its own."
             ) from None
-        return model, tokenizers
+        return tokenizers
 
     def load_model(self, model_class=None):
         """Returns the trained model.

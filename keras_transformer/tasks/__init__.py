@@ -27,8 +27,9 @@ def open_run(path, max_length=None):
     """
     from keras_transformer.run import Run
 
-    model, tokenizers = Run(path).load(model_class=None)
-    return pipeline_class_of(type(model)).of(model, tokenizers, max_length)
+    run = Run(path)
+    model = run.load_model()
+    return pipeline_class_of(type(model)).with_files_of(run, model, max_length)
 
 
 def pipeline_class_of(model_class):

@@ -1,4 +1,4 @@
-"""The bases of what trained models are used by: a model, and its tokenizers if it reads text."""
+"""The bases of what trained models are used by: a model, and a model with its tokenizers."""
 
 import tensorflow as tf
 
@@ -14,19 +14,23 @@ class Pipeline(tf.Module):
         model: A model of the class `model_class`.
 
     Raises:
-        TypeError: If it is another model.
+        TypeError: If it is of another class.
 
     Attributes:
         task: The name of its task.
         model_class: The class of its model.
+        request: Names of the tensors of a request.
         output: What a signature calls the answer.
-        reads_text: Whether its inputs are texts.
+        tokenizers: Its `Tokenizers`, or `None`.
+        max_length: Longest input in tokens, or `None` where inputs have no length.
     """
 
     task = ""
     model_class = None
+    request = ("sentences",)
     output = ""
-    reads_text = False
+    tokenizers = None
+    max_length = None
 
     def __init__(self, model):
         super().__init__(name=type(self).__name__.lower())
@@ -42,13 +46,17 @@ class Pipeline(tf.Module):
         self._model = lambda: model
 
     @classmethod
-    def of(cls, model, tokenizers=None, max_length=None):
-        """Returns one of what a run holds.
+    def from_run(cls, path, max_length=None):
+        """Returns what training left in the folder `path`.
 
-        Args:
-            model: The model.
-            tokenizers: Its `Tokenizers`, or `None`.
-            max_length: Longest input and longest output in tokens. `None`: the model's.
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
+        return cls.with_files_of(Run(path), Run(path).load_model(cls.model_class), max_length)
+
+    @classmethod
+    def with_files_of(cls, run, model, max_length=None):
+        """Returns the pipeline of a model with what else its `Run` holds for it.
 
         Raises:
             ValueError: If `max_length` has no effect.
@@ -60,14 +68,9 @@ class Pipeline(tf.Module):
             )
         return cls(model)
 
-    @classmethod
-    def from_run(cls, path, max_length=None):
-        """Returns what training left in the folder `path`.
-
-        Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
-        """
-        return cls.of(*Run(path).load(cls.model_class), max_length)
+    def with_model(self, model):
+        """Returns the same with another model, such as a copy that computes in float32."""
+        return type(self)(model)
 
     @property
     def model(self):
@@ -94,8 +97,6 @@ class TextPipeline(Pipeline):
         source_tokenizer, target_tokenizer: Often the same.
     """
 
-    reads_text = True
-
     def __init__(self, model, tokenizer, max_length=None):
         super().__init__(model)
         tokenizers = Tokenizers.of(tokenizer)
@@ -104,8 +105,11 @@ class TextPipeline(Pipeline):
         self.source_tokenizer, self.target_tokenizer = tokenizers
 
     @classmethod
-    def of(cls, model, tokenizers=None, max_length=None):  # noqa: D102
-        return cls(model, tokenizers, max_length)
+    def with_files_of(cls, run, model, max_length=None):  # noqa: D102
+        return cls(model, run.load_tokenizers_of(model), max_length)
+
+    def with_model(self, model):  # noqa: D102
+        return type(self)(model, self.tokenizers, self.max_length)
 
     @property
     def tokenizers(self):

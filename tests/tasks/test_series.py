@@ -144,7 +144,7 @@ def test_every_output_is_the_model_s_for_the_window_of_its_step(simulator):
 
 @pytest.mark.parametrize("sizes", [[25], [1] * 25, [7, 1, 9, 8], [3, 22]])
 def test_a_series_that_grows_has_the_outputs_of_the_whole(simulator, sizes):
-    windowed, pieces = simulator.windowed(batch_size=2), []
+    windowed, pieces = simulator.codec.windowed(simulator.run, batch_size=2), []
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         pieces.append(windowed.extend(series()[end - size : end]))
     np.testing.assert_allclose(np.concatenate(pieces), simulator(series()), rtol=0, atol=1e-6)
@@ -226,4 +226,4 @@ def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
 
 def test_a_length_in_tokens_has_no_effect(simulator):
     with pytest.raises(ValueError, match="`max_length` has no effect on a model for time_series"):
-        SeriesSimulator.of(simulator.model, None, 5)
+        SeriesSimulator.with_files_of(None, simulator.model, 5)

@@ -40,7 +40,11 @@ class ImageSize:
             return image
         if self.resize:
             image = resized(image, self.height, self.width)
-        return tf.ensure_shape(image, (self.height, self.width, self.channels))
+        expected = (self.height, self.width, self.channels)
+        fits = tf.reduce_all(tf.equal(tf.shape(image), expected))
+        message = f"an image must have {self.height} x {self.width} pixels."
+        with tf.control_dependencies([tf.debugging.Assert(fits, [message, tf.shape(image)])]):
+            return tf.ensure_shape(image, expected)
 
     def read(self, path):
         """Returns the image in a file, an array `[height, width, channels]`, uint8.
@@ -48,12 +52,7 @@ class ImageSize:
         Raises:
             ValueError: If the file cannot be read or has another size. One line that names it.
         """
-        path = pathlib.Path(path)
-        try:
-            encoded = path.read_bytes()
-        except OSError as error:
-            raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
-        return self.from_bytes(encoded, path)
+        return self.from_bytes(read_bytes(path), path)
 
     def from_bytes(self, encoded, name):
         """Returns the image in the bytes of a file; `name` is what an error names."""
@@ -83,6 +82,23 @@ class ImageSize:
                 f"{name}: must be an array of uint8, from 0 to 255. Received: {image.dtype}."
             )
         return image
+
+
+def read_bytes(path):
+    """Returns the bytes of a file.
+
+    Raises:
+        ValueError: If it cannot be read. One line that names it.
+    """
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def encode_png(image):
+    """Returns the bytes of a PNG file of an array `[H, W, C]`, uint8."""
+    return tf.io.encode_png(image).numpy()
 
 
 def resized(image, height, width):

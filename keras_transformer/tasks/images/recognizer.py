@@ -2,17 +2,13 @@
 
 import os
 
-import numpy as np
-import tensorflow as tf
-
-from keras_transformer.checks import check_count
 from keras_transformer.models.image_classifier import ImageClassifier
-from keras_transformer.tasks.classifier import to_classifications
+from keras_transformer.tasks.images.codec import ImageCodec
 from keras_transformer.tasks.images.files import ImageSize
-from keras_transformer.tasks.pipeline import Pipeline
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 
-class ImageRecognizer(Pipeline):
+class ImageRecognizer(SinglePass):
     """A trained `ImageClassifier`.
 
     Args:
@@ -22,7 +18,6 @@ class ImageRecognizer(Pipeline):
         TypeError: If it is another model.
 
     Attributes:
-        labels: The labels.
         size: The `ImageSize` that images must have.
 
     Example:
@@ -32,26 +27,19 @@ class ImageRecognizer(Pipeline):
 
     task = "image_classification"
     model_class = ImageClassifier
+    request = ("images",)
     output = "label"
+    codec_class = ImageCodec
 
     def __init__(self, model):
         super().__init__(model)
-        self.labels = model.config.labels
         self.size = ImageSize.of(model.config)
-        images = tf.TensorSpec([None, *model.config.shape], tf.float32, name="images")
-        self._recognize = tf.function(self.probabilities, input_signature=[images], autograph=False)
+        self.codec = ImageCodec(self.size, model.config.labels)
 
-    def probabilities(self, images):
-        """Returns the probabilities of all labels, `[B, C]`, in a graph.
-
-        Args:
-            images: Pixels from 0 to 255, `[B, H, W, C]`, floating or integer.
-        """
-        return tf.nn.softmax(self.model(tf.cast(images, tf.float32), training=False))
-
-    def __call__(self, images, batch_size=64):
-        """Returns the labels of a list of images, in order."""
-        return [result.label for result in self.classify(images, batch_size)]
+    @property
+    def labels(self):
+        """Names of the classes, in the order of the probabilities."""
+        return self.codec.labels
 
     def classify(self, images, batch_size=64):
         """Returns a `Classification` for each of a list of images.
@@ -65,26 +53,16 @@ class ImageRecognizer(Pipeline):
             TypeError: If `images` is no list.
             ValueError: If an image cannot be read or has another size; it is named.
         """
-        check_count("batch_size", batch_size)
-        if isinstance(images, (str, bytes, os.PathLike)) or not hasattr(images, "__iter__"):
-            raise TypeError(f"`images` must be a list of images. Received: {images!r}.")
-        images, results = list(images), []
-        for begin in range(0, len(images), batch_size):
-            results += self.classify_batch(images[begin : begin + batch_size], begin)
-        return results
+        return self.answer(images, batch_size)
 
-    def classify_batch(self, images, first=0):
-        """Returns a `Classification` for each of a list of images, as one batch.
+    def answer(self, images, batch_size=64):
+        """Returns what `classify` returns."""
+        images = enumerate(self.codec.check(images), start=1)
+        return super().answer([self.read(image, number) for number, image in images], batch_size)
 
-        Args:
-            images: As in `classify`.
-            first: Number of the first, for an error.
-        """
-        if not images:
-            return []
-        batch = np.stack([self.read(image, first + n + 1) for n, image in enumerate(images)])
-        probabilities = self._recognize(tf.constant(batch, tf.float32))
-        return to_classifications(self.labels, probabilities, np.zeros(len(batch), bool))
+    def answer_batch(self, images):
+        """Returns a `Classification` for each of a list of images, as one batch."""
+        return super().answer_batch([self.read(image) for image in images])
 
     def read(self, image, number=1):
         """Returns an image as an array `[H, W, C]`, uint8.

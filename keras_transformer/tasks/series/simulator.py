@@ -4,12 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.series_regressor import SeriesRegressor
-from keras_transformer.tasks.pipeline import Pipeline
-from keras_transformer.tasks.series.lines import SeriesLines
-from keras_transformer.tasks.series.windows import Windowed
+from keras_transformer.tasks.series.codec import SeriesCodec
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 
-class SeriesSimulator(Pipeline):
+class SeriesSimulator(SinglePass):
     """A trained `SeriesRegressor`.
 
     Args:
@@ -18,11 +17,6 @@ class SeriesSimulator(Pipeline):
     Raises:
         TypeError: If it is another model.
 
-    Attributes:
-        inputs: Names of the inputs.
-        target: Name of the target.
-        window: Steps in a window, of which the last `scored` are used.
-
     Example:
         from keras_transformer import SeriesSimulator
         SeriesSimulator.from_run("runs/runoff")([[3.1, 12.5, 2.0], [0.0, 14.1, 2.4]])
@@ -30,23 +24,16 @@ class SeriesSimulator(Pipeline):
 
     task = "time_series"
     model_class = SeriesRegressor
+    request = ("series",)
     output = "target"
+    codec_class = SeriesCodec
 
     def __init__(self, model):
         super().__init__(model)
         config = model.config
-        self.inputs, self.target = config.inputs, config.target
-        self.window, self.scored = config.max_length, config.scored
-        windows = tf.TensorSpec([None, None, config.num_inputs], tf.float32, name="series")
-        self._run = tf.function(self.outputs, input_signature=[windows], autograph=False)
-
-    def outputs(self, series):
-        """Returns the target at every step, `[B, T]`, in a graph.
-
-        Args:
-            series: The inputs at every step, `[B, T, F]`, float32.
-        """
-        return self.model(series, training=False)
+        self.codec = SeriesCodec(
+            config.inputs, config.target, config.max_length, config.scored, config.target_scale
+        )
 
     def __call__(self, series, batch_size=64):
         """Returns the target at every step of one series, `[N]`, float32.
@@ -60,25 +47,23 @@ class SeriesSimulator(Pipeline):
         Raises:
             ValueError: If its shape is another one or a number is not finite.
         """
-        series = np.asarray(series, np.float32)
-        shape = (len(series) if series.ndim else 0, len(self.inputs))
+        series, inputs = np.asarray(series, np.float32), self.codec.inputs
+        shape = (len(series) if series.ndim else 0, len(inputs))
         if series.shape != shape or not np.isfinite(series).all():
             raise ValueError(
-                f"`series` must be finite numbers [steps, {shape[1]}]: {', '.join(self.inputs)}. "
+                f"`series` must be finite numbers [steps, {shape[1]}]: {', '.join(inputs)}. "
                 f"Received: shape={series.shape}."
             )
-        return self.windowed(batch_size).extend(series)
+        return self.codec.windowed(self.run, batch_size).extend(series)
 
-    def windowed(self, batch_size=64):
-        """Returns a `Windowed`: a series that begins."""
-        return Windowed(
-            lambda windows: self._run(tf.constant(windows)),
-            len(self.inputs),
-            self.window,
-            self.scored,
-            batch_size,
-        )
+    def run(self, series):
+        """Returns the outputs of windows, a dictionary with the `target`, an array `[B, T]`.
+
+        Args:
+            series: `[B, T, F]`.
+        """
+        return self._responder()(series=tf.constant(series, tf.float32))
 
     def lines(self):
         """Returns a `SeriesLines`: a series that begins, as lines of a CSV file."""
-        return SeriesLines(self.windowed(), self.inputs, self.target)
+        return self.codec.lines(self.run)
