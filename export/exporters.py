@@ -3,19 +3,19 @@
 import importlib
 
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.classifier import Classifier
 from keras_transformer.tasks.generator import ConditionalGenerator, Generator
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 # For each form, in order of preference: the class of what is exported, and its exporter. Imported
 # when they are needed: each form has requirements of its own.
 EXPORTERS = {
     "saved-model": (
         (Generator, "saved_model.export:export_saved_model"),
-        (Classifier, "saved_model.classification:export_classifier"),
+        (SinglePass, "saved_model.single_pass:export_single_pass"),
     ),
     "litert": (
         (Generator, "litert.export:export_litert"),
-        (Classifier, "litert.classification:export_classifier"),
+        (SinglePass, "litert.single_pass:export_single_pass"),
     ),
     "ctranslate2": ((ConditionalGenerator, "ctranslate2.export:export_ctranslate2"),),
 }

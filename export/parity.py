@@ -165,23 +165,6 @@ def require_quality(quality, max_loss, what):
     return quality
 
 
-def check_sentences(sentences):
-    """Returns the sentences to check an export with, as a list.
-
-    Raises:
-        TypeError: If they are not strings.
-        ValueError: If all of them are empty.
-    """
-    if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
-    if not any(sentence.strip() for sentence in sentences):
-        raise ValueError(
-            "`sentences` must hold at least one sentence that is not empty: every export is "
-            f"checked by translating. Received: {len(sentences)} sentences."
-        )
-    return list(sentences)
-
-
 def in_float32(translator):
     """Returns the translator, or one that computes in float32 with the same weights.
 
@@ -195,9 +178,9 @@ def in_float32(translator):
 
 
 def copy_translator(translator, kernels=DEFAULT):
-    """Returns a `Generator` in float32 with the same weights, and with some `Kernels`."""
+    """Returns a `Pipeline` in float32 with the same weights, and with some `Kernels`."""
     model = copy_model(translator.model, kernels)
-    return type(translator)(model, translator.tokenizers, translator.max_length)
+    return translator.with_model(model)
 
 
 def copy_model(model, kernels=DEFAULT):

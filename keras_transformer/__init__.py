@@ -19,7 +19,14 @@ __version__ = "0.1.0"
 
 # Where each public name is defined, in the order of the paper.
 _MODULES = {
-    "config": ("PRESETS", "ClassifierConfig", "LanguageModelConfig", "TransformerConfig"),
+    "config": (
+        "PRESETS",
+        "ClassifierConfig",
+        "ImageClassifierConfig",
+        "LanguageModelConfig",
+        "SeriesConfig",
+        "TransformerConfig",
+    ),
     "layers.masks": ("PaddingMask", "causal_mask", "padding_mask"),
     "layers.dot_product": ("dot_product_attention",),
     "layers.scores": ("Additive", "AttentionScore", "DotProduct", "General", "ScaledDotProduct"),
@@ -29,12 +36,17 @@ _MODULES = {
         *("Alibi", "Binary", "Learned", "Position", "Relative", "Rotary", "Sinusoidal", "T5Bias"),
         "sinusoids",
     ),
+    "layers.positions.grid": ("SinusoidalGrid",),
     "layers.embedding": ("PositionalEmbedding",),
+    "layers.inputs.patches": ("PatchEmbedding",),
+    "layers.inputs.series": ("SeriesEmbedding",),
     "layers.encoder": ("Encoder", "EncoderBlock"),
     "layers.decoder": ("Decoder", "DecoderBlock"),
     "models.transformer": ("Transformer",),
     "models.language_model": ("LanguageModel",),
     "models.classifier": ("TextClassifier",),
+    "models.image_classifier": ("ImageClassifier",),
+    "models.series_regressor": ("SeriesRegressor",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
@@ -43,7 +55,10 @@ _MODULES = {
     "tasks.translator": ("Translator",),
     "tasks.summarizer": ("Summarizer",),
     "tasks.text_generator": ("TextGenerator",),
-    "tasks.classifier": ("Classification", "Classifier"),
+    "tasks.single_pass.labels": ("Classification",),
+    "tasks.classifier": ("Classifier",),
+    "tasks.images.recognizer": ("ImageRecognizer",),
+    "tasks.series.simulator": ("SeriesSimulator",),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

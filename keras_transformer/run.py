@@ -32,10 +32,24 @@ class Run:
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
 
+        A model without a vocabulary has `None` for these.
+
         Raises:
             ValueError: If a file is missing or damaged, or they are not of one run.
         """
-        model, tokenizers = self.load_model(model_class), self.load_tokenizers()
+        model = self.load_model(model_class)
+        return model, self.load_tokenizers_of(model) if model.config.has_vocabulary else None
+
+    def load_tokenizers_of(self, model):
+        """Returns the run's `Tokenizers`.
+
+        Args:
+            model: Its model.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or is not of the same run.
+        """
+        tokenizers = self.load_tokenizers()
         try:
             tokenizers.check_sizes(model.config)
         except ValueError:
@@ -47,7 +61,7 @@ class Run:
                 f"{files} is another run's: it has {sizes} pieces, and {self.model} was trained "
                 f"with {' and '.join(map(str, theirs))}. Put back its own."
             ) from None
-        return model, tokenizers
+        return tokenizers
 
     def load_model(self, model_class=None):
         """Returns the trained model.
@@ -130,14 +144,18 @@ class Run:
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
 
-    def require_finished(self):
+    def require_finished(self, vocabulary=True):
         """Refuses a folder in which a file of a finished run is missing.
+
+        Args:
+            vocabulary: Whether its model has a vocabulary.
 
         Raises:
             ValueError: With the file, and what to do.
         """
         self._require(self.config)
-        self._require_vocabulary()
+        if vocabulary:
+            self._require_vocabulary()
         self._require(self.model)
 
     def read_metrics(self):

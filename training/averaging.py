@@ -17,9 +17,9 @@ from keras_transformer.training.settings.toml import load_settings
 def average_checkpoints(run_dir, last=5, output=None):
     """Averages the weights of the last checkpoints and keeps the model as a new run.
 
-    The new folder holds the settings, the vocabulary, `model.keras` and `metrics.json`, which names
-    the checkpoints; `translate`, `evaluate`, `export` and `plot` take it like any run. It is
-    whole or not there. The run itself is only read, and need not be finished.
+    The new folder holds the settings, the vocabulary if there is one, `model.keras` and
+    `metrics.json`, which names the checkpoints; `predict`, `evaluate`, `export` and `plot` take it
+    like any run. It is whole or not there. The run itself is only read, and need not be finished.
 
     The weights are those that were trained, also where `[optimizer] ema_momentum` keeps a moving
     average. The best checkpoint, where `[training] best_by` keeps one,
@@ -44,8 +44,10 @@ def average_checkpoints(run_dir, last=5, output=None):
     output = Path(f"{run.path}-average-{last}" if output is None else output)
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise ValueError(f"{output} exists already: remove it, or name another with --output.")
-    tokenizers = run.load_tokenizers()
+    if not run.path.exists():
+        run.require_finished(vocabulary=False)
     settings = load_settings(run.config)
+    tokenizers = run.load_tokenizers() if settings.task.get().reads_text else None
     keep = settings.training.keep_checkpoints
     fields = _whole(read_state, _newest(run, last, keep)[-1]).get("fields", {})
     model_class = settings.task.get().pipeline_class().model_class
@@ -57,7 +59,8 @@ def average_checkpoints(run_dir, last=5, output=None):
     new.path.mkdir()
     try:
         shutil.copyfile(run.config, new.config)
-        new.write_tokenizers(tokenizers)
+        if tokenizers is not None:
+            new.write_tokenizers(tokenizers)
         model.save(new.model)
         figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
         new.update_metrics(parameters=model.count_params(), **figures)

@@ -47,7 +47,7 @@ def evaluate_split(run, split="test", **options):
         has it.
     """
     folder, task = Run(run), task_of(run)
-    folder.require_finished()
+    folder.require_finished(task.reads_text)
     data = open_source(load_settings(folder.config).data, task.columns)
     data.check_split(split)
     results = task.evaluate(open_run(run), read_columns(data, split), **options)
@@ -65,16 +65,16 @@ def task_of(run):
     """
     folder = Run(run)
     if not folder.config.is_file():
-        folder.require_finished()
+        folder.require_finished(vocabulary=False)
     return load_settings(folder.config).task.get()
 
 
 def read_columns(data, split, limit=None):
-    """Returns the columns of a split of a `Source`, a list of strings for each."""
+    """Returns the columns of a split of a `Source`, for each a list of strings or of arrays."""
     rows = data.rows(split)
     rows = rows if limit is None else rows.take(limit)
     columns = [[] for _ in rows.element_spec]
     for row in rows.as_numpy_iterator():
-        for column, text in zip(columns, row, strict=True):
-            column.append(text.decode())
+        for column, value in zip(columns, row, strict=True):
+            column.append(value.decode() if isinstance(value, bytes) else value)
     return columns

@@ -14,9 +14,12 @@ def model_config(settings, tokenizers, **fields):
 
     Args:
         settings: The `Settings` of the run.
-        tokenizers: Its `Tokenizers`, which decide the sizes of the vocabularies and special ids.
+        tokenizers: Its `Tokenizers`, which decide the sizes of the vocabularies and special ids, or
+            `None`.
         **fields: What else the data decide: see `Task.fields`.
     """
+    if tokenizers is None:
+        return settings.config(**fields)
     source, target = tokenizers
     if not tokenizers.shared:
         fields["target_vocab_size"] = target.vocab_size

@@ -119,11 +119,11 @@ def _how(metrics, settings):
 
 @contextlib.contextmanager
 def _beginning(run):
-    """Takes the settings back out of a new run's folder if it fails before it has a vocabulary."""
+    """Takes the settings back out of a new run's folder if it fails before it has anything else."""
     try:
         yield
     except Exception:
-        if not run.vocabulary():
+        if not run.vocabulary() and not _is_trained(run):
             run.config.unlink(missing_ok=True)
         raise
 

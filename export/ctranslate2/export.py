@@ -13,9 +13,10 @@ from keras_transformer.export.ctranslate2.runtime import (
     load_ctranslate2,
 )
 from keras_transformer.export.ctranslate2.spec import make_spec
-from keras_transformer.export.parity import check_sentences, in_float32
+from keras_transformer.export.parity import in_float32
 from keras_transformer.export.place import check_place_of_folder, check_space, place_folder, silent
 from keras_transformer.export.reference import Reference, outputs_of
+from keras_transformer.tasks.strings import check_samples
 from keras_transformer.text.tokenizers import FILES as TOKENIZERS
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
@@ -95,7 +96,7 @@ def export_ctranslate2(
         ValueError: If ctranslate2 is missing, or an argument is wrong.
     """
     load_ctranslate2()
-    sentences = check_sentences(sentences)
+    sentences = check_samples(sentences)
     directory = check_place_of_folder(directory, FILES)
     if quantize not in QUANTIZATIONS:
         raise ValueError(

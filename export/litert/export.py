@@ -18,10 +18,11 @@ from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, STRINGS, 
 from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
 from keras_transformer.export.litert.source_ids import RULE
 from keras_transformer.export.litert.strings import string_options
-from keras_transformer.export.parity import ExportError, check_sentences, in_float32
+from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
 from keras_transformer.export.shapes import check_shapes, default_lengths
 from keras_transformer.tasks.generator import ConditionalGenerator
+from keras_transformer.tasks.strings import check_samples
 
 QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
 
@@ -126,7 +127,7 @@ def export_litert(
         ValueError: If an argument is wrong.
     """
     load_interpreter()
-    sentences = check_sentences(sentences)
+    sentences = check_samples(sentences)
     path = check_place_of_file(path)
     lengths = list(default_lengths(translator.max_length) if lengths is None else lengths)
     batch_sizes = list(batch_sizes)

@@ -8,12 +8,13 @@ import zipfile
 import zlib
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.text.tokenizers import FILES, SEPARATE, SHARED, Tokenizers
+from keras_transformer.text.tokenizers import FILES, Tokenizers
 
 FORMAT = 2
 FACTS = "facts.json"
 SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the facts
 CHECKSUM = "crc32"  # of the model, in the facts
+VOCABULARY = "vocabulary"  # in the facts of a model of anything but text: false
 # What damage makes `zipfile`, `json` and `Signature` raise.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
@@ -58,14 +59,17 @@ def pack(path, content, tokenizers, facts):
     Args:
         path: The file, a `Path`.
         content: The bytes of the model.
-        tokenizers: The `Tokenizers`.
+        tokenizers: The `Tokenizers`, or `None` for a model of anything but text.
         facts: Dictionary of plain values.
     """
     facts = {**facts, CHECKSUM: zlib.crc32(content)}
+    if tokenizers is None:
+        facts[VOCABULARY] = False
     path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
-        members = {**tokenizers.files(), FACTS: json.dumps(facts, indent=2).encode()}
+        members = {} if tokenizers is None else tokenizers.files()
+        members[FACTS] = json.dumps(facts, indent=2).encode()
         for name, member in members.items():
             archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
@@ -78,7 +82,7 @@ def unpack(path):
 
     Returns:
         The facts, a dictionary of plain values; the lists of `Signature` among them, by their names
-        in the facts; and the `Tokenizers`.
+        in the facts; and the `Tokenizers`, `None` of a model of anything but text.
 
     Raises:
         ValueError: If it was written by something else or by another version, or is damaged.
@@ -98,7 +102,8 @@ def unpack(path):
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
         )
     with _reading(path, FACTS):
-        for name, kind in (("max_length", int), ("quantize", str), ("task", str)):
+        required = (("max_length", int),) if facts.get(VOCABULARY, True) else ()
+        for name, kind in (*required, ("quantize", str), ("task", str)):
             if not isinstance(facts[name], kind):
                 raise TypeError(name)
         if facts["task"] not in TASKS:
@@ -110,8 +115,10 @@ def unpack(path):
         }
         if not all(signatures.values()):
             raise ValueError(SIGNATURES)
-    with _reading(path, "vocabulary"):
-        tokenizers = Tokenizers.from_files(members.get)
+    tokenizers = None
+    if facts.get(VOCABULARY, True):
+        with _reading(path, "vocabulary"):
+            tokenizers = Tokenizers.from_files(members.get)
     if zlib.crc32(content) != facts.get(CHECKSUM, zlib.crc32(content)):
         raise ValueError(
             f"{path} is damaged: its model is not the one that was written. Export it again."
@@ -126,7 +133,7 @@ def _split(path):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             begin = min(item.header_offset for item in archive.infolist())
             names = {FACTS, *FILES} & set(archive.namelist())
-            if not {FACTS, SHARED} <= names and not {FACTS, *SEPARATE} <= names:
+            if FACTS not in names:
                 raise KeyError(FACTS)
             return content[:begin], {name: archive.read(name) for name in names}
     except DAMAGED as error:

@@ -17,10 +17,9 @@ from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import check_n_best, check_strings, reason
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.classifier import Classifier, to_classifications
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import to_best, to_n_best
-from keras_transformer.tasks.strings import encode, generate_strings
+from keras_transformer.tasks.strings import generate_strings
 
 
 class LiteRTFile:
@@ -63,14 +62,14 @@ class LiteRTFile:
         for signature in self.signatures:
             if signature.name not in inside:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
-        self.max_length = self.facts["max_length"]
+        self.max_length = self.facts.get("max_length")
         self.search = search
-        pipeline = TASKS[self.facts["task"]].pipeline_class()
-        if not issubclass(pipeline, self.answers):
+        self.pipeline = TASKS[self.facts["task"]].pipeline_class()
+        if not issubclass(self.pipeline, self.answers):
             raise ValueError(f"{path} holds a model for {self.facts['task']}.")
-        self.result = getattr(pipeline, "result", None)
-        self.blank = getattr(pipeline, "blank", True)
-        self.output = pipeline.output
+        self.result = getattr(self.pipeline, "result", None)
+        self.blank = getattr(self.pipeline, "blank", True)
+        self.output = self.pipeline.output
 
     def _interpreter_class(self):
         return load_interpreter()
@@ -141,7 +140,7 @@ class LiteRTTranslator(LiteRTFile):
         """
         signatures = self._choices(signature)
         check_source_ids(sources, self.tokenizers.source)
-        _check_lengths(sources, signatures)
+        check_lengths([len(source) for source in sources], signatures)
         shape = len(sources), signatures[0].n_best
         tokens = np.full((*shape, self.max_length), self.tokenizers.target.pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
@@ -171,66 +170,9 @@ class LiteRTTranslator(LiteRTFile):
         return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
 
 
-class LiteRTClassifier(LiteRTFile):
-    """A .tflite file of a classifier; nothing else is needed.
-
-    Args:
-        path, num_threads: See `LiteRTFile`.
-
-    Raises:
-        ValueError: As `LiteRTFile`.
-    """
-
-    answers = Classifier
-
-    def __init__(self, path, num_threads=None):
-        super().__init__(path, num_threads=num_threads)
-        self.labels = tuple(self.facts["labels"])
-
-    def classify_batch(self, texts, signature=None):
-        """Returns a `Classification` for each of a list of strings.
-
-        Args:
-            texts: List of strings.
-            signature: The `Signature` to run. `None`: for each text the shortest that holds it.
-        """
-        check_strings(texts)
-        batch = tf.constant(texts, tf.string, [len(texts)])
-        ids, truncated, _ = encode(self.tokenizers.source, batch, self.max_length)
-        probabilities = self.run(ids.to_list(), signature)
-        return to_classifications(self.labels, probabilities, truncated.numpy())
-
-    def run(self, sources, signature=None):
-        """Runs the model on token ids.
-
-        Args:
-            sources: List of lists of token ids, each ending in `eos_id`.
-            signature: The `Signature` to run. `None`: for each source the shortest that holds it.
-
-        Returns:
-            Probabilities `[B, C]`, float32.
-
-        Raises:
-            ValueError: If a source is longer than every signature, or its ids are not those of a
-                text.
-        """
-        signatures = self._choices(signature)
-        check_source_ids(sources, self.tokenizers.source)
-        _check_lengths(sources, signatures)
-        probabilities = np.zeros((len(sources), len(self.labels)), np.float32)
-        pad_id = self.tokenizers.source.pad_id
-        for signature, chosen in plan([len(source) for source in sources], signatures):
-            batch = np.full((signature.batch_size, signature.source_length), pad_id, np.int32)
-            for row, number in zip(batch, chosen + chosen[:1] * len(batch), strict=False):
-                row[: len(sources[number])] = sources[number]
-            outputs = self._interpreter.get_signature_runner(signature.name)(source=batch)
-            probabilities[chosen] = outputs["probabilities"][: len(chosen)]
-        return probabilities
-
-
-def task_of(path):
-    """Returns the name of the task of a .tflite file that this package wrote."""
-    return unpack(pathlib.Path(path))[0]["task"]
+def pipeline_class_of(path):
+    """Returns the class of what a .tflite file of this package was exported from."""
+    return TASKS[unpack(pathlib.Path(path))[0]["task"]].pipeline_class()
 
 
 def _check_threads(num_threads):
@@ -241,13 +183,13 @@ def _check_threads(num_threads):
         )
 
 
-def _check_lengths(sources, signatures):
-    """Nothing is cut here: the end of a sentence would be missing."""
+def check_lengths(lengths, signatures):
+    """Raises a `ValueError` unless each source fits: one that is cut would lack its end."""
     largest = max(signatures, key=lambda signature: signature.source_length)
-    for number, source in enumerate(sources):
-        if len(source) > largest.source_length:
+    for number, length in enumerate(lengths):
+        if length > largest.source_length:
             raise ValueError(
-                f"`sources[{number}]` has {len(source)} tokens, eos_id included; the largest "
+                f"`sources[{number}]` has {length} tokens, eos_id included; the largest "
                 f"signature, {largest.name}, takes {largest.source_length}."
             )
 

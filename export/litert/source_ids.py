@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.tasks.token_rows import empty_where_wrong, right_rows
 
 RULE = (
     "Each row: the ids of a sentence's pieces, each at least 0 and below vocab_size, none of them "
@@ -14,8 +15,8 @@ RULE = (
 )
 
 
-def refuse_wrong_rows(search, config, nothing=None):
-    """Wraps a search so that a row of wrong ids gives nothing, with the score `NONE`.
+def refuse_wrong_rows(search, config):
+    """Wraps a search so that a row of wrong ids gives nothing, with the score `NONE`: see `RULE`.
 
     LiteRT reads a table where a wrong id points, or stops with an error that names no id, and a row
     without an end is translated as if it had one. Right rows pass unchanged.
@@ -24,39 +25,40 @@ def refuse_wrong_rows(search, config, nothing=None):
         search: Function from `source`, int32 `[B, S]` of known shape, and other tensors to a
             dictionary of `tokens`, `score`, `length` and perhaps `alignment`, each `[B, ...]`.
         config: The model's configuration.
-        nothing: What each output is in a wrong row, by its name. `None`: see `RULE`.
 
     Returns:
         A function like `search`.
     """
-    if nothing is None:
-        nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
 
-    def checked(source, **controls):
-        right = _is_right(source, config)  # [B]
-        # The model reads an empty sentence instead: no id reaches a table that is not in it.
-        first = tf.equal(tf.range(source.shape[1]), 0)
-        empty = tf.where(first, config.eos_id, config.pad_id)  # [S]
-        outputs = search(source=tf.where(tf.expand_dims(right, 1), source, empty), **controls)
+    def screen(source, **controls):
+        right = right_rows(source, config)  # [B]
+        return right, {"source": empty_where_wrong(source, right, config), **controls}
+
+    nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+    return screened(search, screen, nothing)
+
+
+def screened(function, screen, nothing):
+    """Wraps a function so that wrong rows give nothing and right rows pass unchanged.
+
+    Args:
+        function: Function from tensors, by their names, to a dictionary of outputs `[R, ...]`.
+        screen: Function from the same tensors to which rows are right, boolean `[R]`, and the
+            tensors to call `function` with, a dictionary.
+        nothing: What each output is in a wrong row, by its name.
+
+    Returns:
+        A function like `function`.
+    """
+
+    def checked(**inputs):
+        right, inputs = screen(**inputs)
         return {
             name: tf.where(_as_wide_as(output, right), output, nothing[name])
-            for name, output in outputs.items()
+            for name, output in function(**inputs).items()
         }
 
     return checked
-
-
-def _is_right(source, config):
-    """Which rows of `[B, S]` follow the rule, `[B]`."""
-    positions = tf.range(source.shape[1])  # [S]
-    real = tf.not_equal(source, config.pad_id)  # [B, S]
-    length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1, keepdims=True)  # [B, 1]
-    right = tf.equal(real, positions < length)  # padding at the end only
-    right &= tf.equal(tf.equal(source, config.eos_id), tf.equal(positions, length - 1))
-    right &= (source >= 0) & (source < config.vocab_size)
-    if config.bos_id not in (config.pad_id, config.eos_id):
-        right &= tf.not_equal(source, config.bos_id)
-    return tf.reduce_all(right, axis=1) & (tf.squeeze(length, 1) > 0)
 
 
 def _as_wide_as(output, rows):

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
-from keras_transformer.export.parity import check_sentences, copy_translator, in_float32
+from keras_transformer.export.parity import copy_translator, in_float32
 from keras_transformer.export.place import (
     check_place_of_versions,
     check_space,
@@ -25,6 +25,7 @@ from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import PATH, make_requests, write_requests
 from keras_transformer.export.searches import traced
 from keras_transformer.export.shapes import default_lengths
+from keras_transformer.tasks.strings import check_samples
 
 
 def export_saved_model(
@@ -91,7 +92,7 @@ def export_saved_model(
             `lengths` are not as described, or there is no such layer or head.
         OSError: If it cannot be written.
     """
-    sentences = check_sentences(sentences)
+    sentences = check_samples(sentences)
     directory = check_place_of_versions(directory)
     translator = in_float32(translator)
     check_space(directory, translator)

@@ -15,9 +15,9 @@ from keras_transformer.export.place import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
-from keras_transformer.tasks.classifier import Classification, Classifier
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import to_best, to_n_best
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.strings import check_sentence
 
 
@@ -125,8 +125,8 @@ class SavedModelTranslator:
         return to_n_best(outputs, n, self._kind.result)
 
 
-class SavedModelClassifier:
-    """A SavedModel of a classifier.
+class SavedModelSinglePass:
+    """A SavedModel of a model that answers in one pass.
 
     Args:
         path: The folder of a version, or the folder of all versions: then the newest is taken.
@@ -137,17 +137,13 @@ class SavedModelClassifier:
 
     def __init__(self, path):
         self.path = newest_version(path)
-        self._model, self._classify, _ = _open(self.path, Classifier)
+        self._model, self._answer, kind = _open(self.path, SinglePass)
+        self.codec = kind.codec_class
 
-    def classify_batch(self, texts):
-        """Returns a `Classification` for each of a list of strings, as one batch."""
-        outputs = self._classify(sentences=tf.constant(texts, tf.string, [len(texts)]))
-        outputs = {name: value.numpy() for name, value in outputs.items()}
-        columns = (outputs[name] for name in ("label", "probability", "truncated", "probabilities"))
-        return [
-            Classification(label.decode(), float(probability), bool(cut), row)
-            for label, probability, cut, row in zip(*columns, strict=True)
-        ]
+    def answer_batch(self, examples):
+        """Returns a `Result` for each of a list of examples, as one batch."""
+        answers = self._answer(**self.codec.request(self.codec.check(examples)))
+        return self.codec.results({name: value.numpy() for name, value in answers.items()})
 
 
 def newest_version(path):
@@ -179,25 +175,37 @@ def pipeline_class_of(path):
         graph = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
     except (OSError, DecodeError, IndexError):
         return None
-    return _kind_of(graph.signature_def["serving_default"].outputs)
+    signature = graph.signature_def["serving_default"]
+    return _kind_of(signature.inputs, signature.outputs)
 
 
-def _kind_of(outputs):
+def _kind_of(inputs, outputs):
     kinds = (task.pipeline_class() for task in TASKS.values())
-    return next((kind for kind in kinds if kind.output in outputs), None)
+    return next(
+        (kind for kind in kinds if set(kind.request) == set(inputs) and kind.output in outputs),
+        None,
+    )
 
 
 def _open(path, wanted):
     """A loaded SavedModel, its first signature, and the class of what it was exported from."""
     model = _load(path)
     signature = model.signatures.get("serving_default")
-    if signature is None or set(signature.structured_input_signature[1]) != {"sentences"}:
-        raise ValueError(f"{path} has no signature `serving_default` that takes `sentences`.")
-    kind = _kind_of(signature.structured_outputs)
+    names = {name for task in TASKS.values() for name in task.pipeline_class().request}
+    inputs = None if signature is None else set(signature.structured_input_signature[1])
+    if not inputs or not inputs <= names:
+        raise ValueError(
+            f"{path} has no signature `serving_default` that takes {_listed(sorted(names))}."
+        )
+    kind = _kind_of(inputs, signature.structured_outputs)
     if kind is None or not issubclass(kind, wanted):
         what = "an unknown task" if kind is None else kind.task
         raise ValueError(f"{path} holds a model for {what}.")
     return model, signature, kind
+
+
+def _listed(names):
+    return " or ".join(f"`{name}`" for name in names)
 
 
 def _load(path):

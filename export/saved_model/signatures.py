@@ -6,9 +6,9 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Found, Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.saved_model.ids import assertions, checked_ids
 from keras_transformer.export.searches import SOURCE, ModelSearch, RequestedSearch, traced
 from keras_transformer.tasks.strings import generate_strings
+from keras_transformer.tasks.token_rows import assertions, checked_ids
 
 DEFAULT = "serving_default"
 

@@ -28,7 +28,7 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
     from keras_transformer.training.evaluate import read_columns
     from keras_transformer.training.settings.toml import load_settings
 
-    Run(run).require_finished()
+    Run(run).require_finished(vocabulary=False)
     settings = load_settings(Run(run).config)
     task = settings.task.get()
     data = open_source(settings.data, task.columns)

@@ -1,4 +1,4 @@
-"""Functions of numbered lines: the best, several, random or aligned translations, or labels.
+"""Functions of numbered lines: the best, several, random or aligned translations, or answers.
 
 Each is a function of numbered lines: it takes the numbers of the lines, their texts and a batch
 size, and returns for each line a list of results, such as `Translation`s or one `Alignment`.
@@ -81,18 +81,25 @@ class Searched:
 
 
 @dataclasses.dataclass(frozen=True)
-class Classified:
-    """The label of each line.
+class Answered:
+    """The answer to each line of a model that answers in one pass.
 
     Args:
-        classifier: Anything with `classify_batch`.
+        model: Anything with `answer_batch` and a `codec`.
     """
 
-    classifier: typing.Any
+    model: typing.Any
+
+    @property
+    def blank(self):
+        """Whether an empty line stays empty."""
+        return self.model.codec.blank
 
     def __call__(self, numbers, texts, batch_size):
-        """Returns a list of one `Classification` for each line."""
-        results = map_sorted(self.classifier.classify_batch, texts, batch_size)
+        """Returns a list of one `Result` for each line."""
+        codec = self.model.codec
+        examples = [codec.parse(text) for text in texts]
+        results = map_sorted(self.model.answer_batch, examples, batch_size, codec.size)
         return [[result] for result in results]
 
 

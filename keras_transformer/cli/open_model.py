@@ -69,7 +69,7 @@ def _is_saved_model(path):
 
 
 def _run(path, search, n_best, max_length, alignments, batch_size):
-    from keras_transformer.cli.line_searches import Aligned, Classified, Searched
+    from keras_transformer.cli.line_searches import Aligned, Searched
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.generator import Generator
@@ -78,7 +78,7 @@ def _run(path, search, n_best, max_length, alignments, batch_size):
     translator = open_run(path, max_length)
     if not isinstance(translator, Generator):
         refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
-        return Classified(translator)
+        return _answered(translator, path)
     if alignments:
         if not hasattr(translator, "align"):
             refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
@@ -87,6 +87,22 @@ def _run(path, search, n_best, max_length, alignments, batch_size):
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
     return Searched(translator, search, n_best)
+
+
+def _answered(model, path):
+    """The answers of a model that answers in one pass: of lines by themselves, or of one series."""
+    from keras_transformer.cli.line_searches import Answered
+
+    codec = model.codec
+    if not hasattr(codec, "lines"):
+        return Answered(model)
+    if isinstance(codec, type):
+        raise click.UsageError(
+            f"{path} is a SavedModel, which keeps no names of columns and no length of a window: "
+            "name the run or a .tflite file."
+        )
+    refuse(["scores", "batch_size"], f"has no effect on {path}: its lines are one series.")
+    return codec.lines(model.run)
 
 
 def _check_memory(translator, size, batch_size):
@@ -111,17 +127,17 @@ def _check_folder(path):
 
 
 def _saved_model(path, search, n_best):
-    from keras_transformer.cli.line_searches import Classified
     from keras_transformer.export.saved_model.runtime import (
-        SavedModelClassifier,
+        SavedModelSinglePass,
         SavedModelTranslator,
         pipeline_class_of,
     )
-    from keras_transformer.tasks.classifier import Classifier
+    from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
-    if pipeline_class_of(path) is Classifier:
+    kind = pipeline_class_of(path)
+    if kind is not None and issubclass(kind, SinglePass):
         _refuse_all_but(set(), path)
-        return Classified(SavedModelClassifier(path))
+        return _answered(SavedModelSinglePass(path), path)
     _refuse_all_but({"beam", "length_penalty", "n_best"}, path)
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
@@ -130,14 +146,13 @@ def _saved_model(path, search, n_best):
 
 
 def _litert(path, search, n_best):
-    from keras_transformer.cli.line_searches import Classified
-    from keras_transformer.export.litert.runtime import LiteRTClassifier, LiteRTTranslator, task_of
-    from keras_transformer.tasks import TASKS
+    from keras_transformer.export.litert.runtime import LiteRTTranslator, pipeline_class_of
+    from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 
     _check_file(path)
-    if TASKS[task_of(path)].pipeline_class() is LiteRTClassifier.answers:
+    if issubclass(pipeline_class_of(path), LiteRTSinglePass.answers):
         _refuse_all_but(set(), path)
-        return Classified(LiteRTClassifier(path))
+        return _answered(LiteRTSinglePass(path), path)
     _refuse_all_but({"beam", "length_penalty", "extra_length", "n_best"}, path)
     if not given("beam"):
         refuse(["n_best", "length_penalty", "extra_length"], f"needs --beam with {path}.")

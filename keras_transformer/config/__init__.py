@@ -2,8 +2,11 @@
 
 from keras_transformer.config.block import BlockConfig, Position, Score, head_sizes
 from keras_transformer.config.classifier import ClassifierConfig
+from keras_transformer.config.image_classifier import ImageClassifierConfig
 from keras_transformer.config.language_model import LanguageModelConfig
+from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.presets import PRESETS
+from keras_transformer.config.series import SeriesConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.transformer import TransformerConfig
 
@@ -11,7 +14,10 @@ __all__ = [
     "PRESETS",
     "BlockConfig",
     "ClassifierConfig",
+    "ImageClassifierConfig",
     "LanguageModelConfig",
+    "ModelConfig",
+    "SeriesConfig",
     "Position",
     "Score",
     "StackConfig",

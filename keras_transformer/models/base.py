@@ -41,7 +41,7 @@ class ConfiguredModel(keras.Model):
         kernels: The `Kernels` that the layers compute with; a file does not keep them.
 
     Attributes:
-        config_class: The class of its configuration, a `StackConfig`.
+        config_class: The class of its configuration, a `ModelConfig`.
     """
 
     config_class = None
@@ -56,7 +56,7 @@ class ConfiguredModel(keras.Model):
             )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         layers = self._make_layers(config, policy, kernels)
-        inputs = self._make_inputs()
+        inputs = self._make_inputs(config)
         super().__init__(inputs, self._connect(layers, inputs), name=name, **kwargs)
         self.config = config
         self.policy = policy
@@ -67,7 +67,7 @@ class ConfiguredModel(keras.Model):
         """The layers of the model, by the names of its attributes."""
         raise NotImplementedError
 
-    def _make_inputs(self):
+    def _make_inputs(self, config):
         """The symbolic inputs."""
         raise NotImplementedError
 
@@ -112,7 +112,7 @@ class TokenModel(ConfiguredModel):
         check_ids(inputs, "tokens", self)
         return super().__call__(inputs, *args, **kwargs)
 
-    def _make_inputs(self):
+    def _make_inputs(self, config):
         return keras.Input((None,), dtype="int32", name="tokens")
 
 

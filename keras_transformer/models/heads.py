@@ -1,4 +1,4 @@
-"""Heads of an encoder: pooling over the tokens of a text."""
+"""Heads of an encoder: pooling over the tokens of a text, or the patches of an image."""
 
 import keras
 from keras import ops
@@ -19,7 +19,7 @@ class Pooling(keras.Layer):
 
     Call arguments:
         x: Output of an encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, 1, S]`, `True` where a token is real.
+        allowed: Boolean `[B, 1, S]`, `True` where a token is real. `None`: all are.
 
     Returns:
         `[B, D]`. Of a text without real tokens zeros, or with `"first"` the padding's vector.
@@ -42,7 +42,9 @@ class Pooling(keras.Layer):
             shape = (x_shape[-1], 1)
             self.query = self.add_weight(shape=shape, initializer="glorot_uniform", name="query")
 
-    def call(self, x, allowed):  # noqa: D102
+    def call(self, x, allowed=None):  # noqa: D102
+        if allowed is None:
+            allowed = ops.ones_like(x[:, None, :, 0], dtype="bool")  # [B, 1, S]
         real = ops.transpose(allowed, (0, 2, 1))  # [B, S, 1]
         if self.kind == "first":
             return x[:, 0]  # [B, D]

@@ -72,7 +72,7 @@ class Transformer(TokenOutput, ConfiguredModel):
     def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
         super().__init__(config, dtype, name, **kwargs)
 
-    def _make_inputs(self):
+    def _make_inputs(self, config):
         return {
             side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
         }

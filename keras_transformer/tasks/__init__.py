@@ -1,7 +1,9 @@
-"""Tasks: what a model is for, and what it is used by, text in and answers out."""
+"""Tasks: what a model is for, and what it is used by, inputs in and answers out."""
 
 from keras_transformer.tasks.classification import ClassificationTask
+from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.summarization import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
 
@@ -13,6 +15,8 @@ TASKS = {
         SummarizationTask(),
         ClassificationTask(),
         LanguageModellingTask(),
+        ImageClassificationTask(),
+        TimeSeriesTask(),
     )
 }
 
@@ -26,8 +30,9 @@ def open_run(path, max_length=None):
     from keras_transformer.run import Run
 
     run = Run(path)
-    model, tokenizers = run.load(model_class=None)
-    return pipeline_class_of(type(model), run.task())(model, tokenizers, max_length)
+    model = run.load_model()
+    kind = pipeline_class_of(type(model), run.task())
+    return kind.with_files_of(run, model, max_length)
 
 
 def pipeline_class_of(model_class, task=None):

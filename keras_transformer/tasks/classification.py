@@ -27,23 +27,12 @@ class ClassificationTask(Task):
 
     def fields(self, rows):
         """Returns the labels, in the order of their numbers if they are numbers."""
-        labels = {
-            label.decode("utf-8", "replace").strip(SPACES)
-            for _, batch in rows.batch(1024).as_numpy_iterator()
-            for label in batch
-        }
-        if len(labels) < 2:
-            raise ValueError(
-                "the training data must have at least two different labels. "
-                f"Received: {', '.join(sorted(labels)) or 'none'}."
-            )
-        return {"labels": tuple(sorted(labels, key=_order))}
+        batches = rows.batch(1024).as_numpy_iterator()
+        return {"labels": ordered_labels(label for _, batch in batches for label in batch)}
 
     def describe(self, fields):
         """Returns the labels: a header or exchanged columns show there."""
-        labels = fields["labels"]
-        shown = ", ".join(map(repr, labels[:SHOWN])) + (", ..." if len(labels) > SHOWN else "")
-        return f"{len(labels)} labels: {shown}."
+        return shown_labels(fields["labels"])
 
     def evaluate(self, pipeline, columns):
         """Classifies texts and counts the right labels.
@@ -58,28 +47,74 @@ class ClassificationTask(Task):
             number; `truncated`, how many were longer than the model's limit and were cut; and
             `seconds`.
         """
-        texts, labels = columns[0], [label.strip(SPACES) for label in columns[1]]
-        known = pipeline.labels
-        for number, label in enumerate(labels, start=1):
-            if label not in known:
-                raise ValueError(
-                    f"example {number}: the label must be one of {', '.join(known)}, which the "
-                    f"training data have. Received: {label!r}."
-                )
-        if not labels:
-            raise ValueError("There must be at least one text to classify. Received: none.")
-        begin = time.perf_counter()
-        results = pipeline.classify(texts)
-        seconds = time.perf_counter() - begin
-        pairs = [(result.label, label) for result, label in zip(results, labels, strict=True)]
-        right = sum(ours == theirs for ours, theirs in pairs)
+        figures, results = evaluate_labels(pipeline, *columns, noun="text")
         return {
-            "accuracy": 100 * right / len(pairs),
-            "macro_f1": 100 * statistics.fmean(_f1(pairs, label) for label in set().union(*pairs)),
-            "texts": len(pairs),
+            "accuracy": figures["accuracy"],
+            "macro_f1": figures["macro_f1"],
+            "texts": len(results),
             "truncated": sum(result.truncated for result in results),
-            "seconds": round(seconds, 3),
+            "seconds": figures["seconds"],
         }
+
+
+def ordered_labels(labels):
+    """Returns the different labels of the training data, in the order of their numbers if they are
+    numbers.
+
+    Args:
+        labels: Iterable of bytes.
+
+    Raises:
+        ValueError: If there are fewer than two.
+    """
+    different = {label.decode("utf-8", "replace").strip(SPACES) for label in labels}
+    if len(different) < 2:
+        raise ValueError(
+            "the training data must have at least two different labels. "
+            f"Received: {', '.join(sorted(different)) or 'none'}."
+        )
+    return tuple(sorted(different, key=_order))
+
+
+def shown_labels(labels):
+    """Returns the sentence that names the labels, or the first of them."""
+    shown = ", ".join(map(repr, labels[:SHOWN])) + (", ..." if len(labels) > SHOWN else "")
+    return f"{len(labels)} labels: {shown}."
+
+
+def evaluate_labels(pipeline, inputs, labels, noun):
+    """Classifies inputs and counts the right labels.
+
+    Args:
+        pipeline: What has `labels` and `classify`.
+        inputs: List of what it classifies.
+        labels: List of the right labels.
+        noun: What an input is, for an error.
+
+    Returns:
+        Dictionary of `accuracy`, `macro_f1` and `seconds`, and the list of what `classify`
+        returned.
+    """
+    labels, known = [label.strip(SPACES) for label in labels], pipeline.labels
+    for number, label in enumerate(labels, start=1):
+        if label not in known:
+            raise ValueError(
+                f"example {number}: the label must be one of {', '.join(known)}, which the "
+                f"training data have. Received: {label!r}."
+            )
+    if not labels:
+        raise ValueError(f"There must be at least one {noun} to classify. Received: none.")
+    begin = time.perf_counter()
+    results = pipeline.classify(inputs)
+    seconds = time.perf_counter() - begin
+    pairs = [(result.label, label) for result, label in zip(results, labels, strict=True)]
+    right = sum(ours == theirs for ours, theirs in pairs)
+    figures = {
+        "accuracy": 100 * right / len(pairs),
+        "macro_f1": 100 * statistics.fmean(_f1(pairs, label) for label in set().union(*pairs)),
+        "seconds": round(seconds, 3),
+    }
+    return figures, results
 
 
 def _order(label):

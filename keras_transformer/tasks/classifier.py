@@ -1,43 +1,60 @@
 """A classifier in use: strings to labels with their probabilities."""
 
-import dataclasses
-
-import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.classifier import TextClassifier
-from keras_transformer.tasks.pipeline import Pipeline
-from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
+from keras_transformer.tasks.single_pass.codec import Guide
+from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 
 
-@dataclasses.dataclass(frozen=True)
-class Classification:
-    """The label that a model gives to one text.
+class ClassificationCodec(LabelCodec, TextCodec):
+    """From texts to probabilities of labels, and to the label.
 
     Args:
-        label: The most probable label.
-        probability: Its probability.
-        truncated: Whether the text was longer than the model's limit and was cut.
-        probabilities: Array `[C]`, float32, in the order of the classifier's labels.
+        tokenizer, max_length: See `TextCodec`.
+        labels: Names of the classes C.
     """
 
-    label: str
-    probability: float
-    truncated: bool
-    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+    rule = RULE.format("For any other row all probabilities are 0.")
 
-    @property
-    def text(self):
-        """The label: what `predict` writes."""
-        return self.label
+    def __init__(self, tokenizer, max_length, labels):
+        super().__init__(tokenizer, max_length)
+        self.labels = tuple(labels)
 
-    @property
-    def score(self):
-        """The natural logarithm of the probability."""
-        return float(np.log(max(self.probability, np.finfo(np.float32).tiny)))
+    def answers(self, outputs, rest):  # noqa: D102
+        return {**self.named(outputs), "truncated": rest["truncated"]}
+
+    @classmethod
+    def results(cls, answers):
+        """Returns a `Classification` of each text."""
+        columns = (answers[name] for name in ("label", "probability", "truncated", "probabilities"))
+        return [
+            Classification(label.decode(), float(probability), bool(cut), row)
+            for label, probability, cut, row in zip(*columns, strict=True)
+        ]
+
+    def facts(self):  # noqa: D102
+        return {"labels": list(self.labels), **super().facts()}
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        return cls(tokenizers, facts["max_length"], facts["labels"])
+
+    def guide(self, example):  # noqa: D102
+        labels = ", ".join(f"`{label}`" for label in self.labels)
+        texts, strings = self.notes()
+        count = f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
+        return Guide(
+            purpose=f"Gives texts one of the labels {labels}, with its tokenizer inside",
+            request={"sentences": quoted([example])},
+            axes={"source": "B, S", "probabilities": "B, C"},
+            notes=[texts, f"{count}probable of them.", strings],
+            modules=MODULES,
+        )
 
 
-class Classifier(Pipeline):
+class Classifier(TextPass):
     """A trained `TextClassifier` with its tokenizer.
 
     Args:
@@ -59,34 +76,22 @@ class Classifier(Pipeline):
     task = "classification"
     model_class = TextClassifier
     output = "label"
+    codec_class = ClassificationCodec
 
-    def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(model, tokenizer, max_length)
-        self.labels = model.config.labels
-        self._classify = tf.function(
-            self._probabilities,
-            input_signature=[tf.TensorSpec([None], tf.string, name="sentences")],
-            autograph=False,
-        )
+    @property
+    def labels(self):
+        """Names of the classes, in the order of the probabilities."""
+        return self.codec.labels
 
-    def encode(self, texts):
-        """Returns token ids `[B, S]`, padded, and whether each text was cut, `[B]`."""
-        ids, truncated, _ = encode(self.source_tokenizer, texts, self.max_length)
-        return ids.to_tensor(self.model.config.pad_id), truncated
+    def make_codec(self):  # noqa: D102
+        return ClassificationCodec(self.tokenizers, self.max_length, self.model.config.labels)
 
     def reading(self, sentence):
         """The pieces of the text: see `Pipeline.reading`."""
-        ids, truncated = self.encode(tf.constant([sentence]))  # [1, S]
+        inputs, others = self.codec.encode(tf.constant([sentence]))
+        ids = inputs["source"]  # [1, S]
         pieces = self.source_tokenizer.pieces(ids[0].numpy())
-        return ids, {"encoder": (pieces, pieces)}, bool(truncated[0])
-
-    def _probabilities(self, texts):
-        ids, truncated = self.encode(texts)  # [B, S], [B]
-        return tf.nn.softmax(self.model(ids, training=False)), truncated  # [B, C], [B]
-
-    def __call__(self, texts, batch_size=64):
-        """Returns the labels of a list of strings, in order."""
-        return [result.label for result in self.classify(texts, batch_size)]
+        return ids, {"encoder": (pieces, pieces)}, bool(others["truncated"][0])
 
     def classify(self, texts, batch_size=64):
         """Returns a `Classification` for each of a list of strings.
@@ -98,23 +103,4 @@ class Classifier(Pipeline):
         Raises:
             TypeError: If `texts` is not a list of strings.
         """
-        return map_sorted(self.classify_batch, check_sentences(texts, "texts"), batch_size)
-
-    def classify_batch(self, texts):
-        """Returns a `Classification` for each of a list of strings, as one batch."""
-        batch = tf.constant(texts, tf.string, [len(texts)])
-        return to_classifications(self.labels, *self._classify(batch))
-
-
-def to_classifications(labels, probabilities, truncated):
-    """Returns a `Classification` of each text.
-
-    Args:
-        labels: Names of the classes C.
-        probabilities: `[B, C]`.
-        truncated: Boolean `[B]`.
-    """
-    rows = zip(np.asarray(probabilities), np.asarray(truncated), strict=True)
-    return [
-        Classification(labels[row.argmax()], float(row.max()), bool(cut), row) for row, cut in rows
-    ]
+        return self.answer(texts, batch_size)

@@ -12,14 +12,14 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.graphs import trace_alignment, trace_score, trace_search
 from keras_transformer.tasks.memory import beam_memory, check_memory
-from keras_transformer.tasks.pipeline import Pipeline
+from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.results import Alignment, Generated, Score, to_best, to_n_best
 from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
 
 SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
 
 
-class Generator(Pipeline):
+class Generator(TextPipeline):
     """A trained model that generates text, with its tokenizers.
 
     Args:

@@ -1,4 +1,4 @@
-"""The base of what trained models are used by: a model and its tokenizers, opened from a run."""
+"""The bases of what trained models are used by: a model, and a model with its tokenizers."""
 
 import tensorflow as tf
 
@@ -10,6 +10,77 @@ from keras_transformer.text.tokenizers import Tokenizers
 
 
 class Pipeline(tf.Module):
+    """A trained model in use.
+
+    Args:
+        model: A model of the class `model_class`.
+
+    Raises:
+        TypeError: If it is of another class.
+
+    Attributes:
+        task: The name of its task.
+        model_class: The class of its model.
+        request: Names of the tensors of a request.
+        output: What a signature calls the answer.
+        tokenizers: Its `Tokenizers`, or `None`.
+        max_length: Longest input in tokens, or `None` where inputs have no length.
+    """
+
+    task = ""
+    model_class = None
+    request = ("sentences",)
+    output = ""
+    tokenizers = None
+    max_length = None
+
+    def __init__(self, model):
+        super().__init__(name=type(self).__name__.lower())
+        if not isinstance(model, self.model_class):
+            raise TypeError(
+                f"`model` must be a {self.model_class.__name__}; "
+                f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
+                f"Received: model of type {type(model).__name__}."
+            )
+        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
+        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
+        self.weights = [variable.value for variable in model.variables]
+        self._model = lambda: model
+
+    @classmethod
+    def from_run(cls, path, max_length=None):
+        """Returns what training left in the folder `path`.
+
+        Raises:
+            ValueError: If a file is missing or damaged, or they are not of one run.
+        """
+        return cls.with_files_of(Run(path), Run(path).load_model(cls.model_class), max_length)
+
+    @classmethod
+    def with_files_of(cls, run, model, max_length=None):
+        """Returns the pipeline of a model with what else its `Run` holds for it.
+
+        Raises:
+            ValueError: If `max_length` has no effect.
+        """
+        if max_length is not None:
+            raise ValueError(
+                f"`max_length` has no effect on a model for {cls.task}, which has no tokens. "
+                f"Received: max_length={max_length}."
+            )
+        return cls(model)
+
+    def with_model(self, model):
+        """Returns the same with another model, such as a copy that computes in float32."""
+        return type(self)(model)
+
+    @property
+    def model(self):
+        """The model."""
+        return self._model()
+
+
+class TextPipeline(Pipeline):
     """A trained model with its tokenizers.
 
     Args:
@@ -25,41 +96,22 @@ class Pipeline(tf.Module):
             together.
 
     Attributes:
-        task: The name of its task.
-        model_class: The class of its model.
-        output: What a signature calls the answer.
         source_tokenizer, target_tokenizer: Often the same.
     """
 
-    task = ""
-    model_class = None
-    output = ""
-
     def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(name=type(self).__name__.lower())
-        if not isinstance(model, self.model_class):
-            raise TypeError(
-                f"`model` must be a {self.model_class.__name__}; "
-                f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
-                f"Received: model of type {type(model).__name__}."
-            )
+        super().__init__(model)
         tokenizers = Tokenizers.of(tokenizer)
         self.max_length = _check_max_length(max_length, model.config)
         tokenizers.check_sizes(model.config)
         self.source_tokenizer, self.target_tokenizer = tokenizers
-        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
-        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
-        self.weights = [variable.value for variable in model.variables]
-        self._model = lambda: model
 
     @classmethod
-    def from_run(cls, path, max_length=None):
-        """Returns what training left in the folder `path`.
+    def with_files_of(cls, run, model, max_length=None):  # noqa: D102
+        return cls(model, run.load_tokenizers_of(model), max_length)
 
-        Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
-        """
-        return cls(*Run(path).load(cls.model_class), max_length)
+    def with_model(self, model):  # noqa: D102
+        return type(self)(model, self.tokenizers, self.max_length)
 
     def attention(self, sentence):
         """Returns what each piece attends to while the model reads a sentence.
@@ -90,11 +142,6 @@ class Pipeline(tf.Module):
             whether the sentence was cut.
         """
         raise NotImplementedError
-
-    @property
-    def model(self):
-        """The model."""
-        return self._model()
 
     @property
     def tokenizers(self):

@@ -38,6 +38,23 @@ def check_sentence(sentence):
     return sentence
 
 
+def check_samples(sentences):
+    """Returns the sentences to check an export with, as a list.
+
+    Raises:
+        TypeError: If they are not strings.
+        ValueError: If all of them are empty.
+    """
+    if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
+        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
+    if not any(sentence.strip() for sentence in sentences):
+        raise ValueError(
+            "`sentences` must hold at least one sentence that is not empty: every export is "
+            f"checked by translating. Received: {len(sentences)} sentences."
+        )
+    return list(sentences)
+
+
 def encode(tokenizer, sentences, max_length):
     """Tokenises sentences for a model.
 

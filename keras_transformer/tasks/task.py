@@ -42,22 +42,30 @@ class Task(abc.ABC):
         columns: Names of the texts of an example, in the order of the data's columns.
         source_columns, target_columns: Which of them the tokenizer of the inputs encodes, and which
             that of the outputs, as numbers. From these a vocabulary is learned.
-        config_class: The class of its models' configuration, a `StackConfig`.
+        sources: Kinds of data that it can have, of a task that reads no text.
+        reads_text: Whether the columns are texts and what belongs to each, and a vocabulary is
+            learned from them. If not, examples are arrays of one shape.
+        config_class: The class of its models' configuration, a `ModelConfig`.
         figures: What a validation measures, a dictionary from names to `Figure`s, in order.
         unit: What a loss is averaged over: `"tokens"` or `"examples"`.
         evaluation_options: Names of the options of `evaluate` that it takes.
         has_two_sides: Whether inputs and outputs can have vocabularies of their own.
         can_pack: Whether a row of a batch can hold several examples.
+        unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
+            effect on it.
     """
 
     name = ""
     columns = ()
+    sources = ()
+    reads_text = True
     source_columns = target_columns = (0,)
     config_class = None
     figures = {}
     unit = "tokens"
     evaluation_options = ()
     has_two_sides = can_pack = False
+    unused = ()
 
     @abc.abstractmethod
     def pipeline_class(self):
@@ -70,7 +78,8 @@ class Task(abc.ABC):
         """Returns those fields of the model's configuration that the training data decide.
 
         Args:
-            rows: The `tf.data.Dataset` of the training split: tuples of strings, the columns.
+            rows: The `tf.data.Dataset` of the training split: tuples of the columns, strings where
+                a task reads text.
         """
         return {}
 
@@ -106,7 +115,7 @@ class Task(abc.ABC):
 
         Args:
             pipeline: A `pipeline_class`.
-            columns: For each of `columns` a list of strings.
+            columns: For each of `columns` a list of strings, or of arrays.
             **options: Those of `evaluation_options` that are given.
 
         Raises:

@@ -48,9 +48,20 @@ VALUES = {
     "source": sentences([13, 6, 9, 2]),
     "target": sentences([11, 5, 8, 3], first=2),
     "tokens": sentences([11, 5, 8, 3], first=2, seed=5),
+    "images": np.random.default_rng(6).uniform(0, 255, (BATCH, 6, 10, 3)).astype("float32"),
+    "series": normal(BATCH, T, 3, seed=7),
 }
 STACK = dataclasses.asdict(small_config(num_layers=2, attention_bias=True))
 STACK = {field: STACK[field] for field in STACK if hasattr(kt.config.StackConfig, field)}
+PLAIN = {field: STACK[field] for field in STACK if hasattr(kt.config.ModelConfig, field)}
+IMAGE = {"image_height": 6, "image_width": 10, "patch_size": 2, "labels": ("a", "b", "c")}
+SERIES = {
+    "inputs": ("a", "b", "c"),
+    "input_mean": (0.5, -1.0, 0.1),
+    "input_scale": (1.0, 2.0, 0.5),
+    "target_mean": 0.3,
+    "target_scale": 1.5,
+}
 
 ROWS = {
     "MultiHeadSelfAttention": Row(
@@ -126,9 +137,35 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
+    "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
+    "ImageClassifier": Row(
+        lambda: kt.ImageClassifier(
+            kt.ImageClassifierConfig(**{**PLAIN, "position": "learned"}, **IMAGE)
+        ),
+        ("images",),
+    ),
+    "SeriesEmbedding": Row(lambda: kt.SeriesEmbedding(D, max_length=29), ("series",)),
+    "SeriesRegressor": Row(
+        lambda: kt.SeriesRegressor(kt.SeriesConfig(**PLAIN, **SERIES)), ("series",)
+    ),
+    "SeriesRegressor_gru_attention": Row(
+        lambda: kt.SeriesRegressor(kt.SeriesConfig(**PLAIN, **SERIES, encoder="gru_attention")),
+        ("series",),
+    ),
 }
 # Their logits are float32.
-MODELS = {"Transformer", "Transformer_output_bias", "LanguageModel", "TextClassifier"}
+MODELS = {
+    "Transformer",
+    "Transformer_output_bias",
+    "LanguageModel",
+    "TextClassifier",
+    "ImageClassifier",
+    "SeriesRegressor",
+    "SeriesRegressor_gru_attention",
+}
+# Layers of models that compute in float32 under every policy.
+ENDS = {"logits", "scaling", "squeeze", "unscaling"}
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}

@@ -186,7 +186,7 @@ def litert(monkeypatch, tmp_path):
         "keras_transformer.training.data.sources.open_source", lambda settings, columns: data
     )
     monkeypatch.setattr("keras_transformer.training.evaluate.read_columns", read_columns)
-    monkeypatch.setattr(Run, "require_finished", lambda run: None)
+    monkeypatch.setattr(Run, "require_finished", lambda run, vocabulary: None)
     task = types.SimpleNamespace(get=lambda: TASKS["translation"])
     settings = types.SimpleNamespace(data=None, task=task)
     monkeypatch.setattr(

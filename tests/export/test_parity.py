@@ -9,7 +9,6 @@ import tensorflow as tf
 from keras_transformer import Transformer, Translator
 from keras_transformer.export.parity import (
     ExportError,
-    check_sentences,
     compare,
     in_float32,
     measure_quality,
@@ -18,6 +17,7 @@ from keras_transformer.export.parity import (
     require_quality,
 )
 from keras_transformer.tasks.results import Translation
+from keras_transformer.tasks.strings import check_samples
 
 SENTENCES = [f"sentence {number}" for number in range(10)]
 OURS = [Translation(f"in {number} weeks", -1.5 - number, False) for number in range(10)]
@@ -100,11 +100,11 @@ def test_quantised_files_may_differ_up_to_a_limit(tokenizer):
 def test_nothing_to_compare_is_an_error():
     for nothing in ([], ["", "  "]):
         with pytest.raises(ValueError, match="at least one sentence that is not empty"):
-            check_sentences(nothing)
+            check_samples(nothing)
     with pytest.raises(TypeError, match="must be a list of strings. Received: 'in 3 weeks'"):
-        check_sentences("in 3 weeks")
+        check_samples("in 3 weeks")
     with pytest.raises(TypeError, match="must be a list of strings. Received: .*3"):
-        check_sentences(["one", 3])
+        check_samples(["one", 3])
 
 
 @pytest.mark.slow

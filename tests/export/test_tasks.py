@@ -1,5 +1,6 @@
 """Exports of what does not translate: a language model and a classifier, and two vocabularies."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -26,12 +27,14 @@ from keras_transformer import (
     greedy_decode,
 )
 from keras_transformer.cli.main import cli
-from keras_transformer.export import label_agreement
 from keras_transformer.export.exporters import exporter_of
-from keras_transformer.export.litert.runtime import LiteRTClassifier, LiteRTTranslator
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.parity import ExportError, copy_model
-from keras_transformer.export.saved_model.runtime import SavedModelClassifier, SavedModelTranslator
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass, SavedModelTranslator
 from keras_transformer.export.saved_model.verify import SessionModel
+from keras_transformer.export.single_pass_agreement import SinglePassAgreement
+from keras_transformer.tasks.classifier import ClassificationCodec
 from keras_transformer.text.tokenizer import Tokenizer
 
 PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 days"] * 3
@@ -190,7 +193,7 @@ def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_fil
     expected = classifier.classify(TEXTS)
     probabilities = np.stack([output.probabilities for output in expected])
     assert expected[-1].truncated and not expected[0].truncated
-    ids = classifier.encode(tf.constant(TEXTS))[0]
+    ids = classifier.codec.encode(tf.constant(TEXTS))[0]["source"]
     with SessionModel(version["path"]) as model:
         for answer in (
             model.run("serving_default", sentences=TEXTS),
@@ -199,9 +202,9 @@ def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_fil
             np.testing.assert_allclose(answer["probabilities"], probabilities, atol=1e-5)
             assert [label.decode() for label in answer["label"]] == [e.label for e in expected]
             np.testing.assert_allclose(answer["probability"], probabilities.max(axis=1), atol=1e-5)
-    loaded = (SavedModelClassifier(version["path"]), LiteRTClassifier(files["none"]["path"]))
+    loaded = (SavedModelSinglePass(version["path"]), LiteRTSinglePass(files["none"]["path"]))
     for program in loaded:
-        answers = program.classify_batch(TEXTS)
+        answers = program.answer_batch(TEXTS)
         assert [(f.label, f.truncated) for f in answers] == [
             (e.label, e.truncated) for e in expected
         ]
@@ -214,7 +217,7 @@ def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_fil
 
 def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classifier_files):
     _, files = classifier_files
-    loaded = LiteRTClassifier(files["none"]["path"])
+    loaded = LiteRTSinglePass(files["none"]["path"])
     right = loaded.tokenizers.source.encode(["in 3 days"]).to_list()[0]
     good = [*right, *[0] * (16 - len(right))]
     for wrong in ([*right[:-1], *[0] * (17 - len(right))], [9999, 3, *[0] * 14], [0] * 16):
@@ -222,7 +225,8 @@ def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classi
         answer = run(source=np.array([good, wrong, good], np.int32))
         np.testing.assert_array_equal(answer["probabilities"][1], 0)
         assert answer["label"][1] == -1
-        np.testing.assert_allclose(answer["probabilities"][::2], loaded.run([right] * 2), atol=1e-6)
+        alone = loaded.run(source=np.array([right] * 2))["probabilities"]
+        np.testing.assert_allclose(answer["probabilities"][::2], alone, atol=1e-6)
 
 
 def test_a_request_of_wrong_ids_is_an_error(classifier_files):
@@ -241,8 +245,8 @@ def test_a_classifier_that_answers_otherwise_is_not_kept(classifier, tmp_path, m
         classifier.model.set_weights([weight * 0.9 for weight in before])
         return results
 
-    genuine = Classifier.classify
-    monkeypatch.setattr(Classifier, "classify", disturbed)
+    genuine = Classifier.answer
+    monkeypatch.setattr(Classifier, "answer", disturbed)
     try:
         for form, place in (("saved-model", "m"), ("litert", "x.tflite")):
             classifier.model.set_weights(before)
@@ -253,15 +257,22 @@ def test_a_classifier_that_answers_otherwise_is_not_kept(classifier, tmp_path, m
         classifier.model.set_weights(before)
 
 
-def result(probabilities, truncated=False):
-    from keras_transformer.tasks.classifier import to_classifications
+CODEC = ClassificationCodec(bpe_tokenizer(), 20, LABELS)
 
-    return to_classifications(LABELS, np.array([probabilities], np.float32), [truncated])[0]
+
+def result(probabilities, truncated=False):
+    outputs = {"probabilities": tf.constant([probabilities], tf.float32)}
+    answers = CODEC.answers(outputs, {"truncated": tf.constant([truncated])})
+    return CODEC.results({name: value.numpy() for name, value in answers.items()})[0]
 
 
 def test_the_judgement_of_a_classifier():
     ours = [result([0.2, 0.5, 0.3]), result([0.40003, 0.4, 0.19997])]
-    judge = label_agreement.LabelAgreement(["a", "b"], ours).judge
+
+    def agreement(*quantize, **options):
+        return SinglePassAgreement(CODEC, ["a", "b"], ours, *quantize, **options)
+
+    judge = agreement().judge
     report = judge([ours[0], result([0.4, 0.40003, 0.19997])], "x")  # a tie
     assert report["identical"] == 1 and report["differences"][0]["found"] == "so so"
     with pytest.raises(ExportError, match="x: a probability differs .* by 0.1"):
@@ -270,24 +281,21 @@ def test_the_judgement_of_a_classifier():
         judge([result([np.nan, 0.6, 0.3]), ours[1]], "x")
     with pytest.raises(ExportError, match="only one of both read all of 'b'"):
         judge([ours[0], result([0.40003, 0.4, 0.19997], True)], "x")
+    other_names = dataclasses.replace(ours[0], label="good")
+    with pytest.raises(ExportError, match="x: 'a' became 'good', not 'so so'"):
+        judge([other_names, ours[1]], "x")
     worse = [result([0.2, 0.45, 0.35]), result([0.3, 0.5, 0.2])]
-    loose = label_agreement.LabelAgreement(
-        ["a", "b"], ours, "int8", references=["so so", "bad"], max_score_loss=1, max_loss=60
-    )
-    report = loose.judge(worse, "x")
+    right = {"references": ["so so", "bad"], "max_score_loss": 1}
+    report = agreement("int8", **right, max_loss=60).judge(worse, "x")
     assert report["accuracy"] == {"in_memory": 100.0, "exported": 50.0, "difference": -50.0}
     expected = (abs(np.log(0.45 / 0.5)) + abs(np.log(0.3 / 0.40003))) / 2
     assert report["score_error"] == pytest.approx(expected, rel=1e-4)
     with pytest.raises(ExportError, match="the accuracy falls from 100.0 to 50.0"):
-        label_agreement.LabelAgreement(
-            ["a", "b"], ours, "int8", references=["so so", "bad"], max_score_loss=1
-        ).judge(worse, "x")
-    with pytest.raises(ExportError, match="off by 0.2 nats"):
-        label_agreement.LabelAgreement(["a", "b"], ours, "int8").judge(worse, "x")
-    with pytest.raises(ExportError, match="50.0 % of the labels .* 90 % are asked for"):
-        label_agreement.LabelAgreement(
-            ["a", "b"], ours, "int8", min_agreement=0.9, max_score_loss=1
-        ).judge(worse, "x")
+        agreement("int8", **right).judge(worse, "x")
+    with pytest.raises(ExportError, match="off by 0.2 in the mean"):
+        agreement("int8").judge(worse, "x")
+    with pytest.raises(ExportError, match="50.0 % of the answers .* 90 % are asked for"):
+        agreement("int8", min_agreement=0.9, max_score_loss=1).judge(worse, "x")
 
 
 def test_a_file_of_another_task_is_named(classifier_files, generator_files):
@@ -298,9 +306,9 @@ def test_a_file_of_another_task_is_named(classifier_files, generator_files):
         SavedModelTranslator(version["path"])
     version, file = generator_files
     with pytest.raises(ValueError, match="holds a model for language_modelling"):
-        LiteRTClassifier(file["path"])
+        LiteRTSinglePass(file["path"])
     with pytest.raises(ValueError, match="holds a model for language_modelling"):
-        SavedModelClassifier(version["path"])
+        SavedModelSinglePass(version["path"])
 
 
 def test_predict_opens_the_files(
@@ -429,7 +437,7 @@ def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_pa
 
 def test_the_facts_name_the_task(classifier_files, generator_files):
     version, files = classifier_files
-    assert LiteRTClassifier(files["none"]["path"]).facts["labels"] == list(LABELS)
+    assert LiteRTSinglePass(files["none"]["path"]).facts["labels"] == list(LABELS)
     folder = pathlib.Path(version["path"])
     readme = (folder / "README.md").read_text()
     assert "`so so`" in readme and json.dumps(TEXTS[0]) in readme

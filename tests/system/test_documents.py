@@ -26,6 +26,7 @@ from documents import (
 from keras_transformer import __all__ as PUBLIC
 from keras_transformer.cli.main import cli
 from keras_transformer.training.settings.page import tables
+from keras_transformer.training.settings.schema import DATA_KINDS
 from keras_transformer.training.settings.toml import load_settings
 
 # The blocks that need more than the package, by page, in order.
@@ -50,8 +51,8 @@ RUN_BY = {
 }
 # Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
 UNRUN_EXAMPLES = {
-    "CTranslate2Translator", "Classifier", "Summarizer", "TextGenerator", "Tokenizer",
-    "Translator",
+    "CTranslate2Translator", "Classifier", "ImageRecognizer", "SeriesSimulator", "Summarizer",
+    "TextGenerator", "Tokenizer", "Translator",
 }  # fmt: skip
 LANGUAGES = {"python", "toml", "sh"}
 # Lines for a shell that tests parse, with what may come before the command.
@@ -145,7 +146,7 @@ def test_configurations_are_valid(block, tmp_path):
 
 
 def settings():
-    kinds = {"cldr": "data", "text": "data", "tfds": "data"}
+    kinds = dict.fromkeys(DATA_KINDS, "data")
     for table in tables():
         for setting in table.settings:
             yield f"{kinds.get(table.name, table.name)}.{setting.key}"

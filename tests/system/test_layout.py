@@ -26,6 +26,7 @@ DOORS = {
         "keras_transformer/text/tokenizer.py",
         "export/litert/fast_tokenizer.py",
     },
+    "sklearn": {"training/data/sources/images.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/runtime.py"},
     "ctranslate2": {"export/ctranslate2/runtime.py"},
@@ -46,7 +47,7 @@ ROOMS = {
     "training/data": set(),
     "training/losses": set(),
     "training/devices": {"losses"},
-    "training/tasks": {"losses", "loop"},
+    "training/tasks": {"losses", "loop", "data"},
     # These two know each other: what a run that goes on may change depends on how far it is.
     "training/loop": {"data", "devices", "losses", "settings", "tasks"},
     "training/settings": {"loop"},

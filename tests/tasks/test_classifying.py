@@ -46,7 +46,7 @@ def test_a_long_text_is_cut_and_marked_as_truncated():
 
 
 def test_nothing_is_classified_as_nothing():
-    assert classifier()([]) == [] == classifier().classify_batch([])
+    assert classifier()([]) == [] == classifier().answer_batch([])
 
 
 def test_results_without_a_probability_have_a_score():

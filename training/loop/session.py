@@ -2,7 +2,6 @@
 
 import time
 
-from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.factory import make_learner, model_config
@@ -18,7 +17,7 @@ from keras_transformer.training.loop.checkpoint import Checkpoints, refuse_infin
 from keras_transformer.training.loop.curve import Curve
 from keras_transformer.training.loop.final import write_model
 from keras_transformer.training.loop.history import History, columns_of
-from keras_transformer.training.loop.inputs import make_epochs, take_tokenizers
+from keras_transformer.training.loop.inputs import take_tokenizers
 from keras_transformer.training.loop.messages import duration, introduction, listed, say
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
@@ -48,23 +47,16 @@ class Session:
         self.console = console
         self.data = data
         self.task = settings.task.get()
-        rows = self.data.rows("train")
-        self.fields = self.task.fields(rows)
+        self.fields = {**data.facts(), **self.task.fields(data.rows("train"))}
         vocabulary_of = start if workers.is_chief else None  # the others read what it has written
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
         )
         config = model_config(settings, tokenizers, **self.fields)
-        packed = getattr(settings.data, "packed", False)
-        self.training = TRAININGS[self.task.name](tokenizers, config, packed)
-        self.corpus = TokenizedCorpus.from_rows(
-            rows,
-            self.training,
-            settings.data.max_length,
-            self.data.weights("train"),
-            cut_source=settings.data.cut_source,
-        )
-        self.epochs = make_epochs(self.corpus, settings, data, self.training)
+        packing = {"packed": True} if getattr(settings.data, "packed", False) else {}
+        self.training = TRAININGS[self.task.name](tokenizers, config, **packing)
+        self.corpus = self.training.corpus(data, "train", settings.data)
+        self.epochs = self.training.epochs(self.corpus, data, settings)
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.training)
         self.validator = Validator(self.learner, self.training, self.data, settings, workers)

@@ -1,10 +1,11 @@
 """Fine-tuning: a training that begins with the weights of another run."""
 
+from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
+
 # What may differ from the run whose weights are taken: no weight depends on it, or, for the
-# vocabulary, it is taken from there in any case.
+# vocabulary, it is taken from there in any case; what the data decide is compared when it is known.
 FREE = {
-    "dropout", "attention_dropout", "activation_dropout",
-    "vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels",
+    "dropout", "attention_dropout", "activation_dropout", *OF_THE_VOCABULARY, *OF_THE_DATA,
 }  # fmt: skip
 
 NOT_OF_WEIGHTS = {"start_from", "vectors", "freeze_vectors"}  # keys of [model]: how a run began
@@ -16,6 +17,8 @@ def inherit(values, load):
     Without `preset` these are the fields of `[model]` that are not given, without `size` the keys
     of `[vocabulary]`. A configuration that was written for a run holds everything, so that the run
     stays readable when the other one is gone.
+
+    A task without a vocabulary inherits none.
 
     Args:
         values: The configuration as nested dictionaries, with a path that is resolved; changed.
@@ -33,7 +36,7 @@ def inherit(values, load):
     if "preset" not in model:
         fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
         values["model"] = {**fields, **model}
-    if "size" not in vocabulary:
+    if "size" not in vocabulary and theirs.task.get().reads_text:
         values["vocabulary"] = {**theirs.vocabulary.model_dump(exclude_none=True), **vocabulary}
 
 
@@ -70,16 +73,17 @@ class Start:
         """Gives the weights to the model to train.
 
         Raises:
-            ValueError: If the data have decided on other labels.
+            ValueError: If the data have decided on other labels or shapes.
         """
-        ours, theirs = (
-            getattr(config, "labels", ()) for config in (model.config, self.model.config)
-        )
-        if ours != theirs:
-            raise ValueError(
-                f"the weights of {self.path} do not fit: the training data have the labels "
-                f"{', '.join(ours)} here and {', '.join(theirs)} there."
+        for name, statistic in OF_THE_DATA.items():
+            ours, theirs = (
+                getattr(config, name, None) for config in (model.config, self.model.config)
             )
+            if ours != theirs and not statistic:
+                raise ValueError(
+                    f"the weights of {self.path} do not fit: the training data have the "
+                    f"{name.replace('_', ' ')} {_shown(ours)} here and {_shown(theirs)} there."
+                )
         model.set_weights(self.model.get_weights())
 
     def _refuse(self, ours, theirs, section):
@@ -100,14 +104,20 @@ def _sizes(config):
     fields = config.to_dict()
     if "num_decoder_layers" in fields:
         fields["num_decoder_layers"] = config.decoder_layers
-    free = FREE if fields["position"] == "learned" else {*FREE, "max_length"}
+    decided = "max_length" in config.without_effect(fields)  # by other fields, or by the data
+    shape = fields["position"] == "learned" and not decided
+    free = FREE if shape else {*FREE, "max_length"}
     return {name: value for name, value in fields.items() if name not in free}
 
 
+def _shown(value):
+    return ", ".join(value) if isinstance(value, tuple) else value
+
+
 def _require(path):
-    """The run that `start_from` names, if it is finished."""
+    """The run that `start_from` names, if it is finished; its vocabulary is another question."""
     from keras_transformer.run import Run  # imports Keras, which reading settings does not need
 
     run = Run(path)
-    run.require_finished()
+    run.require_finished(vocabulary=False)
     return run

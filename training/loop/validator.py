@@ -1,6 +1,5 @@
 """Validation: the figures of a learner on the validation split."""
 
-from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.loop.moving_average import averaged_weights
@@ -23,21 +22,14 @@ class Validator:
 
     Returns:
         Dictionary of the task's figures: of `loss` and the learner's metrics over all examples of
-        the split that are no longer than `data.max_length`, and of what is measured of answers over
-        the first `validate_sentences`, if there are any.
+        the split (of texts, those no longer than `data.max_length`), and of what is measured of
+        answers over the first `validate_sentences`, if there are any.
     """
 
     def __init__(self, learner, training, data, settings, workers):
         self.learner = learner
-        rows = data.rows("validation")
-        corpus = TokenizedCorpus.from_rows(
-            rows,
-            training,
-            settings.data.max_length,
-            split="validation",
-            cut_source=settings.data.cut_source,
-        )
-        size = settings.data.batch_tokens
+        corpus = training.corpus(data, "validation", settings.data)
+        size = settings.data.size_of_batch
         batches = corpus.batches(size).cache().repeat()
         self.batches = cut_batches(batches, workers.strategy, training.pad_id)
         self.steps = corpus.steps(size)

@@ -18,7 +18,8 @@ class ClassCrossEntropy(keras.losses.Loss):
         name: Name of the loss.
 
     Call arguments:
-        y_true: Integer labels, [B].
+        y_true: Integer labels, [B]. One below 0, of a row of padding, is taken for 0: give it a
+            weight of 0.
         y_pred: Logits, [B, C].
 
     Example:
@@ -41,7 +42,8 @@ class ClassCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):
-        return smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)  # [B]
+        labels = keras.ops.maximum(y_true, 0)
+        return smoothed_cross_entropy(labels, y_pred, self.label_smoothing)  # [B]
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}

@@ -1,18 +1,27 @@
-"""The section `[data]` in its kinds."""
+"""The section `[data]` in its kinds: those of texts, and a table of all."""
 
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keras_transformer.training.settings.fields import Files, PathText, Positive, Section
+from keras_transformer.training.settings.array_sections import (
+    DigitsData,
+    ImageData,
+    SeriesData,
+)
+from keras_transformer.training.settings.fields import (
+    DataSettings,
+    Files,
+    PathText,
+    Positive,
+    sources_for,
+)
 
 Weight = Annotated[float, Field(gt=0)]
 
 
-class DataSettings(Section):
-    """What the kinds of `[data]` have in common."""
-
-    may_change: ClassVar = ("data_dir",)  # in a run that goes on
+class TokenData(DataSettings):
+    """What the kinds of `[data]` that are texts have in common."""
 
     max_length: int = Field(
         100,
@@ -31,15 +40,12 @@ class DataSettings(Section):
         "example kept. Targets are never cut.",
     )
 
-    columns: ClassVar = ("source", "target")  # what it has
+    columns: ClassVar = ("source", "target")
 
-    def check_columns(self, task):
-        """Raises a `ValueError` unless the data have the columns of a `Task`."""
-        if task.columns != self.columns:
-            raise ValueError(
-                f'`data.source = "{self.source}"` has {" and ".join(self.columns)}: {task.name} '
-                f'needs {" and ".join(task.columns)}, `data.source = "text"`.'
-            )
+    @property
+    def size_of_batch(self):
+        """How much a batch holds."""
+        return self.batch_tokens
 
     @model_validator(mode="after")
     def _one_sentence_fits(self):
@@ -52,7 +58,7 @@ class DataSettings(Section):
         return self
 
 
-class CldrData(DataSettings):
+class CldrData(TokenData):
     """Phrases generated from Unicode's locale data, with nothing to download: the demo's."""
 
     source: Literal["cldr"] = Field("cldr", description="The kind of data.")
@@ -65,7 +71,7 @@ class CldrData(DataSettings):
     )
 
 
-class TextData(DataSettings):
+class TextData(TokenData):
     """Plain text, one example per line: a file with the task's columns, separated by tabs.
 
     Or two files, of which line n of one belongs to line n of the other. Files are UTF-8, and gzip
@@ -116,6 +122,11 @@ class TextData(DataSettings):
     target_language: str | None = Field(None, description="Language of the target.")
 
     def check_columns(self, task):  # noqa: D102
+        if not task.reads_text:
+            raise ValueError(
+                f'`data.source = "text"` has texts: {task.name} needs '
+                f"{' and '.join(task.columns)}, {sources_for(task)}."
+            )
         names, count = " and ".join(task.columns), len(task.columns)
         if self.tsv_columns is not None and len(self.tsv_columns) != count:
             raise ValueError(
@@ -174,7 +185,7 @@ class TextData(DataSettings):
         return self
 
 
-class ReportsData(DataSettings):
+class ReportsData(TokenData):
     """Short reports on orders and their summaries, generated with nothing to download."""
 
     source: Literal["reports"] = Field(description="The kind of data.")
@@ -185,7 +196,7 @@ class ReportsData(DataSettings):
     )
 
 
-class TfdsData(DataSettings):
+class TfdsData(TokenData):
     """A dataset of TensorFlow Datasets, by its name: of translations, or with two texts."""
 
     source: Literal["tfds"] = Field(description="The kind of data.")
@@ -224,4 +235,12 @@ class TfdsData(DataSettings):
         return self
 
 
-DATA_KINDS = {"cldr": CldrData, "text": TextData, "tfds": TfdsData, "reports": ReportsData}
+DATA_KINDS = {
+    "cldr": CldrData,
+    "text": TextData,
+    "tfds": TfdsData,
+    "reports": ReportsData,
+    "images": ImageData,
+    "digits": DigitsData,
+    "series": SeriesData,
+}

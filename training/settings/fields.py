@@ -1,6 +1,6 @@
 """The base of every section of a configuration, and the types that several of them use."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -30,3 +30,25 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
     )
+
+
+class DataSettings(Section):
+    """What all kinds of `[data]` have in common."""
+
+    may_change: ClassVar = ("data_dir",)  # in a run that goes on
+    columns: ClassVar = ()  # what it has
+
+    def check_columns(self, task):
+        """Raises a `ValueError` unless the data have the columns of a `Task`."""
+        if task.columns != self.columns:
+            raise ValueError(
+                f'`data.source = "{self.source}"` has {" and ".join(self.columns)}: {task.name} '
+                f"needs {' and '.join(task.columns)}, {sources_for(task)}."
+            )
+
+
+def sources_for(task):
+    """Returns the kinds of data that a task can have, to be named in an error."""
+    if task.reads_text:
+        return '`data.source = "text"`'
+    return " or ".join(f'`data.source = "{kind}"`' for kind in task.sources)

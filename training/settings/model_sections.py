@@ -11,9 +11,7 @@ from pydantic import Field, create_model, field_validator
 from keras_transformer.config import PRESETS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import PathText, Section
-
-# What the tokenizers and the data decide.
-_OF_THE_DATA = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "labels"}
+from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
 
 
 class TaskSettings(Section):
@@ -73,20 +71,35 @@ def _model_fields():
     dataclasses'. What a file leaves out is the preset's; what that is in `base`, the dataclass's
     own default, is kept for the page of settings.
     """
-    fields = {}
+    kinds, meanings, defaults = {}, {}, {}
     for task in TASKS.values():
-        hints, meanings = typing.get_type_hints(task.config_class), {}
-        for described in reversed(task.config_class.__mro__[:-1]):
-            meanings |= _arguments(described)
+        hints, described = typing.get_type_hints(task.config_class), {}
+        for documented in reversed(task.config_class.__mro__[:-1]):
+            described |= _arguments(documented)
         for field in dataclasses.fields(task.config_class):
-            if field.name not in fields and field.name not in _OF_THE_DATA:
-                meaning = meanings.get(field.name, "").replace("`None`:", "Left out:")
-                extra = {"base": field.default}
-                fields[field.name] = (
-                    hints[field.name] | None,
-                    Field(None, description=meaning, json_schema_extra=extra),
-                )
-    return fields
+            name, kind = field.name, hints[field.name]
+            meaning = described.get(name, "").replace("`None`:", "Left out:")
+            if name in OF_THE_VOCABULARY or name in OF_THE_DATA:
+                continue
+            if name not in kinds:
+                kinds[name], meanings[name], defaults[name] = kind, meaning, field.default
+            elif (both := _either(kinds[name], kind)) != kinds[name]:
+                kinds[name] = both
+                meanings[name] += f" For {task.name}: {meaning[:1].lower()}{meaning[1:]}"
+    return {
+        name: (
+            kind | None,
+            Field(None, description=meanings[name], json_schema_extra={"base": defaults[name]}),
+        )
+        for name, kind in kinds.items()
+    }
+
+
+def _either(first, second):
+    """The type of a field that the models of two tasks have: the choices of both, if it has any."""
+    if not typing.get_origin(first) is typing.get_origin(second) is Literal:
+        return first
+    return Literal[tuple(dict.fromkeys(typing.get_args(first) + typing.get_args(second)))]
 
 
 def _arguments(documented):
@@ -139,6 +152,7 @@ class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fiel
         """
         changes = self.model_dump(exclude=set(_Preset.model_fields), exclude_none=True)
         known = {field.name for field in dataclasses.fields(task.config_class)}
+        known -= task.config_class.without_effect(changes)
         for name in changes:
             if name not in known:
                 raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")

@@ -143,6 +143,8 @@ def _kind(field):
     if field["type"] == "array":
         return f"list of: {_kind(field['items'])}"
     names = {"string": "text", "boolean": "true or false"}
+    if field.get("format") == "date":
+        return "date"
     name = "path" if field == {**field, "type": "string", "format": "path"} else field["type"]
     words = {
         "minimum": "at least",

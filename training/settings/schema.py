@@ -10,6 +10,11 @@ from typing import Annotated
 
 from pydantic import Discriminator, Tag, model_validator
 
+from keras_transformer.training.settings.array_sections import (
+    DigitsData,
+    ImageData,
+    SeriesData,
+)
 from keras_transformer.training.settings.data_sections import (
     DATA_KINDS,
     CldrData,
@@ -29,10 +34,13 @@ from keras_transformer.training.settings.training_sections import (
 __all__ = [
     "DATA_KINDS",
     "CldrData",
+    "DigitsData",
+    "ImageData",
     "ModelSettings",
     "OptimizerSettings",
     "ReportsData",
     "ScheduleSettings",
+    "SeriesData",
     "Settings",
     "TaskSettings",
     "TextData",
@@ -56,7 +64,10 @@ class Settings(Section):
         Annotated[CldrData, Tag("cldr")]
         | Annotated[TextData, Tag("text")]
         | Annotated[TfdsData, Tag("tfds")]
-        | Annotated[ReportsData, Tag("reports")],
+        | Annotated[ReportsData, Tag("reports")]
+        | Annotated[ImageData, Tag("images")]
+        | Annotated[DigitsData, Tag("digits")]
+        | Annotated[SeriesData, Tag("series")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()
@@ -71,14 +82,15 @@ class Settings(Section):
             config = self.config()  # the ranges and the rules between fields are the dataclass's
         except (TypeError, ValueError) as error:
             raise ValueError(f"[model] {error}") from None
-        if self.data.max_length > config.max_length:
+        self.data.check_columns(task)
+        self._check_unused(task)
+        if task.reads_text and self.data.max_length > config.max_length:
             raise ValueError(
                 "`data.max_length` must not exceed `model.max_length`. Received: "
                 f"data.max_length={self.data.max_length}, model.max_length={config.max_length}."
             )
         self.model.check_vectors(config, task)
         self.schedule.check_length(self.training.updates)
-        self.data.check_columns(task)
         self._check_cut(task)
         self._check_packed(task)
         self._check_vocabulary(task)
@@ -87,7 +99,7 @@ class Settings(Section):
         return self
 
     def _check_cut(self, task):
-        if self.data.cut_source and not task.has_two_sides:
+        if getattr(self.data, "cut_source", False) and not task.has_two_sides:
             raise ValueError(
                 f"`data.cut_source` needs a source and a target: {task.name} has "
                 f"{' and '.join(task.columns)}."
@@ -107,6 +119,29 @@ class Settings(Section):
                     f"`data.packed` and `{key}` exclude each other: rows stay the same in all "
                     "epochs."
                 )
+
+    def _check_unused(self, task):
+        for name in task.unused:
+            section, _, key = name.partition(".")
+            given = section in self.model_fields_set
+            if given and key:
+                given = key in getattr(self, section).model_fields_set
+            if given:
+                raise ValueError(
+                    f"{f'`{name}`' if key else f'[{name}]'} has no effect on {task.name}; remove "
+                    "it."
+                )
+
+    def used(self):
+        """Returns all values that have an effect, as nested dictionaries."""
+        unused = {}
+        for name in self.task.get().unused:
+            section, _, key = name.partition(".")
+            if key:
+                unused.setdefault(section, set()).add(key)
+            else:
+                unused[section] = True
+        return self.model_dump(exclude_none=True, exclude=unused)
 
     def _check_vocabulary(self, task):
         if self.vocabulary.shared:

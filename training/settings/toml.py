@@ -49,8 +49,8 @@ def load_settings(path, overrides=()):
 
 
 def save_settings(settings, path):
-    """Writes every key with its value, so that `load_settings(path) == settings`."""
-    text = tomlkit.dumps(settings.model_dump(exclude_none=True))
+    """Writes every key that has an effect, so that `load_settings(path) == settings`."""
+    text = tomlkit.dumps(settings.used())
     Path(path).write_text(text, encoding="utf-8")
 
 

@@ -1,7 +1,9 @@
 """The training of each task."""
 
 from keras_transformer.training.tasks.classification import ClassificationTraining
+from keras_transformer.training.tasks.image_classification import ImageClassificationTraining
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
+from keras_transformer.training.tasks.time_series import TimeSeriesTraining
 from keras_transformer.training.tasks.translation import TranslationTraining
 
 # By the names of `keras_transformer.tasks.TASKS`; the table to add another task to.
@@ -10,4 +12,6 @@ TRAININGS = {
     "summarization": TranslationTraining,  # pairs of texts as well
     "classification": ClassificationTraining,
     "language_modelling": LanguageModellingTraining,
+    "image_classification": ImageClassificationTraining,
+    "time_series": TimeSeriesTraining,
 }

@@ -4,10 +4,10 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
-from keras_transformer.training.tasks.task import Training
+from keras_transformer.training.tasks.task import TextTraining
 
 
-class ClassificationTraining(Training):
+class ClassificationTraining(TextTraining):
     """Texts and their labels; the loss is the smoothed cross-entropy of the label.
 
     A batch is (tokens [B, S], labels [B]), int32; a label is its place among the `labels` of the

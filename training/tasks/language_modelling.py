@@ -2,10 +2,10 @@
 
 from keras_transformer.training.data.packing import unpacked
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
-from keras_transformer.training.tasks.task import Training
+from keras_transformer.training.tasks.task import TextTraining
 
 
-class LanguageModellingTraining(Training):
+class LanguageModellingTraining(TextTraining):
     """Texts; the loss is the smoothed cross-entropy of every token, its predecessors given.
 
     A batch is (tokens [B, T], labels [B, T]), int32: a row of `tokens` begins with the id that

@@ -1,10 +1,10 @@
 """The training of translation (section 5), and of whatever else has pairs of texts."""
 
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
-from keras_transformer.training.tasks.task import Training
+from keras_transformer.training.tasks.task import TextTraining
 
 
-class TranslationTraining(Training):
+class TranslationTraining(TextTraining):
     """Pairs of texts; the loss is the smoothed cross-entropy of the target's tokens.
 
     A batch is ({"source": [B, S], "target": [B, T]}, labels [B, T]), all int32, S = T. A row of

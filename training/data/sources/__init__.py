@@ -1,8 +1,21 @@
 """Data from several kinds of sources behind one interface."""
 
+import importlib
+
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 __all__ = ["SPLITS", "Source", "open_source"]
+
+# The module of each kind of data, and its function of a `[data]` section.
+SOURCES = {
+    "cldr": ("cldr", "open_cldr"),
+    "text": ("text", "open_text"),
+    "tfds": ("tfds", "open_tfds"),
+    "reports": ("reports", "open_reports"),
+    "images": ("images", "open_images"),
+    "digits": ("images", "open_digits"),
+    "series": ("series", "open_series"),
+}
 
 
 def open_source(settings, columns=("source", "target")):
@@ -10,7 +23,7 @@ def open_source(settings, columns=("source", "target")):
 
     Args:
         settings: The section: one of the schema's `DATA_KINDS`, or anything with its attributes.
-        columns: Names of the texts of an example: see `Task`.
+        columns: Names of the texts of an example: see `Task`. The columns of other data are known.
 
     Returns:
         A `Source`.
@@ -18,23 +31,11 @@ def open_source(settings, columns=("source", "target")):
     Raises:
         ValueError: If the data cannot be used. One line that says which setting, file or line.
     """
+    if settings.source not in SOURCES:
+        raise ValueError(
+            f"`source` must be one of {', '.join(SOURCES)}. Received: source={settings.source!r}."
+        )
+    module, function = SOURCES[settings.source]
     # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
-    if settings.source == "cldr":
-        from keras_transformer.training.data.sources.cldr import open_cldr
-
-        return open_cldr(settings)
-    if settings.source == "text":
-        from keras_transformer.training.data.sources.text import open_text
-
-        return open_text(settings, columns)
-    if settings.source == "tfds":
-        from keras_transformer.training.data.sources.tfds import open_tfds
-
-        return open_tfds(settings)
-    if settings.source == "reports":
-        from keras_transformer.training.data.sources.reports import open_reports
-
-        return open_reports(settings)
-    raise ValueError(
-        f"`source` must be one of cldr, text, tfds, reports. Received: source={settings.source!r}."
-    )
+    opened = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    return opened(settings, columns) if settings.source == "text" else opened(settings)

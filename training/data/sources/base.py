@@ -6,7 +6,7 @@ SPLITS = ("train", "validation", "test")
 
 
 class Source(abc.ABC):
-    """Examples of a task, in up to three splits: tuples of texts.
+    """Examples of a task, in up to three splits: tuples of texts, or of arrays and texts.
 
     Attributes:
         splits: The splits it has, among "train", "validation" and "test".
@@ -24,12 +24,16 @@ class Source(abc.ABC):
             split: "train", "validation" or "test".
 
         Returns:
-            A `tf.data.Dataset` of tuples of scalar strings in UTF-8, one for each of the task's
-            `columns`, in an order that is always the same.
+            A `tf.data.Dataset` of tuples, a member for each of the task's `columns`, in an order
+            that is always the same: of texts scalar strings in UTF-8.
 
         Raises:
             ValueError: If there is no such split.
         """
+
+    def facts(self):
+        """Returns those fields of the model's configuration that the source alone knows."""
+        return {}
 
     @abc.abstractmethod
     def count(self, split):

@@ -1,6 +1,37 @@
-"""Token ids of a request: what is right, and what is made of them."""
+"""Rows of token ids that come from elsewhere: which are right, and what is made of the others."""
 
 import tensorflow as tf
+
+
+def right_rows(source, ids):
+    """Returns which rows are the ids of a text's pieces, `eos_id` once, and then padding, `[B]`.
+
+    Args:
+        source: Token ids `[B, S]`, int32.
+        ids: What has `pad_id`, `bos_id`, `eos_id` and `vocab_size`, such as a configuration.
+    """
+    positions = tf.range(source.shape[1])  # [S]
+    real = tf.not_equal(source, ids.pad_id)  # [B, S]
+    length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1, keepdims=True)  # [B, 1]
+    right = tf.equal(real, positions < length)  # padding at the end only
+    right &= tf.equal(tf.equal(source, ids.eos_id), tf.equal(positions, length - 1))
+    right &= (source >= 0) & (source < ids.vocab_size)
+    if ids.bos_id not in (ids.pad_id, ids.eos_id):
+        right &= tf.not_equal(source, ids.bos_id)
+    return tf.reduce_all(right, axis=1) & (tf.squeeze(length, 1) > 0)
+
+
+def empty_where_wrong(source, right, ids):
+    """Returns the rows with an empty text for wrong ones: no id reaches a table that lacks it.
+
+    Args:
+        source: Token ids `[B, S]`, int32.
+        right: Boolean `[B]`.
+        ids: See `right_rows`.
+    """
+    first = tf.equal(tf.range(source.shape[1]), 0)
+    empty = tf.where(first, ids.eos_id, ids.pad_id)  # [S]
+    return tf.where(tf.expand_dims(right, 1), source, empty)
 
 
 def checked_ids(source, tokenizer, longest):

@@ -1,0 +1,165 @@
+"""Images as sequences: patches, their linear map, and their positions."""
+
+import keras
+from keras import ops
+
+from keras_transformer.checks import check_choice, check_count, check_flag, check_rate
+from keras_transformer.layers import positions
+from keras_transformer.layers.call_checks import described
+from keras_transformer.layers.composite import CompositeLayer
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.positions.grid import SinusoidalGrid
+from keras_transformer.layers.positions.position import Position
+
+KINDS = {"sinusoidal": SinusoidalGrid, "learned": positions.Learned, "none": Position}
+
+
+def cut_patches(images, patch_size):
+    """Returns the patches of images, in row-major order.
+
+    Args:
+        images: `[B, R * patch_size, Q * patch_size, C]`, with known height, width and channels.
+        patch_size: Height and width of a patch.
+
+    Returns:
+        `[B, R * Q, patch_size * patch_size * C]`: of a patch the pixels in row-major order, and of
+        a pixel its channels.
+    """
+    height, width, channels = images.shape[1:]
+    rows, columns = height // patch_size, width // patch_size
+    strips = ops.reshape(images, (-1, rows, patch_size, columns, patch_size * channels))
+    patches = ops.transpose(strips, (0, 1, 3, 2, 4))  # [B, R, Q, patch_size, patch_size * C]
+    return ops.reshape(patches, (-1, rows * columns, patch_size * patch_size * channels))
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PatchEmbedding(CompositeLayer):
+    """The patches of an image as vectors, with their positions and dropout on the sum.
+
+    `x_i = W patch_i + b + p_i`, the patches in row-major order; with a class token a learned vector
+    stands before them.
+
+    Args:
+        patch_size: Height and width of a patch, in pixels.
+        d_model: Width of the model, in features.
+        position: `"sinusoidal"`, the waves of row and column (`SinusoidalGrid`); `"learned"`, a
+            vector for each place; `"none"`; or a `Position`.
+        class_token: Whether a learned vector stands before the patches.
+        dropout: Rate on the sum of patch and position.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        images: `[B, R * patch_size, Q * patch_size, C]`, floating; height, width and channels are
+            those of the first call.
+        training: Whether dropout is active.
+
+    Returns:
+        `[B, R * Q, D]`, or with a class token `[B, 1 + R * Q, D]`.
+
+    Raises:
+        ValueError: If height or width is no multiple of `patch_size`, or positions do not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import PatchEmbedding
+        >>> PatchEmbedding(patch_size=4, d_model=16)(np.zeros((2, 8, 12, 3), "float32")).shape
+        TensorShape([2, 7, 16])
+
+    Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", Eq. 1.
+    """
+
+    def __init__(
+        self,
+        patch_size,
+        d_model,
+        position="sinusoidal",
+        class_token=True,
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_count("patch_size", patch_size)
+        check_count("d_model", d_model)
+        check_flag("class_token", class_token)
+        check_rate("dropout", dropout)
+        self.patch_size, self.d_model = patch_size, d_model
+        self.has_class_token = class_token
+        if isinstance(position, str):
+            check_choice("position", position, KINDS)
+            position = KINDS[position]()
+        self.position = positions.get(position)
+        self.position.check(self)
+        self.dropout_rate = dropout
+        self.projection = keras.layers.Dense(d_model, dtype=self.dtype_policy, name="projection")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, images_shape):  # noqa: D102
+        self._shape = tuple(images_shape[1:])
+        height, width, channels = self._shape
+        if height % self.patch_size or width % self.patch_size:
+            raise ValueError(
+                "`patch_size` must divide the height and the width of the images. Received: "
+                f"patch_size={self.patch_size}, images of {height} x {width} pixels."
+            )
+        self.grid = height // self.patch_size, width // self.patch_size
+        patches = self.grid[0] * self.grid[1]
+        self.max_length = patches + self.has_class_token
+        self.projection.build((None, patches, self.patch_size * self.patch_size * channels))
+        if self.has_class_token:
+            normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+            self.token = self.add_weight(
+                shape=(self.d_model,), initializer=normal, name="class_token"
+            )
+        self.position.build(self)
+
+    def checked_arguments(self, given):  # noqa: D102
+        check_images(given.get("images"), "images", self, getattr(self, "_shape", None))
+        return {}
+
+    def call(self, images, training=None):  # noqa: D102
+        patches = cut_patches(ops.cast(images, self.compute_dtype), self.patch_size)
+        x = self.projection(patches)  # [B, P, D]
+        if self.has_class_token:
+            token = ops.zeros_like(x[:, :1]) + ops.cast(self.token, x.dtype)  # [B, 1, D]
+            x = ops.concatenate([token, x], axis=1)  # [B, 1 + P, D]
+        position = self.position.embed(self, 0, x)  # [P, D] or [1 + P, D]
+        return self.dropout(x if position is None else x + position, training=training)
+
+    def compute_output_spec(self, images, training=None):  # noqa: D102
+        shape = (images.shape[0], self.max_length, self.d_model)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+    def get_config(self):  # noqa: D102
+        return {
+            **super().get_config(),
+            "patch_size": self.patch_size,
+            "d_model": self.d_model,
+            "position": positions.serialize(self.position),
+            "class_token": self.has_class_token,
+            "dropout": self.dropout_rate,
+        }
+
+
+def check_images(value, name, layer, shape=None):
+    """Refuses what are not images `[B, height, width, channels]`, floating.
+
+    Args:
+        value: A tensor or an array; anything else is left to Keras.
+        name: Name of the argument.
+        layer: The layer.
+        shape: Height, width and channels that they must have. `None`: any that are known.
+    """
+    dtype, received_shape = described(value)
+    if received_shape is None:
+        return
+    received = f"Received by {layer.name!r}: dtype={dtype}, shape={received_shape}."
+    if not dtype.startswith(("float", "bfloat")):
+        raise TypeError(f"`{name}` must be floating, pixel by pixel: cast them. {received}")
+    if len(received_shape) != 4 or None in received_shape[1:]:
+        raise ValueError(
+            f"`{name}` must be [batch, height, width, channels], all but the batch known. "
+            f"{received}"
+        )
+    if shape is not None and tuple(received_shape[1:]) != tuple(shape):
+        expected = " x ".join(map(str, shape))
+        raise ValueError(f"`{name}` must have height x width x channels of {expected}. {received}")

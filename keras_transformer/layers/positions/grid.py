@@ -1,0 +1,49 @@
+"""Positions of the patches of an image: their row and their column."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.layers.positions.tables import Sinusoidal, sinusoids
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SinusoidalGrid(Sinusoidal):
+    """Adds to a patch the waves of its row and of its column.
+
+    The first half of the features are the `sinusoids` of the row, the second half those of the
+    column, both of width `d_model / 2`. To a class token, which has neither, it adds nothing. For a
+    `PatchEmbedding`; the arguments are those of `Sinusoidal`.
+
+    Differs from the paper, whose sequences have one axis.
+
+    Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", appendix D.4.
+    """
+
+    def check(self, embedding):  # noqa: D102
+        if not hasattr(embedding, "patch_size"):
+            raise ValueError(
+                "`position` of tokens must be that of one axis: `SinusoidalGrid` belongs to a "
+                f"`PatchEmbedding`. Received by {embedding.name!r}."
+            )
+        if embedding.d_model % 4:
+            raise ValueError(
+                "`d_model` must be divisible by 4 for sinusoidal positions of row and column, "
+                f"which come in pairs of sine and cosine. Received: d_model={embedding.d_model}."
+            )
+
+    def embed(self, embedding, start, tokens):  # noqa: D102
+        rows, columns = embedding.grid
+        table = self.grid_table(rows, columns, embedding.d_model)  # [R * Q, D]
+        if embedding.has_class_token:
+            table = np.concatenate([np.zeros_like(table[:1]), table])  # [1 + R * Q, D]
+        return ops.cast(table, embedding.compute_dtype)
+
+    def grid_table(self, rows, columns, d_model):
+        """Returns what is added to the patches in row-major order, `[rows * columns, d_model]`."""
+        of_rows, of_columns = (
+            sinusoids(count + self.offset, d_model // 2, self.layout, self.endpoint)[self.offset :]
+            for count in (rows, columns)
+        )
+        row, column = np.divmod(np.arange(rows * columns), columns)
+        return np.concatenate([of_rows[row], of_columns[column]], axis=1)

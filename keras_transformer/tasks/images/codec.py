@@ -1,0 +1,129 @@
+"""From the files of images to pixels, and from probabilities to labels."""
+
+import base64
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tasks.images.files import ImageSize, encode_png, read_bytes
+from keras_transformer.tasks.single_pass.codec import Guide
+from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
+
+RULE = (
+    "Each row: the pixels of an image, row by row, from 0 to 255; an image of another size must be "
+    "resized before."
+)
+
+
+class ImageCodec(LabelCodec):
+    """The codec of a model of `pixels`, `[B, height, width, channels]`.
+
+    Args:
+        size: The `ImageSize` that images must have.
+        labels: Names of the classes.
+    """
+
+    example = "image"
+    signature = "pixels"
+    rule = RULE
+    request_specs = {"images": tf.TensorSpec([None], tf.string, name="images")}
+
+    def __init__(self, size, labels):
+        self.image_size, self.labels = size, tuple(labels)
+
+    @classmethod
+    def check(cls, examples):  # noqa: D102
+        if isinstance(examples, (str, bytes, os.PathLike)) or not hasattr(examples, "__iter__"):
+            raise TypeError(f"`images` must be a list of images. Received: {examples!r}.")
+        return list(examples)
+
+    @staticmethod
+    def size(example):  # noqa: D102
+        return 0  # all have one size, and keep their order
+
+    @staticmethod
+    def shown(example):  # noqa: D102
+        return str(example) if isinstance(example, (str, os.PathLike)) else "an image"
+
+    @classmethod
+    def request(cls, examples):
+        """Returns `images`, the bytes of PNG or JPEG files.
+
+        Args:
+            examples: List of paths, of such bytes, or of arrays `[H, W, C]` of uint8.
+        """
+        encoded = [_encoded(example) for example in examples]
+        return {"images": tf.constant(encoded, tf.string, [len(encoded)])}
+
+    def encode(self, images):
+        """Returns `pixels`, float32 `[B, H, W, C]`."""
+        shape = (self.image_size.height, self.image_size.width, self.image_size.channels)
+        spec = tf.TensorSpec(shape, tf.uint8)
+        pixels = tf.map_fn(self.image_size.decode, images, fn_output_signature=spec)
+        return {"pixels": tf.cast(pixels, tf.float32)}, {}
+
+    def answers(self, outputs, rest):  # noqa: D102
+        return self.named(outputs)
+
+    @classmethod
+    def results(cls, answers):
+        """Returns a `Classification` of each image."""
+        columns = (answers[name] for name in ("label", "probability", "probabilities"))
+        return [
+            Classification(label.decode(), float(probability), False, row)
+            for label, probability, row in zip(*columns, strict=True)
+        ]
+
+    def input_specs(self, rows=None, length=None):  # noqa: D102
+        size = self.image_size
+        shape = [rows, size.height, size.width, size.channels]
+        return {"pixels": tf.TensorSpec(shape, tf.float32, name="pixels")}
+
+    def facts(self):  # noqa: D102
+        size = self.image_size
+        return {
+            "labels": list(self.labels),
+            "image": {
+                "height": size.height,
+                "width": size.width,
+                "channels": size.channels,
+                "resize": size.resize,
+            },
+            "pixels": self.rule,
+        }
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        return cls(ImageSize(**facts["image"]), facts["labels"])
+
+    def guide(self, example):  # noqa: D102
+        size, labels = self.image_size, ", ".join(f"`{label}`" for label in self.labels)
+        encoded = _encoded(example)
+        other = "is resized" if size.resize else "is an error"
+        return Guide(
+            purpose=f"Gives images one of the labels {labels}",
+            request={"images": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
+            axes={"pixels": "B, height, width, channels", "probabilities": "B, C"},
+            notes=[
+                "B: images of a request, any number. `images` are the bytes of PNG or JPEG files, "
+                f"in JSON as Base64; `pixels` are numbers from 0 to 255, {size.height} x "
+                f"{size.width} x {size.channels} of an image.",
+                f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
+                "probable of them.",
+                f"An image must have {size.height} x {size.width} pixels; one of another size "
+                f"{other}.",
+            ],
+            arguments={
+                "images": f'tf.io.decode_base64(["{base64.urlsafe_b64encode(encoded).decode()}"])'
+            },
+        )
+
+
+def _encoded(example):
+    """The bytes of the file of an image."""
+    if isinstance(example, bytes):
+        return example
+    if isinstance(example, (str, os.PathLike)):
+        return read_bytes(example)
+    return encode_png(np.asarray(example))

@@ -1,0 +1,107 @@
+"""Images from files: decoded, and of the size that a model takes."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageSize:
+    """What images must be.
+
+    Args:
+        height, width: In pixels. `None`: of any size.
+        channels: 1 for grey, 3 for colours; files are converted.
+        resize: Whether an image of another size is resized, and not refused.
+    """
+
+    height: int | None = None
+    width: int | None = None
+    channels: int = 3
+    resize: bool = False
+
+    @classmethod
+    def of(cls, config):
+        """Returns that of an `ImageClassifierConfig`."""
+        return cls(*config.shape, config.resize)
+
+    def decode(self, encoded):
+        """Returns the image `[height, width, channels]`, uint8, of the bytes of a file, in a graph.
+
+        An image of a size that is refused is an error of TensorFlow.
+        """
+        image = tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
+        image = tf.ensure_shape(image, (None, None, self.channels))
+        if self.height is None:
+            return image
+        if self.resize:
+            image = resized(image, self.height, self.width)
+        expected = (self.height, self.width, self.channels)
+        fits = tf.reduce_all(tf.equal(tf.shape(image), expected))
+        message = f"an image must have {self.height} x {self.width} pixels."
+        with tf.control_dependencies([tf.debugging.Assert(fits, [message, tf.shape(image)])]):
+            return tf.ensure_shape(image, expected)
+
+    def read(self, path):
+        """Returns the image in a file, an array `[height, width, channels]`, uint8.
+
+        Raises:
+            ValueError: If the file cannot be read or has another size. One line that names it.
+        """
+        return self.from_bytes(read_bytes(path), path)
+
+    def from_bytes(self, encoded, name):
+        """Returns the image in the bytes of a file; `name` is what an error names."""
+        try:
+            image = tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
+        except tf.errors.OpError:
+            raise ValueError(f"{name}: is no PNG or JPEG image that can be read.") from None
+        if self.resize:
+            image = resized(image, self.height, self.width)
+        return self.checked(image.numpy(), name)
+
+    def checked(self, image, name):
+        """Returns an array that is an image of this size as uint8.
+
+        Raises:
+            ValueError: If it is none; the message names it.
+        """
+        image = np.asarray(image)
+        expected = (self.height, self.width, self.channels)
+        if self.height is not None and image.shape != expected:
+            wanted, received = (" x ".join(map(str, shape)) for shape in (expected, image.shape))
+            raise ValueError(
+                f"{name}: must have height x width x channels of {wanted}. Received: {received}."
+            )
+        if image.dtype != np.uint8:
+            raise ValueError(
+                f"{name}: must be an array of uint8, from 0 to 255. Received: {image.dtype}."
+            )
+        return image
+
+
+def read_bytes(path):
+    """Returns the bytes of a file.
+
+    Raises:
+        ValueError: If it cannot be read. One line that names it.
+    """
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def encode_png(image):
+    """Returns the bytes of a PNG file of an array `[H, W, C]`, uint8."""
+    return tf.io.encode_png(image).numpy()
+
+
+def resized(image, height, width):
+    """Returns an image `[H, W, C]`, uint8, with another height and width."""
+    values = tf.image.resize(image, (height, width), antialias=True)
+    return tf.cast(tf.clip_by_value(tf.round(values), 0.0, 255.0), tf.uint8)

@@ -1,0 +1,180 @@
+"""From windows over a series to the target at every step."""
+
+import dataclasses
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tasks.series.lines import SeriesLines
+from keras_transformer.tasks.series.windows import Windowed, cut_windows
+from keras_transformer.tasks.single_pass.codec import Codec, Guide, Result
+
+RULE = (
+    "Each row: a window, at each step the inputs in their order and their own units; steps after "
+    "the last are of any value and change nothing before them."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulation(Result):
+    """The target at every step of a window.
+
+    Args:
+        numbers: Array `[T]`, float32.
+    """
+
+    numbers: np.ndarray
+    truncated = False
+
+    @property
+    def text(self):
+        """The target at the last step."""
+        return f"{self.numbers[-1]:.4g}"
+
+    @property
+    def score(self):
+        """0: what `score_of` gives to the very same numbers."""
+        return 0.0
+
+    def score_of(self, other):
+        """How far other numbers are off, in units of their standard deviation."""
+        error = np.sqrt(np.mean((self.numbers - other.numbers) ** 2))
+        return float(error / max(np.std(other.numbers), 1e-6))
+
+    def is_tied(self, other, tolerance):
+        """Always: a number that is off by the tolerance is another text."""
+        return True
+
+
+class SeriesCodec(Codec):
+    """The codec of a model of `series`, `[B, T, F]`.
+
+    Args:
+        inputs: Names of the inputs.
+        target: Name of the target.
+        window: Steps in a window.
+        scored: Steps at its end that are used.
+        scale: Standard deviation of the target.
+    """
+
+    verb, example, number = "simulate", "window", "target"
+    rule = RULE
+    nothing = {"target": 0.0}
+    # Of the scale: recurrent layers add up what hundreds of steps round.
+    max_score_loss = {"none": 0.0, "float16": 0.02, "int8": 0.1}
+
+    def __init__(self, inputs, target, window, scored, scale=1.0):
+        self.inputs, self.target = tuple(inputs), target
+        self.window, self.scored, self.scale = window, scored, scale
+        self.tolerance = 1e-3 * scale
+        windows = tf.TensorSpec([None, None, len(self.inputs)], tf.float32, name="series")
+        self.request_specs = {"series": windows}
+
+    @classmethod
+    def check(cls, examples):
+        """Returns windows as a list of arrays `[T, F]`."""
+        if isinstance(examples, (str, bytes)) or not hasattr(examples, "__iter__"):
+            raise TypeError(f"`examples` must be a list of windows. Received: {examples!r}.")
+        return [np.asarray(example, np.float32) for example in examples]
+
+    def check_samples(self, examples):
+        """Returns what an export is checked with: series, or lines of one, cut into windows."""
+        if examples and isinstance(examples[0], str):
+            examples = [_steps(examples, len(self.inputs))]
+        windows = []
+        for series in super().check_samples(examples):
+            starts = range(0, len(series), self.window)
+            windows += list(cut_windows(series, starts, self.window))
+        return windows
+
+    @staticmethod
+    def shown(example):  # noqa: D102
+        return f"a window that begins with {example[0].tolist()}"
+
+    @classmethod
+    def request(cls, examples):
+        """Returns `series`; the windows must be equally long."""
+        if len({len(example) for example in examples}) > 1:
+            raise ValueError("`examples` of one batch must be windows of the same length.")
+        return {"series": tf.constant(np.stack(examples), tf.float32)}
+
+    def encode(self, series):  # noqa: D102
+        return {"series": series}, {}
+
+    def outputs(self, prediction):  # noqa: D102
+        return {"target": prediction}
+
+    def answers(self, outputs, rest):  # noqa: D102
+        return outputs
+
+    @classmethod
+    def results(cls, answers):
+        """Returns a `Simulation` of each window."""
+        return [Simulation(row) for row in answers["target"]]
+
+    def input_specs(self, rows=None, length=None):  # noqa: D102
+        shape = [rows, self.window, len(self.inputs)]
+        return {"series": tf.TensorSpec(shape, tf.float32, name="series")}
+
+    def facts(self):  # noqa: D102
+        return {
+            "inputs": list(self.inputs),
+            "target": self.target,
+            "window": self.window,
+            "scored": self.scored,
+            "scale": self.scale,
+            "series": self.rule,
+        }
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        names = ("inputs", "target", "window", "scored", "scale")
+        return cls(*(facts[name] for name in names))
+
+    def windowed(self, run, batch_size=64):
+        """Returns a `Windowed`: a series that begins.
+
+        Args:
+            run: Function of `series`, `[B, T, F]`, to a dictionary with the `target`, `[B, T]`.
+            batch_size: Windows at a time.
+        """
+        return Windowed(
+            lambda windows: run(series=windows)["target"],
+            len(self.inputs),
+            self.window,
+            self.scored,
+            batch_size,
+        )
+
+    def lines(self, run):
+        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file."""
+        return SeriesLines(self.windowed(run), self.inputs, self.target)
+
+    def guide(self, example):  # noqa: D102
+        names = ", ".join(f"`{name}`" for name in self.inputs)
+        return Guide(
+            purpose=f"Gives the {self.target} at every step from {names}",
+            request={"series": json.dumps([np.round(example[:3], 4).tolist()])},
+            axes={"series": f"B, T, {len(self.inputs)}", "target": "B, T"},
+            notes=[
+                f"B: windows of a request, any number. T: their steps, at most {self.window}; "
+                f"the inputs of a step are {names}, in this order and in their own units.",
+                f"`target` is the {self.target} at every step. Use the last {self.scored} steps of "
+                "a whole window: the others warm the model up. A step depends on itself and on "
+                "those before it.",
+            ],
+        )
+
+
+def _steps(lines, count):
+    """The steps of lines that hold the inputs in their order."""
+    try:
+        steps = np.array([line.split(",") for line in lines], np.float32)
+    except ValueError:
+        steps = np.zeros((0, 0))
+    if steps.shape != (len(lines), count) or not np.isfinite(steps).all():
+        raise ValueError(
+            f"`examples` must be lines of {count} numbers with commas between them, a step each."
+        )
+    return steps

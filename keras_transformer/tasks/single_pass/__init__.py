@@ -1,0 +1,1 @@
+"""Models that answer in one pass: codecs, results and pipelines."""

@@ -1,0 +1,88 @@
+"""Codecs of models that give an example one of a few labels."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tasks.classification import SPACES
+from keras_transformer.tasks.single_pass.codec import Codec, Result
+
+
+@dataclasses.dataclass(frozen=True)
+class Classification(Result):
+    """The label that a model gives to one text or image.
+
+    Args:
+        label: The most probable label.
+        probability: Its probability.
+        truncated: Whether a text was longer than the model's limit and was cut.
+        probabilities: Array `[C]`, float32, in the order of the classifier's labels.
+    """
+
+    label: str
+    probability: float
+    truncated: bool
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def text(self):
+        """The label: what `predict` writes."""
+        return self.label
+
+    @property
+    def score(self):
+        """The natural logarithm of the probability."""
+        return _log(self.probability)
+
+    @property
+    def numbers(self):
+        """The probabilities."""
+        return self.probabilities
+
+    def score_of(self, other):
+        """The logarithm of the probability of the label of another result."""
+        return _log(self.probabilities[other.probabilities.argmax()])
+
+    def is_tied(self, other, tolerance):
+        """Whether the two most probable labels are within twice the tolerance."""
+        top, second = np.sort(self.probabilities)[:-3:-1]
+        return bool(top - second <= 2 * tolerance)
+
+
+class LabelCodec(Codec):
+    """From the logits of labels to their probabilities, and to the label.
+
+    Attributes:
+        labels: Names of the classes C.
+    """
+
+    labels = ()
+    verb, number = "classify", "probability"
+    nothing = {"probabilities": 0.0, "label": -1}
+
+    def outputs(self, prediction):
+        """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, a place in `labels`."""
+        probabilities = tf.nn.softmax(prediction)  # [B, C]
+        label = tf.argmax(probabilities, axis=1, output_type=tf.int32)  # [B]
+        return {"probabilities": probabilities, "label": label}
+
+    def named(self, outputs):  # noqa: D102
+        probabilities = outputs["probabilities"]  # [B, C]
+        return {
+            "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=1)),
+            "probability": tf.reduce_max(probabilities, axis=1),
+            "probabilities": probabilities,
+        }
+
+    def quality(self, results, references):
+        """Returns the `accuracy`, from 0 to 100."""
+        right = [
+            result.label == reference.strip(SPACES)
+            for result, reference in zip(results, references, strict=True)
+        ]
+        return {"accuracy": 100 * float(np.mean(right))}
+
+
+def _log(probability):
+    return float(np.log(max(probability, np.finfo(np.float32).tiny)))

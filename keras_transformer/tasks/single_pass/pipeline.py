@@ -1,0 +1,60 @@
+"""A model that answers in one pass, in use."""
+
+import functools
+
+import tensorflow as tf
+
+from keras_transformer.tasks.pipeline import Pipeline
+from keras_transformer.tasks.strings import map_sorted
+
+
+class SinglePass(Pipeline):
+    """A trained model that answers in one pass, in use.
+
+    Attributes:
+        codec_class: The class of its codec.
+        codec: Its `Codec`.
+    """
+
+    codec_class = None
+    codec = None
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._responder = functools.cache(self._trace)
+
+    def predict(self, **inputs):
+        """Returns the outputs of the model, a dictionary, in a graph."""
+        tensors = next(iter(inputs.values())) if len(inputs) == 1 else inputs
+        return self.codec.outputs(self.model(tensors, training=False))
+
+    def respond(self, **request):
+        """Returns the answers to a request, a dictionary, in a graph."""
+        inputs, rest = self.codec.encode(**request)
+        return self.codec.answers(self.predict(**inputs), rest)
+
+    def _trace(self):
+        function = tf.function(self.respond, autograph=False)
+        return function.get_concrete_function(**self.codec.request_specs)
+
+    def __call__(self, examples, batch_size=64):
+        """Returns the texts of the answers to a list of examples, in order."""
+        return [result.text for result in self.answer(examples, batch_size)]
+
+    def answer(self, examples, batch_size=64):
+        """Returns a `Result` for each of a list of examples.
+
+        Args:
+            examples: List of what the task takes.
+            batch_size: Examples at a time; those of similar size go together.
+
+        Raises:
+            TypeError: If `examples` is something else.
+        """
+        codec = self.codec_class
+        return map_sorted(self.answer_batch, codec.check(examples), batch_size, codec.size)
+
+    def answer_batch(self, examples):
+        """Returns a `Result` for each of a list of examples, as one batch."""
+        answers = self._responder()(**self.codec.request(examples))
+        return self.codec.results({name: value.numpy() for name, value in answers.items()})

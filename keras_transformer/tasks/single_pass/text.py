@@ -1,0 +1,125 @@
+"""Models that answer in one pass about a text: sentences in, token ids through the model."""
+
+import abc
+import json
+
+import tensorflow as tf
+
+from keras_transformer.tasks.pipeline import TextPipeline
+from keras_transformer.tasks.single_pass.codec import Codec
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.strings import check_samples, check_sentences, encode
+from keras_transformer.tasks.token_rows import checked_ids, empty_where_wrong, right_rows
+from keras_transformer.text.tokenizers import Tokenizers
+
+RULE = (
+    "Each row: the ids of a text's pieces, each at least 0 and below vocab_size, none of them pad "
+    "or bos; then eos, once; then pad up to source_length. {} The other rows are as without it."
+)
+
+
+class TextCodec(Codec):
+    """The codec of a model of token ids `source`, `[B, S]`.
+
+    Args:
+        tokenizer: The `Tokenizer`, or a pair of them, of which the first is used.
+        max_length: Longest text in tokens, its end included; longer ones are cut.
+    """
+
+    example = "text"
+    signature = "tokens"
+    request_specs = {"sentences": tf.TensorSpec([None], tf.string, name="sentences")}
+
+    def __init__(self, tokenizer, max_length):
+        self.tokenizer = Tokenizers.of(tokenizer).source
+        self.longest = max_length
+        self.padding = {"source": self.tokenizer.pad_id}
+
+    @classmethod
+    def check(cls, examples):  # noqa: D102
+        return check_sentences(examples, "texts")
+
+    @classmethod
+    def check_samples(cls, examples):  # noqa: D102
+        return check_samples(examples)
+
+    @classmethod
+    def request(cls, examples):  # noqa: D102
+        return {"sentences": tf.constant(examples, tf.string, [len(examples)])}
+
+    def encode(self, sentences):
+        """Returns `source`, token ids `[B, S]`, padded; and `truncated`, `[B]`."""
+        ids, truncated, _ = encode(self.tokenizer, sentences, self.longest)
+        return {"source": ids.to_tensor(self.tokenizer.pad_id)}, {"truncated": truncated}
+
+    def checked(self, source):  # noqa: D102
+        return {"source": checked_ids(source, self.tokenizer, self.longest)}
+
+    def screen(self, source):  # noqa: D102
+        right = right_rows(source, self.tokenizer)  # [B]
+        return right, {"source": empty_where_wrong(source, right, self.tokenizer)}
+
+    def input_specs(self, rows=None, length=None):  # noqa: D102
+        return {"source": tf.TensorSpec([rows, length], tf.int32, name="source")}
+
+    def lengths(self, inputs):  # noqa: D102
+        real = tf.not_equal(inputs["source"], self.tokenizer.pad_id)
+        return tf.reduce_sum(tf.cast(real, tf.int32), axis=1).numpy().tolist()
+
+    def facts(self):  # noqa: D102
+        tokenizer = self.tokenizer
+        names = ("pad", "unk", "bos", "eos")
+        return {
+            "tokens": {name: getattr(tokenizer, f"{name}_id") for name in names},
+            "vocab_size": tokenizer.vocab_size,
+            "source": self.rule,
+            "max_length": self.longest,
+        }
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        return cls(tokenizers, facts["max_length"])
+
+    def notes(self):
+        """Returns what the README beside a SavedModel explains about texts and their ids."""
+        return [
+            "B: texts of a request, any number. S: tokens of its longest text, at most "
+            f"{self.longest}.",
+            f"Strings are UTF-8. Of a text of more than {self.longest} tokens the beginning is "
+            "read, and `truncated` says so. Token ids are those of the SentencePiece vocabulary "
+            f"inside: a text ends in {self.tokenizer.eos_id}, and whatever follows is ignored; ids "
+            "that cannot be read are an error.",
+        ]
+
+
+# What a program must import before it loads a SavedModel with a tokenizer, and why.
+MODULES = {"tensorflow_text": "registers the operations of the tokenizer"}
+
+
+def quoted(strings):
+    """Returns JSON of a list of strings that can stand in single quotes in a shell."""
+    return json.dumps(strings).replace("'", "\\u0027")
+
+
+class TextPass(SinglePass, TextPipeline, abc.ABC):
+    """A trained model that answers in one pass about a text, with its tokenizer.
+
+    Args:
+        model: A model of the class `model_class`.
+        tokenizer: The `Tokenizer` it was trained with.
+        max_length: Longest text in tokens, its end included; longer ones are cut. `None`: the
+            model's `max_length`.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
+            together.
+    """
+
+    def __init__(self, model, tokenizer, max_length=None):
+        super().__init__(model, tokenizer, max_length)
+        self.codec = self.make_codec()
+
+    def make_codec(self):
+        """Returns the codec."""
+        return self.codec_class(self.tokenizers, self.max_length)

@@ -1,0 +1,173 @@
+"""Exports of images and of time series answer as the run does."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from array_corpora import write_corpus
+from click.testing import CliRunner
+from small_runs import run_quietly
+
+from keras_transformer import ImageRecognizer, SeriesSimulator
+from keras_transformer.cli.main import cli
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass, export_single_pass
+from keras_transformer.export.parity import ExportError
+from keras_transformer.export.saved_model.single_pass import export_single_pass as export_saved
+from keras_transformer.models.series_regressor import SeriesRegressor
+from keras_transformer.training.settings.toml import load_settings
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("ai_edge_litert")
+ENCODERS = ("transformer", "lstm", "gru", "lstm_attention", "gru_attention")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def runs(corpus, tmp_path_factory):
+    """A function from a kind to its run."""
+    made = {}
+
+    def run(kind):
+        if kind not in made:
+            made[kind] = tmp_path_factory.mktemp(kind) / "run"
+            run_quietly(load_settings(corpus / f"{kind}.toml"), made[kind])
+        return made[kind]
+
+    return run
+
+
+def command(*arguments, data=b"", code=0):
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
+    assert done.exit_code == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def paths(corpus):
+    return sorted((corpus / "validation").rglob("*.png"))
+
+
+def test_images_in_a_saved_model(runs, corpus, tmp_path):
+    """Encoded files, pixels, both loaders of TensorFlow, the README, and `predict`."""
+    folder, directory = runs("image_classification"), tmp_path / "digits"
+    report = json.loads(command("export", "saved-model", folder, directory))
+    assert report["signatures"] == ["serving_default", "pixels"] and report["agreement"] == 1
+    assert report["python_needs"] == ["tensorflow"] and report["checked_with"].startswith("7 sen")
+    lines = "".join(f"{path}\n" for path in paths(corpus)).encode()
+    assert command("predict", directory, data=lines) == command("predict", folder, data=lines)
+    recognizer = ImageRecognizer.from_run(folder)
+    expected = recognizer.classify(paths(corpus))
+    loaded = tf.saved_model.load(str(directory / "1"))
+    arrays = np.stack([recognizer.read(path) for path in paths(corpus)]).astype("float32")
+    answers = loaded.signatures["pixels"](pixels=tf.constant(arrays))
+    probabilities = [result.probabilities for result in expected]
+    np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
+    readme = (directory / "1" / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0].replace('load(".")', "load(folder)")
+    exec(code, {"folder": str(directory / "1")})
+    large = tf.io.encode_png(np.zeros((9, 9, 1), "uint8"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="an image must have 4 x 6 pixels"):
+        loaded.signatures["serving_default"](images=tf.expand_dims(large, 0))
+
+
+@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
+def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
+    folder, file = runs("image_classification"), tmp_path / "digits.tflite"
+    report = json.loads(
+        command("export", "litert", folder, file, "--quantize", quantize, "--max-loss", "100")
+    )
+    assert report["signatures"] == ["classify_1"] and "accuracy" in report or quantize == "none"
+    lines = "".join(f"{path}\n" for path in paths(corpus)).encode()
+    labels = command("predict", file, data=lines).splitlines()
+    assert len(labels) == len(paths(corpus))
+    loaded = LiteRTSinglePass(file)
+    assert loaded.facts["image"] == {"height": 4, "width": 6, "channels": 1, "resize": False}
+    if quantize == "none":
+        assert labels == command("predict", folder, data=lines).splitlines()
+        pixels = loaded._interpreter.get_signature_list()["classify_1"]["inputs"]
+        assert pixels == ["pixels"]
+
+
+def test_images_are_resized_where_the_run_does(corpus, tmp_path):
+    overrides = ["data.image_size=[4, 4]", "training.updates=1", "training.final_model=last"]
+    settings = load_settings(corpus / "image_classification.toml", overrides)
+    run_quietly(settings, tmp_path / "run")
+    command("export", "saved-model", tmp_path / "run", tmp_path / "saved")
+    command("export", "litert", tmp_path / "run", tmp_path / "x.tflite")
+    keras.utils.save_img(tmp_path / "large.png", np.arange(99).reshape(9, 11, 1), scale=False)
+    line = f"{tmp_path / 'large.png'}\n".encode()
+    labels = {
+        command("predict", tmp_path / name, data=line) for name in ("run", "saved", "x.tflite")
+    }
+    assert len(labels) == 1
+
+
+def weather(corpus):
+    text = (corpus / "river.csv").read_text()
+    rows = [line.split(",")[1:3] for line in text.splitlines()[1:]]
+    return text.encode(), np.array(rows, "float32")
+
+
+def test_a_series_in_a_saved_model(runs, corpus, tmp_path):
+    folder, directory = runs("time_series"), tmp_path / "river"
+    report = json.loads(command("export", "saved-model", folder, directory))
+    assert report["signatures"] == ["serving_default"]
+    _, rows = weather(corpus)
+    windows = np.stack([rows[start : start + 9] for start in range(5)])
+    answer = tf.saved_model.load(str(directory / "1")).signatures["serving_default"]
+    expected = SeriesSimulator.from_run(folder).run(windows)["target"]
+    np.testing.assert_allclose(answer(series=windows)["target"], expected, atol=1e-5)
+    shorter = answer(series=windows[:, :4])["target"]
+    np.testing.assert_allclose(shorter, expected[:, :4], atol=1e-5)
+    readme = (directory / "1" / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0].replace('load(".")', "load(folder)")
+    exec(code, {"folder": str(directory / "1")})
+    line = command("predict", directory, data=b"1,2\n", code=2)
+    assert "keeps no names of columns" in line
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
+    """LiteRT's builtin operators alone, recurrent layers included."""
+    model = SeriesSimulator.from_run(runs("time_series")).model
+    fields = {**model.config.to_dict(), "encoder": encoder}
+    simulator = SeriesSimulator(SeriesRegressor(type(model.config).from_dict(fields)))
+    text, rows = weather(corpus)
+    report = export_single_pass(simulator, tmp_path / "x.tflite", [rows])
+    assert report["signatures"] == ["simulate_1"]
+    lines = command("predict", tmp_path / "x.tflite", data=text).splitlines()
+    assert lines[0] == "flow" and len(lines) == len(rows) + 1
+    np.testing.assert_allclose(list(map(float, lines[1:])), simulator(rows), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("quantize", ["float16", "int8"])
+def test_a_quantised_series(runs, corpus, tmp_path, quantize):
+    file = tmp_path / "x.tflite"
+    arguments = ["--quantize", quantize, "--max-score-loss", "0.5"]
+    report = json.loads(command("export", "litert", runs("time_series"), file, *arguments))
+    assert 0 < report["score_error"] < 0.5
+
+
+def test_another_model_s_answers_are_not_kept(runs, corpus, tmp_path, monkeypatch):
+    simulator = SeriesSimulator.from_run(runs("time_series"))
+    _, rows = weather(corpus)
+    monkeypatch.setattr(
+        type(simulator.codec),
+        "outputs",
+        lambda codec, prediction: {"target": prediction + 0.1 * tf.random.uniform([])},
+    )
+    with pytest.raises(ExportError, match="a target differs from that of the model in memory by"):
+        export_saved(simulator, tmp_path / "river", [rows])
+    assert not (tmp_path / "river").exists()
+
+
+def test_lines_to_check_a_series_with_are_numbers(runs, tmp_path):
+    (tmp_path / "lines.txt").write_text("1,2\n3\n")
+    arguments = ["--sentences", tmp_path / "lines.txt"]
+    line = command("export", "saved-model", runs("time_series"), tmp_path / "x", *arguments, code=1)
+    assert "must be lines of 2 numbers with commas between them" in line

@@ -1,0 +1,123 @@
+"""The image classifier against the reference."""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+from support import normal, randomise, to_numpy, weights_of
+
+from keras_transformer import ImageClassifier, ImageClassifierConfig
+
+MODEL = {"rtol": 0, "atol": 1e-4}
+LABELS = ("a", "b", "c", "d", "e")
+
+
+def config(**changes):
+    fields = {
+        "labels": LABELS,
+        "image_height": 6,
+        "image_width": 10,
+        "channels": 3,
+        "patch_size": 2,
+        "num_layers": 2,
+        "d_model": 12,
+        "num_heads": 2,
+        "d_k": 5,
+        "d_v": 7,
+        "d_ff": 17,
+        "position": "learned",
+    }
+    return ImageClassifierConfig(**{**fields, **changes})
+
+
+@functools.cache
+def model_of(**changes):
+    return randomise(ImageClassifier(config(**changes)))
+
+
+def pixels(seed=0):
+    return 127.5 + 60 * normal(3, 6, 10, 3, seed=seed)
+
+
+def patches(images):
+    """`[B, 15, 12]`, by slices."""
+    cuts = [images[:, y : y + 2, x : x + 2] for y in range(0, 6, 2) for x in range(0, 10, 2)]
+    return np.stack([cut.reshape(len(images), 12) for cut in cuts], axis=1)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("pooling", ["class", "mean", "max", "attention"])
+def test_logits_are_those_of_the_reference(pooling, norm):
+    model = model_of(pooling=pooling, norm=norm)
+    weights = weights_of(model)
+    x = patches(pixels().astype("float64") / 127.5 - 1)
+    x = reference.dense(reference.scope(weights, "embedding/projection"), x)
+    if pooling == "class":
+        token = np.broadcast_to(weights["embedding/class_token"], (3, 1, 12))
+        x = np.concatenate([token, x], axis=1)
+    x = x + weights["embedding/positions"]
+    allowed = np.ones((3, x.shape[1], x.shape[1]), bool)
+    x = reference.encoder(reference.scope(weights, "encoder"), x, allowed, 2, 2, norm)
+    if pooling == "attention":
+        scores = (x @ weights["pooling/query"])[..., 0]
+        shares = np.array([reference.softmax(row) for row in scores])
+        pooled = np.einsum("bs,bsd->bd", shares, x)
+    else:
+        pooled = {"class": x[:, 0], "mean": x.mean(axis=1), "max": x.max(axis=1)}[pooling]
+    expected = reference.dense(reference.scope(weights, "output"), pooled)
+    np.testing.assert_allclose(to_numpy(model(pixels())), expected, **MODEL)
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "rotary", "alibi", "none"])
+def test_where_a_patch_is_matters_unless_there_is_no_position(position):
+    """Patches in another order, in the place of one another."""
+    changes = {"d_k": 6, "pooling": "mean", "position": position}
+    model = randomise(ImageClassifier(config(**changes)))
+    images = pixels()
+    exchanged = images.copy()
+    exchanged[:, :2, :2], exchanged[:, 4:, 6:8] = images[:, 4:, 6:8], images[:, :2, :2]
+    difference = np.abs(to_numpy(model(images)) - to_numpy(model(exchanged))).max()
+    assert (difference < 1e-5) == (position == "none")
+
+
+def test_attention_weights_are_those_of_all_layers():
+    weights = model_of().attention_weights(pixels())
+    assert sorted(weights) == ["block_0/self_attention", "block_1/self_attention"]
+    for value in weights.values():
+        assert value.shape == (3, 2, 16, 16)
+        np.testing.assert_allclose(to_numpy(value).sum(axis=-1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (
+            pixels()[:, :4],
+            "`images` must have height x width x channels of 6 x 10 x 3. Received by",
+        ),
+        (pixels().astype("uint8"), "`images` must be floating"),
+    ],
+)
+def test_other_images_are_one_line(images, message):
+    with pytest.raises((TypeError, ValueError), match=message) as error:
+        model_of()(images)
+    assert "\n" not in str(error.value)
+
+
+def test_the_number_of_positions_follows():
+    assert config().max_length == 16 and config(pooling="mean").max_length == 15
+    assert config(max_length=3).max_length == 16
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": ("a",)}, "`labels` must be at least two different strings"),
+        ({"patch_size": 0}, "`patch_size` must be at least 1"),
+        ({"pooling": "first"}, "`pooling` must be one of class, mean, max, attention. Received"),
+    ],
+)
+def test_wrong_configurations_are_one_line(changes, message):
+    with pytest.raises(ValueError, match=message):
+        config(**changes)

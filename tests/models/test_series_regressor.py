@@ -1,0 +1,168 @@
+"""Models of time series: against the reference, and blind to the future."""
+
+import dataclasses
+import functools
+
+import keras
+import numpy as np
+import pytest
+import reference
+from support import normal, randomise, to_numpy, weights_of
+
+from keras_transformer import SeriesConfig, SeriesEmbedding, SeriesRegressor
+
+MODEL = {"rtol": 0, "atol": 1e-4}
+ENCODERS = ("transformer", "lstm", "gru", "lstm_attention", "gru_attention")
+STEPS = 11
+FIELDS = {
+    "inputs": ("a", "b", "c"),
+    "target": "d",
+    "input_mean": (0.5, -1.0, 0.25),
+    "input_scale": (1.5, 2.0, 0.5),
+    "target_mean": 0.75,
+    "target_scale": 3.0,
+    "d_model": 10,
+    "num_layers": 2,
+    "num_heads": 2,
+    "d_ff": 17,
+    "max_length": 29,
+}
+
+
+@functools.cache
+def model_of(encoder, **changes):
+    fields = {**FIELDS, "encoder": encoder, **changes}
+    return randomise(SeriesRegressor(SeriesConfig(**fields)))
+
+
+def series(seed=0):
+    return normal(2, STEPS, 3, seed=seed)
+
+
+def scaled(values):
+    return (values.astype("float64") - FIELDS["input_mean"]) / FIELDS["input_scale"]
+
+
+def ended(weights, x):
+    """The linear map and the target's own unit."""
+    out = reference.dense(reference.scope(weights, "output"), x)[..., 0]
+    return out * FIELDS["target_scale"] + FIELDS["target_mean"]
+
+
+def test_the_transformer_is_that_of_the_reference():
+    model = model_of("transformer")
+    weights = weights_of(model)
+    x = reference.dense(reference.scope(weights, "embedding/projection"), scaled(series()))
+    x = x + reference.sinusoids(STEPS, 10)
+    past = np.broadcast_to(np.tril(np.ones((STEPS, STEPS), bool)), (2, STEPS, STEPS))
+    x = reference.encoder(reference.scope(weights, "encoder"), x, past, 2, 2)
+    np.testing.assert_allclose(to_numpy(model(series())), ended(weights, x), **MODEL)
+
+
+def lstm_reference(weights, x):
+    """Hochreiter and Schmidhuber (1997) with a forget gate, one step at a time."""
+    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
+    units = weights["recurrent_kernel"].shape[0]
+    out = np.zeros((*x.shape[:2], units))
+    for b in range(len(x)):
+        hidden, cell = np.zeros(units), np.zeros(units)
+        for t in range(x.shape[1]):
+            gates = x[b, t] @ weights["kernel"] + hidden @ weights["recurrent_kernel"]
+            i, f, g, o = np.split(gates + weights["bias"], 4)
+            cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+            hidden = sigmoid(o) * np.tanh(cell)
+            out[b, t] = hidden
+    return out
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "lstm_attention"])
+def test_the_lstm_is_that_of_the_reference(encoder):
+    model = model_of(encoder)
+    weights = weights_of(model)
+    x = scaled(series())
+    for number in range(2):
+        x = lstm_reference(reference.scope(weights, f"lstm_{number}/lstm_cell"), x)
+    if encoder == "lstm_attention":
+        past = np.broadcast_to(np.tril(np.ones((STEPS, STEPS), bool)), (2, STEPS, STEPS))
+        attended, _ = reference.multi_head(reference.scope(weights, "attention"), x, x, past, 2)
+        x = reference.layer_norm(reference.scope(weights, "norm"), x + attended)
+    np.testing.assert_allclose(to_numpy(model(series())), ended(weights, x), **MODEL)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_no_step_sees_the_future(encoder):
+    model, one = model_of(encoder), series()
+    other = one.copy()
+    other[:, 6:] = series(seed=1)[:, 6:]
+    first, second = to_numpy(model(one)), to_numpy(model(other))
+    np.testing.assert_allclose(first[:, :6], second[:, :6], rtol=0, atol=1e-6)
+    assert np.abs(first[:, 6] - second[:, 6]).max() > 1e-3
+    past = one.copy()
+    past[:, 0] += 1
+    assert np.abs(to_numpy(model(past))[:, 6] - first[:, 6]).max() > 1e-6, "but the past it does"
+
+
+def test_units_are_those_of_the_configuration():
+    """Inputs in other units with the same constants of scale give the same output in its unit."""
+    model = model_of("transformer")
+    factor = np.array([1000.0, 0.1, 10.0])
+    changes = {
+        "input_mean": tuple(FIELDS["input_mean"] * factor),
+        "input_scale": tuple(FIELDS["input_scale"] * factor),
+        "target_mean": 7.5,
+        "target_scale": 30.0,
+    }
+    other = SeriesRegressor(dataclasses.replace(model.config, **changes))
+    other.set_weights(model.get_weights())
+    ours, theirs = to_numpy(model(series())), to_numpy(other((series() * factor).astype("float32")))
+    np.testing.assert_allclose(theirs, 10 * ours, rtol=1e-4, atol=1e-3)
+
+
+def test_the_embedding_is_a_linear_map_and_a_position():
+    layer = SeriesEmbedding(10, "learned", max_length=STEPS)
+    layer(series())
+    weights = weights_of(randomise(layer))
+    expected = series() @ weights["projection/kernel"] + weights["projection/bias"]
+    np.testing.assert_allclose(layer(series()), expected + weights["positions"], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (series()[..., :2], "`inputs` must have the 3 features that the layer was built for"),
+        (series()[0], r"`inputs` must be \[batch, positions, features\]"),
+        (np.zeros((2, 5), "int32"), "`inputs` must be embedded, floating"),
+    ],
+)
+def test_other_inputs_are_one_line(value, message):
+    with pytest.raises((TypeError, ValueError), match=message) as error:
+        model_of("lstm")(value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": "rnn"}, "`encoder` must be one of transformer, lstm, gru, lstm_attention"),
+        ({"input_mean": (0.0,)}, "`inputs`, `input_mean` and `input_scale` must be equally long"),
+        ({"input_scale": (1.0, 0.0, 1.0)}, "`input_scale` must be above 0"),
+        ({"target_scale": 0.0}, "`target_scale` must be above 0"),
+    ],
+)
+def test_wrong_configurations_are_one_line(changes, message):
+    with pytest.raises(ValueError, match=message):
+        SeriesConfig(**{**FIELDS, **changes})
+
+
+def test_fields_without_effect_depend_on_the_encoder():
+    assert "d_ff" not in SeriesConfig.without_effect({})
+    assert {"d_ff", "norm", "position", "num_heads"} <= SeriesConfig.without_effect(
+        {"encoder": "gru"}
+    )
+    kept = SeriesConfig.without_effect({"encoder": "gru_attention"})
+    assert "num_heads" not in kept and "dropout" not in kept and "d_ff" in kept
+
+
+def test_the_global_policy_is_the_default():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    assert model_of.__wrapped__("gru", num_layers=1)(series()).dtype == "float32"

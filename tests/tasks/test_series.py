@@ -1,0 +1,229 @@
+"""Series in use: figures by hand, windows, and lines of a CSV file."""
+
+import math
+
+import numpy as np
+import pytest
+from support import normal, randomise, to_numpy
+
+from keras_transformer import SeriesConfig, SeriesRegressor, SeriesSimulator
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
+from keras_transformer.tasks.series.windows import Windowed, window_of
+from keras_transformer.training.losses.efficiency import (
+    KlingGupta,
+    NashSutcliffe,
+    ScaledSquaredError,
+)
+from keras_transformer.training.tasks.time_series import windows
+
+INPUTS = ("rain", "warmth")
+LENGTH, SCORED = 7, 3
+# By hand: means 4 and 5; variances 20 / 4 = 5 and (9 + 4 + 1 + 16) / 4 = 7.5; covariance
+# (-3 * -3 + -1 * -2 + 1 * 1 + 3 * 4) / 4 = 6; errors 1, 0, 1 and 2.
+OBSERVED, SIMULATED = [1.0, 3.0, 5.0, 7.0], [2.0, 3.0, 6.0, 9.0]
+
+
+def by_hand():
+    r = 6 / math.sqrt(5 * 7.5)
+    beta, gamma = 5 / 4, (math.sqrt(7.5) / 5) / (math.sqrt(5) / 4)
+    nse = 1 - (1 + 0 + 1 + 4) / 20
+    return 1 - math.sqrt((r - 1) ** 2 + (beta - 1) ** 2 + (gamma - 1) ** 2), nse
+
+
+def test_figures_are_those_by_hand():
+    kge, nse = by_hand()
+    assert kling_gupta(OBSERVED, SIMULATED) == pytest.approx(kge, abs=1e-12)
+    assert nash_sutcliffe(OBSERVED, SIMULATED) == pytest.approx(nse, abs=1e-12)
+    assert kling_gupta(OBSERVED, OBSERVED) == nash_sutcliffe(OBSERVED, OBSERVED) == 1
+    assert nash_sutcliffe(OBSERVED, [4.0] * 4) == 0
+
+
+def test_a_constant_has_no_efficiency():
+    assert math.isnan(nash_sutcliffe([2, 2], [1, 3])) and math.isnan(kling_gupta([2, 2], [1, 3]))
+    with pytest.raises(ValueError, match="must be equally many numbers, and at least one"):
+        nash_sutcliffe([], [])
+
+
+def test_metrics_of_batches_are_the_figures_of_all_steps_that_count():
+    rng = np.random.default_rng(0)
+    observed, simulated = 100 + rng.gamma(2, size=(2, 3, 4, 5))
+    counts = (rng.random((3, 4, 5)) < 0.6).astype("float64")
+    known = counts == 1
+    for metric, figure in ((KlingGupta(), kling_gupta), (NashSutcliffe(), nash_sutcliffe)):
+        for batch in range(3):
+            labels = np.stack([observed[batch], counts[batch]], axis=-1).astype("float32")
+            weights = None if batch else counts[batch].astype("float32")
+            metric.update_state(labels, simulated[batch].astype("float32"), weights)
+        expected = figure(observed[known], simulated[known])
+        assert float(metric.result()) == pytest.approx(expected, abs=1e-4)
+        metric.reset_state()
+        labels = np.stack([OBSERVED, np.ones(4)], axis=-1)[None]
+        metric.update_state(labels.astype("float32"), np.array([SIMULATED], "float32"))
+        assert float(metric.result()) == pytest.approx(figure(OBSERVED, SIMULATED), abs=1e-6)
+
+
+def test_the_loss_is_in_units_of_the_target():
+    labels = np.array([[[1, 1], [3, 0], [5, 1]]], "float32")
+    losses = ScaledSquaredError(2.0).call(labels, np.array([[2.0, 9.0, 11.0]], "float32"))
+    np.testing.assert_allclose(losses, [[0.25, 0.0, 9.0]])
+
+
+# Windows
+
+
+def test_every_step_has_one_window_that_reaches_far_enough_back():
+    for step in range(40):
+        start = window_of(step, LENGTH, SCORED)
+        assert start <= step < start + LENGTH
+        if step >= LENGTH:
+            assert step >= start + LENGTH - SCORED and start % SCORED == 0
+
+
+def test_windows_of_a_validation_count_every_known_step_once():
+    """And each in the very window that makes its output in use."""
+    steps = 24
+    target = np.arange(steps, dtype="float32")
+    target[[0, 1, 5, 17]] = np.nan
+    inputs = np.stack([np.arange(steps)] * 2, axis=1).astype("float32")
+    cut, labels = windows(inputs, target, LENGTH, SCORED, SCORED)
+    assert cut.shape[1:] == (LENGTH, 2) and labels.shape == (*cut.shape[:2], 2)
+    counted = {}
+    for number, t in zip(*np.nonzero(labels[..., 1]), strict=True):
+        step = int(cut[number, t, 0])
+        assert step not in counted and labels[number, t, 0] == target[step]
+        assert window_of(step, LENGTH, SCORED) == number * SCORED
+        counted[step] = t
+    assert set(counted) == set(range(steps)) - {0, 1, 5, 17}
+
+
+def test_windows_of_a_training_overlap():
+    inputs = np.stack([np.arange(20)] * 2, axis=1).astype("float32")
+    cut, labels = windows(inputs, inputs[:, 0], LENGTH, SCORED, 1)
+    assert cut[:, 0, 0].tolist() == list(range(16))
+    assert (labels[1:, : LENGTH - SCORED] == 0).all() and labels[0, :, 1].all()
+
+
+def test_without_a_known_target_there_is_nothing_to_learn():
+    with pytest.raises(ValueError, match="must have a step whose target is known. Received: none"):
+        windows(np.zeros((9, 2), "float32"), np.full(9, np.nan, "float32"), LENGTH, SCORED, 1)
+
+
+# In use
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    config = SeriesConfig.preset(
+        "tiny",
+        num_layers=1,
+        d_model=8,
+        d_ff=12,
+        num_heads=2,
+        max_length=LENGTH,
+        scored=SCORED,
+        inputs=INPUTS,
+        target="flow",
+        input_mean=(1.0, 2.0),
+        input_scale=(3.0, 4.0),
+    )
+    return SeriesSimulator(randomise(SeriesRegressor(config)))
+
+
+def series(steps=25):
+    return normal(steps, 2)
+
+
+def test_every_output_is_the_model_s_for_the_window_of_its_step(simulator):
+    outputs = simulator(series())
+    for step in range(len(series())):
+        start = window_of(step, LENGTH, SCORED)
+        alone = to_numpy(simulator.model(series()[None, start : step + 1]))[0, -1]
+        assert outputs[step] == pytest.approx(alone, abs=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [[25], [1] * 25, [7, 1, 9, 8], [3, 22]])
+def test_a_series_that_grows_has_the_outputs_of_the_whole(simulator, sizes):
+    windowed, pieces = simulator.codec.windowed(simulator.run, batch_size=2), []
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        pieces.append(windowed.extend(series()[end - size : end]))
+    np.testing.assert_allclose(np.concatenate(pieces), simulator(series()), rtol=0, atol=1e-6)
+
+
+def test_what_is_past_is_forgotten():
+    windowed = Windowed(lambda cut: np.zeros(cut.shape[:2]), 2, LENGTH, SCORED)
+    for _ in range(100):
+        assert windowed.extend(series(5)).shape == (5,)
+        assert len(windowed._rows) < LENGTH
+    assert windowed.extend(series(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((5, 3)), np.full((5, 2), np.nan)])
+def test_other_series_are_one_line(simulator, wrong):
+    with pytest.raises(
+        ValueError, match=r"`series` must be finite numbers \[steps, 2\]: rain, war"
+    ):
+        simulator(wrong)
+
+
+def texts(header=None, columns=("rain", "warmth")):
+    rows = [{"rain": a, "warmth": b, "date": "2001-01-01"} for a, b in series()]
+    lines = [",".join(str(row[name]) for name in columns) for row in rows]
+    return ([header] if header else []) + lines
+
+
+def answers(simulator, lines, sizes=None):
+    stream, out, begin = simulator.lines(), [], 0
+    for size in sizes or [len(lines)]:
+        part = lines[begin : begin + size]
+        out += stream(range(begin + 1, begin + size + 1), part, 64)
+        begin += size
+    return [answer.text for (answer,) in out]
+
+
+def test_lines_are_answered_one_by_one(simulator):
+    expected = [f"{value:.6g}" for value in simulator(series())]
+    assert answers(simulator, texts()) == expected
+    close = [float(text) for text in answers(simulator, texts(), [1, 5, 19])]
+    np.testing.assert_allclose(close, list(map(float, expected)), rtol=1e-4, atol=1e-5)
+    header = "date,warmth,rain"
+    named = texts(header, ("date", "warmth", "rain"))
+    assert answers(simulator, named) == ["flow", *expected]
+    assert answers(simulator, texts("rain,warmth")) == ["flow", *expected]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1,2", "1"], "line 2: must have 2 columns with commas between them, rain, warmth among "),
+        (["1,2", ""], "line 2: must have 2 columns"),
+        (["1,2", "1,x"], "line 2: warmth must be a number. Received: 'x'."),
+        (["1,2", "inf,1"], "line 2: rain must be a number. Received: 'inf'."),
+        (["date,rain", "1,2"], "line 1: the header must have the columns .* Missing: warmth."),
+        (["date,flow", "1,2"], "line 1: rain must be a number. Received: 'date'."),
+        (["rain,warmth", "rain,warmth"], "line 2: rain must be a number. Received: 'rain'."),
+    ],
+)
+def test_a_wrong_line_is_named(simulator, lines, message):
+    with pytest.raises(ValueError, match=message) as error:
+        answers(simulator, lines)
+    assert "\n" not in str(error.value)
+
+
+def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
+    target = np.random.default_rng(3).gamma(2, size=25)
+    target[[2, 3]] = np.nan
+    known = np.isfinite(target)
+    figures = TASKS["time_series"].evaluate(simulator, [list(series()), list(target)])
+    assert figures["steps"] == 23
+    assert figures["kge"] == pytest.approx(kling_gupta(target[known], simulator(series())[known]))
+    lines = ["flow", *("" if np.isnan(value) else str(value) for value in target)]
+    again = TASKS["time_series"].evaluate(simulator, [texts("rain,warmth"), lines])
+    assert again["nse"] == pytest.approx(figures["nse"], abs=1e-4) and again["steps"] == 23
+    with pytest.raises(ValueError, match="at least one step whose target is known"):
+        TASKS["time_series"].evaluate(simulator, [list(series(3)), [np.nan] * 3])
+
+
+def test_a_length_in_tokens_has_no_effect(simulator):
+    with pytest.raises(ValueError, match="`max_length` has no effect on a model for time_series"):
+        SeriesSimulator.with_files_of(None, simulator.model, 5)

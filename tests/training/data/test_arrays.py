@@ -1,0 +1,102 @@
+"""A corpus of arrays: every example once an epoch, in an order that seed and epoch decide."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.training.data.arrays import ArrayCorpus
+from keras_transformer.training.data.stream import endless_batches
+
+SIZE, BATCH = 11, 4
+
+
+def columns(size=SIZE):
+    return [
+        np.arange(size * 6, dtype="float32").reshape(size, 2, 3),
+        np.arange(size, dtype="int32"),
+    ]
+
+
+def corpus(vary=None, size=SIZE):
+    return ArrayCorpus(columns(size), lambda images, labels: (images, labels), vary)
+
+
+def numbers(dataset):
+    return [labels.numpy().tolist() for _, labels in dataset]
+
+
+def epoch_of(epoch, seed=0, **options):
+    return numbers(corpus().epochs(BATCH, seed).batches(epoch, **options))
+
+
+def test_batches_are_the_examples_in_their_order():
+    batches = list(corpus().batches(BATCH))
+    assert [len(labels) for _, labels in batches] == [4, 4, 3] and corpus().steps(BATCH) == 3
+    for whole, column in zip(columns(), zip(*batches, strict=True), strict=True):
+        np.testing.assert_array_equal(np.concatenate(column), whole)
+
+
+def test_an_epoch_holds_every_example_once_in_an_order_of_its_own():
+    first, second = epoch_of(0), epoch_of(1)
+    for epoch in (first, second):
+        assert list(map(len, epoch)) == [4, 4, 3]
+        assert sorted(sum(epoch, [])) == list(range(SIZE))
+    assert first != second != epoch_of(1, seed=1)
+    assert first == epoch_of(0) and second == epoch_of(1)
+
+
+def test_rows_stay_together():
+    for images, labels in corpus().epochs(BATCH, 3).batches(2):
+        np.testing.assert_array_equal(images, columns()[0][labels.numpy()])
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3, 5, 7])
+def test_a_training_goes_on_with_the_batch_that_would_have_come_next(skip):
+    epochs = corpus(vary=noisy).epochs(BATCH, 5)
+    whole = list(endless_batches(epochs).take(9))
+    rest = list(endless_batches(epochs, skip=skip).take(9 - skip))
+    for (one, _), (two, _) in zip(whole[skip:], rest, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_two_batches_of_an_update_are_those_that_follow_each_other():
+    epochs = corpus().epochs(BATCH, 5)
+    single = numbers(endless_batches(epochs).take(6))
+    pairs = list(endless_batches(epochs, accumulate=2).take(3))
+    assert [labels.numpy().tolist() for pair in pairs for _, labels in pair] == single
+
+
+def noisy(draws, images, labels):
+    return images + tf.reshape(draws[:, 0], (-1, 1, 1)), labels
+
+
+def test_what_is_varied_follows_from_example_seed_and_epoch():
+    def added(epoch, seed=5, size=BATCH):
+        found = {}
+        for images, labels in corpus(vary=noisy).epochs(size, seed).batches(epoch):
+            for image, label in zip(images.numpy(), labels.numpy(), strict=True):
+                found[int(label)] = float((image - columns()[0][label])[0, 0])
+        return [found[label] for label in range(SIZE)]
+
+    one = added(0)
+    assert one == added(0, size=7), "in batches of any size"
+    assert len(set(one)) == SIZE
+    assert one != added(1) and one != added(0, seed=6)
+    for image, _ in corpus(vary=noisy).batches(SIZE):
+        np.testing.assert_array_equal(image, columns()[0])  # a validation varies nothing
+
+
+def test_a_fingerprint_is_of_every_number_in_its_place():
+    ours = corpus().fingerprint
+    assert ours == corpus(vary=noisy).fingerprint
+    for change in (
+        lambda a, b: (a[::-1], b),
+        lambda a, b: (a, b + 1),
+        lambda a, b: (a[:, :, ::-1], b),
+    ):
+        assert ArrayCorpus(change(*columns()), None).fingerprint != ours
+
+
+def test_no_example_is_refused():
+    with pytest.raises(ValueError, match="at least one example. Received: none."):
+        corpus(size=0)

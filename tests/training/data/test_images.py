@@ -1,0 +1,159 @@
+"""Folders of images and the digits: splits, sizes, and one line for every mistake."""
+
+import builtins
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.data.sources.images import stratified
+from keras_transformer.training.tasks.image_classification import shifted
+
+
+def draw(height=5, width=7, channels=3, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, channels)).astype("uint8")
+
+
+def write(path, image):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    keras.utils.save_img(path, image, scale=False)
+
+
+def settings(folder, **changes):
+    paths = {split: str(folder / split) for split in ("train", "validation")}
+    values = {"test": None, "image_size": None, "channels": 3, **paths, **changes}
+    return types.SimpleNamespace(source="images", **values)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed, name in enumerate(("train/b/1.png", "train/a/2.PNG", "validation/a/3.png")):
+        write(tmp_path / name, draw(seed=seed))
+    return tmp_path
+
+
+def examples(source, split):
+    return [(image, label.decode()) for image, label in source.rows(split).as_numpy_iterator()]
+
+
+def test_folders_are_labels(folder):
+    (folder / "train" / "a" / "notes.txt").write_text("no image")
+    source = open_source(settings(folder))
+    assert source.splits == ("train", "validation") and source.count("train") == 2
+    (first, one), (second, two) = examples(source, "train")
+    assert (one, two) == ("a", "b") and source.facts() == {"resize": False}
+    np.testing.assert_array_equal(first, draw(seed=1))
+    np.testing.assert_array_equal(second, draw(seed=0))
+
+
+def test_a_jpeg_is_read(folder):
+    write(folder / "train" / "c" / "4.jpeg", np.full((5, 7, 3), 200, "uint8"))
+    image, label = examples(open_source(settings(folder)), "train")[2]
+    assert label == "c" and np.abs(image.astype(int) - 200).max() < 4
+
+
+def test_images_are_made_grey(folder):
+    ((image, _),) = examples(open_source(settings(folder, channels=1)), "validation")
+    assert image.shape == (5, 7, 1)
+    grey = draw(seed=2) @ [0.299, 0.587, 0.114]
+    assert np.abs(image[..., 0] - grey).max() <= 1.5
+
+
+def test_images_are_resized_where_a_size_is_given(folder):
+    write(folder / "train" / "a" / "9.png", np.full((20, 10, 3), 77, "uint8"))
+    source = open_source(settings(folder, image_size=[4, 6]))
+    assert source.facts() == {"resize": True}
+    images = [image for image, _ in examples(source, "train")]
+    assert {image.shape for image in images} == {(4, 6, 3)}
+    assert (images[1] == 77).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train/a/4.png", draw(6, 7), "4.png: must have height x width x channels of 5 x 7 x 3. R"),
+        ("validation/a/4.png", draw(5, 8), "4.png: must have .* Received: 5 x 8 x 3."),
+        ("train/a/4.png", b"no image", "4.png: is no PNG or JPEG image that can be read."),
+        ("train/a/4.jpg", b"", "4.jpg: is no PNG or JPEG image that can be read."),
+    ],
+)
+def test_a_wrong_file_is_named(folder, name, content, message):
+    if isinstance(content, bytes):
+        (folder / name).write_bytes(content)
+    else:
+        write(folder / name, content)
+    with pytest.raises(ValueError, match=message) as error:
+        open_source(settings(folder))
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_cannot_be_read_is_an_image_that_cannot(folder):
+    (folder / "train" / "a" / "4.png").mkdir()
+    with pytest.raises(ValueError, match="4.png: cannot be read: Is a directory."):
+        open_source(settings(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nowhere", "nowhere: is no folder; it must hold"), ("train/a", "a: must hold a folder for")],
+)
+def test_a_wrong_folder_is_named(folder, name, message):
+    with pytest.raises(ValueError, match=message):
+        open_source(settings(folder, test=str(folder / name)))
+
+
+def test_splits_have_the_same_share_of_every_label():
+    labels = np.repeat([0, 1, 2], [100, 50, 30])
+    parts = stratified(labels, seed=4)
+    joined = np.concatenate(list(parts.values()))
+    assert sorted(joined) == list(range(180))
+    assert {s: np.bincount(labels[n]).tolist() for s, n in parts.items()} == {
+        "train": [70, 35, 21],
+        "validation": [10, 5, 3],
+        "test": [20, 10, 6],
+    }
+    assert (parts["test"] == stratified(labels, seed=4)["test"]).all()
+    assert (parts["test"] != stratified(labels, seed=5)["test"]).any()
+
+
+def test_digits_are_those_of_scikit_learn():
+    sklearn = pytest.importorskip("sklearn.datasets")
+    source = open_source(types.SimpleNamespace(source="digits", seed=1))
+    assert [source.count(split) for split in source.splits] == [1257, 180, 360]
+    images = {
+        image.tobytes(): label
+        for split in source.splits
+        for image, label in examples(source, split)
+    }
+    digits = sklearn.load_digits()
+    for pixels, digit in zip(digits.images, digits.target, strict=True):
+        image = np.rint(pixels * 255 / 16).astype("uint8")
+        assert images[image.tobytes()] == str(digit)
+
+
+def test_without_scikit_learn_there_is_one_line(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name.startswith("sklearn"):
+            raise ImportError(name)
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    message = r"`scikit-learn` must be installed for its digits: pip install '.*\[digits\]'."
+    with pytest.raises(ValueError, match=message):
+        open_source(types.SimpleNamespace(source="digits", seed=1))
+
+
+def test_images_are_moved_and_their_edges_repeated():
+    image = np.arange(20, dtype="uint8").reshape(1, 4, 5, 1)
+    for down in range(-2, 3):
+        for right in range(-2, 3):
+            draws = [[(down + 2.5) / 5, (right + 2.5) / 5]]
+            moved, _ = shifted(tf.constant(draws), tf.constant(image), None, most=2)
+            for y, x in np.ndindex(4, 5):
+                before = min(max(y - down, 0), 3), min(max(x - right, 0), 4)
+                assert moved[0, y, x, 0] == image[(0, *before, 0)]

@@ -1,0 +1,118 @@
+"""Series from CSV files: periods, the window before them, and one line for every mistake."""
+
+import datetime
+import types
+
+import numpy as np
+import pytest
+
+from keras_transformer.training.data.sources import open_source
+
+FIRST = datetime.date(2001, 2, 26)
+DAYS = 12
+
+
+def lines(**changes):
+    """A header and twelve days over the end of a February; `changes` are by number of the line."""
+    made = ["date,rain,noise,warmth,flow"]
+    for day in range(DAYS):
+        flow = "" if day == 8 else day + 0.5
+        made.append(f"{FIRST + datetime.timedelta(day)},{day},x,{-day},{flow}")
+    for number, line in changes.items():
+        made[int(number[1:]) - 1] = line
+    return [line for line in made if line is not None]
+
+
+def day(number):
+    return FIRST + datetime.timedelta(number)
+
+
+def settings(folder, content=None, **changes):
+    path = folder / "river.csv"
+    path.write_text("\n".join(lines() if content is None else content) + "\n")
+    values = {
+        "source": "series",
+        "file": str(path),
+        "date_column": "date",
+        "inputs": ["warmth", "rain"],
+        "target": "flow",
+        "train": [day(2), day(5)],
+        "validation": [day(6), day(9)],
+        "test": None,
+        "window": 4,
+        "scored": 2,
+    }
+    return types.SimpleNamespace(**{**values, **changes})
+
+
+def rows(source, split):
+    inputs, target = zip(*source.rows(split).as_numpy_iterator(), strict=True)
+    return np.array(inputs), np.array(target)
+
+
+def test_a_split_is_its_days_and_the_window_before_it(tmp_path):
+    source = open_source(settings(tmp_path))
+    inputs, target = rows(source, "validation")
+    np.testing.assert_array_equal(inputs, [[-day, day] for day in range(3, 10)])
+    nan = np.nan
+    np.testing.assert_array_equal(target, [nan, nan, nan, 6.5, 7.5, nan, 9.5])
+    assert source.count("validation") == 4 and source.splits == ("train", "validation")
+
+
+def test_where_the_file_begins_there_is_less_before_a_split(tmp_path):
+    inputs, target = rows(open_source(settings(tmp_path)), "train")
+    np.testing.assert_array_equal(inputs[:, 1], range(6))
+    np.testing.assert_array_equal(target, [np.nan, np.nan, 2.5, 3.5, 4.5, 5.5])
+
+
+def test_what_the_model_must_know_of_the_data(tmp_path):
+    facts = open_source(settings(tmp_path)).facts()
+    assert facts == {"inputs": ("warmth", "rain"), "target": "flow", "max_length": 4, "scored": 2}
+
+
+def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
+    content = lines(_1="\ufeffdate, rain ,noise,warmth,flow", _3=f"{day(1)} , 1,x, -1 , 1.5")
+    inputs, _ = rows(open_source(settings(tmp_path, content)), "train")
+    np.testing.assert_array_equal(inputs[:, 1], range(6))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"_1": "date,rain,flow"}, "river.csv, line 1: must have the columns date, warmth, rain, "
+         "flow. Missing: warmth."),
+        ({"_5": None}, "line 5: every line must be the day after the one before it, here 2001-03-01"
+         ". Received: 2001-03-02."),
+        ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be the day after .* 2001-02-26."),
+        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31. Received: '1 Ma"),
+        ({"_4": f"{day(2)},,x,1,1"}, "line 4: rain must be a number. Received: ''."),
+        ({"_4": f"{day(2)},1,x,warm,1"}, "line 4: warmth must be a number. Received: 'warm'."),
+        ({"_4": f"{day(2)},1,x,1,nan"}, "line 4: flow must be a number or empty. Received: 'nan'."),
+        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns. Received: 4."),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_is_named(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message) as error:
+        open_source(settings(tmp_path, lines(**changes)))
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+def test_a_period_that_is_not_there_is_named(tmp_path):
+    message = "`data.test` must be a period of .*river.csv, which has 2001-02-26 to 2001-03-09. Rec"
+    for days in ([day(3), day(12)], [day(-1), day(2)], [day(5), day(4)]):
+        with pytest.raises(ValueError, match=message):
+            open_source(settings(tmp_path, test=days))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    wanted = settings(tmp_path)
+    wanted.file = str(tmp_path / "nowhere.csv")
+    with pytest.raises(ValueError, match="nowhere.csv: cannot be read: No such file"):
+        open_source(wanted)
+    wanted.file = str(tmp_path / "latin.csv")
+    (tmp_path / "latin.csv").write_bytes(b"date,d\xe9bit\n")
+    with pytest.raises(ValueError, match="latin.csv: must be UTF-8: byte 6 cannot be read."):
+        open_source(wanted)
+    (tmp_path / "latin.csv").write_text("date,warmth,rain,flow\n")
+    with pytest.raises(ValueError, match="must have a line for each day. Received: none."):
+        open_source(wanted)

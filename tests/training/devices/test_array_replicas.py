@@ -1,0 +1,73 @@
+"""Replicas that train on arrays end with the weights of one device."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from array_corpora import KINDS, write_corpus
+from small_runs import run_quietly
+
+from keras_transformer.run import Run
+from keras_transformer.training.data.shards import cut
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.tasks import TRAININGS
+
+# No dropout: replicas would draw masks of their own. The last batch of an epoch has one row.
+OVERRIDES = ["model.dropout=0.0", "data.batch_size=4", "training.final_model=last"]
+SCRIPT = """
+import io, json, sys
+import rich.console, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from keras_transformer.training.devices.strategy import make_strategy
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.train import train
+
+folder, output, kinds, overrides = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:])
+for kind in kinds:
+    settings = load_settings(f"{folder}/{kind}.toml", overrides)
+    console = rich.console.Console(file=io.StringIO())
+    strategy = make_strategy("mirrored")
+    assert strategy.num_replicas_in_sync == 2
+    train(settings, f"{output}/{kind}", strategy=strategy, console=console)
+"""
+
+
+@pytest.mark.slow
+def test_two_replicas_equal_one_device(tmp_path):
+    folder = write_corpus(tmp_path / "corpus")
+    output = tmp_path / "two"
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(output)]
+    done = subprocess.run(
+        [*command, json.dumps(KINDS), json.dumps(OVERRIDES)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for kind in KINDS:
+        one = pathlib.Path(tmp_path / "one" / kind)
+        figures, _ = run_quietly(load_settings(folder / f"{kind}.toml", OVERRIDES), one)
+        ours, theirs = Run(output / kind), Run(one)
+        for two, alone in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
+            np.testing.assert_allclose(two.numpy(), alone.numpy(), atol=1e-5, err_msg=two.path)
+        metrics = ours.read_metrics()
+        assert metrics["validation"] == pytest.approx(figures["validation"], rel=1e-4)
+        seen = next(name for name in figures if name.endswith("_seen"))
+        assert metrics[seen] == figures[seen]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_padding_count_nothing(kind):
+    """Five examples on three replicas: one row of padding."""
+    training = TRAININGS[kind]()
+    labels = np.array([2, 0, 1, 0, 2], "int32")
+    if kind == "time_series":
+        labels = np.ones((5, 7, 2), "float32")
+    inputs = np.random.default_rng(0).normal(size=(5, 7, 3)).astype("float32")
+    shards = [cut(tf.constant(part), 3, training.pad_id) for part in (inputs, labels)]
+    weights = [training.weigh(*pair).numpy() for pair in zip(*shards, strict=True)]
+    np.testing.assert_array_equal(weights[0], np.ones_like(weights[0]))
+    assert sum(weight.sum() for weight in weights) == training.weigh(inputs, labels).numpy().sum()
+    assert (weights[2][1] == 0).all() and np.isfinite(shards[0].numpy()).all()

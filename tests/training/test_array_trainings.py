@@ -1,0 +1,323 @@
+"""Tasks without text, images and time series: trained, stopped, resumed, averaged and refused."""
+
+import json
+import os
+import shutil
+import signal
+
+import keras
+import numpy as np
+import pytest
+from array_corpora import KINDS, write_corpus
+from click.testing import CliRunner
+from documents import ROOT, unrun_examples
+from small_runs import At, assert_same_end, run_quietly
+
+from keras_transformer import ImageRecognizer, SeriesSimulator
+from keras_transformer.cli.main import cli
+from keras_transformer.run import Run
+from keras_transformer.tasks import TASKS, open_run
+from keras_transformer.training.averaging import average_checkpoints
+from keras_transformer.training.evaluate import evaluate_files, evaluate_split
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """A function from a kind to its run, never interrupted, and what `train` returned."""
+    made = {}
+
+    def run(kind):
+        if kind not in made:
+            folder = tmp_path_factory.mktemp(kind) / "run"
+            settings = load_settings(corpus / f"{kind}.toml")
+            made[kind] = folder, run_quietly(settings, folder)[0]
+        return made[kind]
+
+    return run
+
+
+def command(*arguments, data=b""):
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_explains_itself(finished, kind):
+    folder, figures = finished(kind)
+    run, pipeline = Run(folder), open_run(folder)
+    assert type(pipeline) is {"image_classification": ImageRecognizer}.get(kind, SeriesSimulator)
+    assert not run.vocabulary()
+    assert run.read_metrics() == figures
+    assert figures["parameters"] == pipeline.model.count_params()
+    assert figures[f"{TASKS[kind].unit}_seen"] > 0
+    assert set(figures["validation"]) == set(TASKS[kind].figures)
+    assert all(map(np.isfinite, figures["validation"].values()))
+    assert load_settings(run.config) == load_settings(run.config)
+    assert "[vocabulary]" not in run.config.read_text()
+    assert run.history.is_file()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_settings_of_a_run_are_those_it_was_begun_with(finished, corpus, kind):
+    assert load_settings(finished(kind)[0] / "config.toml") == load_settings(
+        corpus / f"{kind}.toml"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
+    """Stopped in the middle of an epoch, of three batches or more."""
+    settings = load_settings(corpus / f"{kind}.toml")
+    press = At(4, lambda: os.kill(os.getpid(), signal.SIGINT))
+    figures, shown = run_quietly(settings, tmp_path / "run", [press])
+    assert figures is None and "Stopped after update 4 of 6" in shown
+    _, shown = run_quietly(settings, tmp_path / "run")
+    assert "Continuing after update 4 of 6." in shown
+    assert_same_end(tmp_path / "run", finished(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_evaluation_is_that_of_the_validation(finished, kind):
+    folder, figures = finished(kind)
+    results = evaluate_split(folder, "validation")
+    measured = figures["validation"]
+    if kind == "time_series":
+        for name in ("kge", "nse"):
+            assert results[name] == pytest.approx(measured[name], abs=1e-4)
+        assert results["steps"] == 20 - 2, "two days have no observation"
+        test = json.loads(command("evaluate", folder))
+        assert Run(folder).read_metrics()["kge"] == test["kge"] != results["kge"]
+    else:
+        assert results["accuracy"] == pytest.approx(100 * measured["accuracy"], abs=1e-4)
+        assert results["images"] == 7
+        assert figures["model_update"] == figures["best_update"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_average_is_a_run(finished, tmp_path, kind):
+    output = average_checkpoints(finished(kind)[0], 2, tmp_path / "average")
+    assert set(evaluate_split(output, "validation")) == set(
+        evaluate_split(finished(kind)[0], "validation")
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_corpus_is_not_gone_on_with(finished, corpus, tmp_path, kind):
+    folder = shutil.copytree(finished(kind)[0], tmp_path / "run")
+    copy = shutil.copytree(corpus, tmp_path / "corpus")
+    if kind == "time_series":
+        river = copy / "river.csv"
+        river.write_text(river.read_text().replace("2001-03-05,", "2001-03-05,9"))
+        override = f"data.file={river}"
+    else:
+        shutil.copyfile(copy / "train" / "3" / "1.png", copy / "train" / "2" / "0.png")
+        override = f"data.train={copy / 'train'}"
+    config = Run(folder).config
+    key, path = override.split("=")
+    text = config.read_text().replace(str(corpus), str(copy))
+    config.write_text(text)
+    with pytest.raises(ValueError, match="the training data of .* has changed since"):
+        run_quietly(load_settings(config, ["training.updates=7"]), folder)
+    assert path and key
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_weights_of_a_run_are_started_from(finished, corpus, tmp_path, kind):
+    folder, figures = finished(kind)
+    overrides = [f'model.start_from="{folder}"', "training.updates=1", "schedule.peak=1e-9"]
+    settings = load_settings(corpus / f"{kind}.toml", [*overrides, "training.validate_every=1"])
+    tuned, shown = run_quietly(settings, tmp_path / "run")
+    assert f"Starting with the weights of {folder}." in shown
+    assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
+
+
+def test_other_labels_do_not_fit_the_weights(finished, corpus, tmp_path):
+    copy = shutil.copytree(corpus, tmp_path / "corpus")
+    for split in ("train", "validation"):
+        (copy / split / "3").rename(copy / split / "4")
+    overrides = [f'model.start_from="{finished("image_classification")[0]}"']
+    settings = load_settings(copy / "image_classification.toml", overrides)
+    message = "the training data have the labels 2, 4, 10 here and 2, 3, 10 there."
+    with pytest.raises(ValueError, match=message):
+        run_quietly(settings, tmp_path / "run")
+
+
+def test_an_unknown_label_is_one_line(corpus, tmp_path):
+    copy = shutil.copytree(corpus, tmp_path / "corpus")
+    (copy / "validation" / "3").rename(copy / "validation" / "x")
+    message = (
+        "the validation split of the data: a label must be one of the training data's labels, "
+        "2, 3, 10. Received: 'x'."
+    )
+    with pytest.raises(ValueError, match=message):
+        run_quietly(load_settings(copy / "image_classification.toml"), tmp_path / "run")
+    assert not Run(tmp_path / "run").config.exists(), "nothing is left of it"
+
+
+def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
+    folder = finished("image_classification")[0]
+    paths = sorted((corpus / "validation").rglob("*.png"))
+    recognizer = ImageRecognizer.from_run(folder)
+    labels = recognizer([str(path) for path in paths])
+    lines = "".join(f"{path}\n" for path in paths)
+    assert command("predict", folder, data=lines.encode()).splitlines() == labels
+    assert recognizer([path.read_bytes() for path in paths], batch_size=2) == labels
+    arrays = [recognizer.size.read(path) for path in paths]
+    assert recognizer(arrays) == labels
+    (tmp_path / "paths.txt").write_text(lines)
+    (tmp_path / "labels.txt").write_text("".join(f"{path.parent.name}\n" for path in paths))
+    results = evaluate_files(folder, tmp_path / "paths.txt", tmp_path / "labels.txt")
+    assert results["accuracy"] == evaluate_split(folder, "validation")["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "message"),
+    [
+        ("image_classification", "nowhere.png", "Error: nowhere.png: cannot be read: No such file"),
+        (
+            "image_classification",
+            "large.png",
+            "large.png: must have height x width x channels of 4",
+        ),
+        ("time_series", "1,2\n1,x", "Error: line 2: warmth must be a number. Received: 'x'."),
+    ],
+)
+def test_a_wrong_line_is_one_line(finished, tmp_path, monkeypatch, kind, line, message):
+    monkeypatch.chdir(tmp_path)
+    keras.utils.save_img("large.png", np.zeros((9, 9, 1)))
+    arguments = ["predict", str(finished(kind)[0])]
+    done = CliRunner().invoke(cli, arguments, input=f"{line}\n".encode())
+    assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
+
+
+def test_wrong_images_are_named(finished):
+    recognizer = ImageRecognizer.from_run(finished("image_classification")[0])
+    good = np.zeros((4, 6, 1), "uint8")
+    with pytest.raises(
+        ValueError, match="image 2: must have height x width x channels of 4 x 6 x 1"
+    ):
+        recognizer([good, good[:, :3]])
+    with pytest.raises(ValueError, match="image 3: must be an array of uint8, from 0 to 255. Rec"):
+        recognizer([good, good, good / 255], batch_size=2)
+    with pytest.raises(ValueError, match="image 1: is no PNG or JPEG image"):
+        recognizer([b"no image"])
+    with pytest.raises(TypeError, match="`images` must be a list of images. Received: 'x.png'"):
+        recognizer("x.png")
+
+
+def test_lines_of_a_series_are_predicted(finished, corpus):
+    folder = finished("time_series")[0]
+    text = (corpus / "river.csv").read_text()
+    lines = command("predict", folder, data=text.encode()).splitlines()
+    rows = [line.split(",") for line in text.splitlines()[1:]]
+    expected = SeriesSimulator.from_run(folder)([[float(a), float(b)] for _, a, b, _ in rows])
+    assert lines == ["flow", *(f"{value:.6g}" for value in expected)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_without_effect_are_refused(finished, kind):
+    options = [["--max-length", "9"], ["--beam", "2"]]
+    for words in options + ([["--scores"]] if kind == "time_series" else []):
+        done = CliRunner().invoke(cli, ["predict", str(finished(kind)[0]), *words], input=b"")
+        assert done.exit_code in (1, 2) and f"{words[0]} has no effect on" in done.stderr.replace(
+            "`max_length`", "--max-length"
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "overrides", "message"),
+    [
+        (
+            "image_classification",
+            ["vocabulary.size=20"],
+            r"\[vocabulary\] has no effect on image_cl",
+        ),
+        (
+            "image_classification",
+            ["training.subword_sampling=0.1"],
+            "`training.subword_sampling` ha",
+        ),
+        ("image_classification", ["data.max_length=9"], "data.max_length is no setting"),
+        ("image_classification", ["data.batch_tokens=9"], "data.batch_tokens is no setting"),
+        (
+            "image_classification",
+            ["model.max_length=9"],
+            r"\[model\] `max_length` has no effect on",
+        ),
+        ("image_classification", ["model.embedding_scale=2.0"], "`embedding_scale` has no effect"),
+        ("image_classification", ["model.pooling=first"], "`pooling` must be one of class, mean"),
+        ("image_classification", ["training.best_by=bleu"], "must be one of loss, accuracy for im"),
+        ("image_classification", ["data.validation=$PWD"], "validation"),
+        (
+            "time_series",
+            ["training.label_smoothing=0.1"],
+            "`training.label_smoothing` has no effec",
+        ),
+        ("time_series", ["training.r_drop=1.0"], "`training.r_drop` has no effect on time_series"),
+        (
+            "time_series",
+            ["model.encoder=lstm"],
+            r"\[model\] `d_ff` has no effect|`num_heads` has no",
+        ),
+        (
+            "time_series",
+            ["model.pooling=mean"],
+            "`pooling` has no effect on a model for time_series",
+        ),
+        (
+            "time_series",
+            ["data.stride=5"],
+            "`stride` must be at most `scored`, and `scored` at mos",
+        ),
+        ("time_series", ['data.inputs=["flow"]'], "`inputs` must name different columns, and not"),
+        ("time_series", ["data.train=[1]"], "data.train"),
+    ],
+)
+def test_settings_without_effect_are_one_line(corpus, kind, overrides, message):
+    with pytest.raises(SettingsError, match=message) as error:
+        load_settings(corpus / f"{kind}.toml", overrides)
+    assert "\n" not in str(error.value)
+
+
+def test_tasks_and_data_that_do_not_fit_are_one_line(tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text('[task]\nkind = "classification"\n[data]\nsource = "digits"\n')
+    message = (
+        '`data.source = "digits"` has image and label: classification needs text and label, `d'
+    )
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)
+    config.write_text(
+        '[task]\nkind = "image_classification"\n[data]\nsource = "text"\ntrain = "a"\n'
+        'validation = "b"\n'
+    )
+    message = '`data.source = "text"` has texts: image_classification needs image and label, `data.'
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "folder"),
+    [
+        ("image_classification", "images/recognizer.py", "runs/digits"),
+        ("time_series", "series/simulator.py", "runs/runoff"),
+    ],
+)
+def test_the_examples_of_docstrings_run(
+    finished, corpus, tmp_path, monkeypatch, kind, file, folder
+):
+    shutil.copytree(finished(kind)[0], tmp_path / folder)
+    shutil.copyfile(corpus / "train" / "2" / "0.png", tmp_path / "seven.png")
+    monkeypatch.chdir(tmp_path)
+    path = ROOT / "keras_transformer" / "tasks" / file
+    ((_, code),) = unrun_examples(path)
+    assert folder in code
+    exec(compile(code.replace("3.1, 12.5, 2.0", "3.1, 12.5").replace("0.0, 14.1, 2.4", "0.0, 14.1"),
+                 str(path), "exec"), {})  # fmt: skip

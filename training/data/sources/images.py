@@ -1,0 +1,125 @@
+"""Images and their labels: folders of files, and the digits that come with scikit-learn."""
+
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tasks.images.files import SUFFIXES, ImageSize
+from keras_transformer.training.data.sources.base import SPLITS, Source
+
+TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
+
+
+class Images(Source):
+    """Images in memory with their labels.
+
+    Args:
+        splits: Dictionary from a split to an array `[images, H, W, C]`, uint8, and a list of the
+            names of their labels.
+        description: One line for people.
+        resize: Whether images in use are to be resized, as these were.
+    """
+
+    def __init__(self, splits, description, resize=False):
+        self.splits = tuple(split for split in SPLITS if split in splits)
+        self.description = description
+        self._splits, self._resize = splits, resize
+
+    def facts(self):
+        """Returns whether images of another size are resized."""
+        return {"resize": self._resize}
+
+    def rows(self, split):
+        """Returns the examples of one split: (image `[H, W, C]` uint8, label string)."""
+        self.check_split(split)
+        images, labels = self._splits[split]
+        with tf.device("CPU:0"):
+            return tf.data.Dataset.from_tensor_slices((images, labels))
+
+    def count(self, split):
+        self.check_split(split)
+        return len(self._splits[split][1])
+
+
+def open_images(settings):
+    """Reads the folders that a `[data]` section names.
+
+    Raises:
+        ValueError: If a folder is missing or holds no image, or a file cannot be read or has
+            another size than the first. One line that names it.
+    """
+    size = ImageSize(channels=settings.channels)
+    if settings.image_size is not None:
+        size = ImageSize(*settings.image_size, settings.channels, resize=True)
+    splits = {}
+    for split in SPLITS:
+        folder = getattr(settings, split)
+        if folder is not None:
+            images, labels, size = _read(pathlib.Path(folder), size)
+            splits[split] = np.stack(images), labels
+    return Images(splits, f"the images in {settings.train}", resize=size.resize)
+
+
+def _read(folder, size):
+    """The images below a folder, their labels, and the size that all others must have."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: is no folder; it must hold a folder of images for each label.")
+    images, labels = [], []
+    for below in sorted(path for path in folder.iterdir() if path.is_dir()):
+        for path in sorted(below.iterdir()):
+            if path.suffix.lower() in SUFFIXES:
+                image = size.read(path)
+                if size.height is None:
+                    size = ImageSize(*image.shape)
+                images.append(image)
+                labels.append(below.name)
+    if not images:
+        raise ValueError(
+            f"{folder}: must hold a folder for each label, with {', '.join(SUFFIXES)} files in it. "
+            "Received: no such file."
+        )
+    return images, labels, size
+
+
+def open_digits(settings):
+    """Loads the digits that come with scikit-learn, and splits them.
+
+    Raises:
+        ValueError: If scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise ValueError(
+            "`scikit-learn` must be installed for its digits: "
+            "pip install 'keras-transformer-kit[digits]'."
+        ) from None
+    digits = load_digits()
+    pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # [1797, 8, 8, 1]
+    parts = stratified(digits.target, settings.seed)
+    splits = {
+        split: (pixels[numbers], [str(label) for label in digits.target[numbers]])
+        for split, numbers in parts.items()
+    }
+    return Images(splits, "the digits of scikit-learn")
+
+
+def stratified(labels, seed):
+    """Draws the splits, each with the same share of every label.
+
+    Args:
+        labels: Integers `[examples]`.
+        seed: Decides what is drawn.
+
+    Returns:
+        Dictionary from a split to the numbers of its examples, in their order.
+    """
+    rng, parts = np.random.default_rng(seed), {split: [] for split in SPLITS}
+    for label in np.unique(labels):
+        numbers = rng.permutation(np.flatnonzero(labels == label))
+        test, validation = (round(share * len(numbers)) for share in (TEST_SHARE, VALIDATION_SHARE))
+        cuts = np.split(numbers, [test, test + validation])
+        for split, own in zip(("test", "validation", "train"), cuts, strict=True):
+            parts[split].append(own)
+    return {split: np.sort(np.concatenate(numbers)) for split, numbers in parts.items()}

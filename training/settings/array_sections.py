@@ -1,0 +1,126 @@
+"""The kinds of `[data]` that are no texts."""
+
+import datetime
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
+
+Period = Annotated[list[datetime.date], Field(min_length=2, max_length=2)]
+
+
+class ArrayData(DataSettings):
+    """What the kinds of `[data]` that are arrays have in common."""
+
+    batch_size: Positive = Field(64, description="Examples of a batch.")
+
+    @property
+    def size_of_batch(self):
+        """How much a batch holds."""
+        return self.batch_size
+
+
+class ImageData(ArrayData):
+    """PNG and JPEG files, for each split a folder that holds a folder of each label.
+
+    Paths are relative to the configuration file; `~` and `${VARIABLES}` are replaced.
+    """
+
+    columns: ClassVar = ("image", "label")
+
+    source: Literal["images"] = Field(description="The kind of data.")
+    train: PathText = Field(
+        description="Folder with a folder of images for each label, which has its name."
+    )
+    validation: PathText = Field(description="Such a folder, to validate with.")
+    test: PathText | None = Field(
+        None, description="Such a folder for `evaluate`; may be left out."
+    )
+    image_size: list[Positive] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="Height and width that all images are resized to. Left out: all must have the "
+        "size of the first.",
+    )
+    channels: Literal[1, 3] = Field(3, description="1 makes all images grey, 3 coloured.")
+    shift: int = Field(
+        0,
+        ge=0,
+        description="In training every image is moved at random by up to so many pixels, down or "
+        "up and right or left; the pixels at the edge are repeated.",
+    )
+
+    @model_validator(mode="after")
+    def _splits_differ(self):
+        given = [path for path in (self.train, self.validation, self.test) if path is not None]
+        if len(set(given)) < len(given):
+            raise ValueError("`train`, `validation` and `test` must be different folders.")
+        return self
+
+
+class DigitsData(ArrayData):
+    """Handwritten digits of 8 x 8 pixels, 1,797 of them, which come with scikit-learn."""
+
+    columns: ClassVar = ("image", "label")
+
+    source: Literal["digits"] = Field(description="The kind of data.")
+    seed: int = Field(
+        1,
+        ge=0,
+        description="Decides which fifth is the test split and which tenth validates; each has the "
+        "same share of every digit.",
+    )
+    shift: int = Field(0, ge=0, description="As of images.")
+
+
+class SeriesData(ArrayData):
+    """A time series in a CSV file: a header, and a line for every day without a gap.
+
+    Every split is a period of it, in which the target counts where it is known. Of the days before
+    a split only the inputs are read, as far back as a window reaches.
+    """
+
+    columns: ClassVar = ("inputs", "target")
+
+    source: Literal["series"] = Field(description="The kind of data.")
+    file: PathText = Field(description="The CSV file.")
+    date_column: str = Field("date", description="Name of the column of dates, such as 2005-08-31.")
+    inputs: list[str] = Field(
+        min_length=1, description="Names of the columns that the target follows from."
+    )
+    target: str = Field(
+        description="Name of the column to learn; a cell is empty where it is not known."
+    )
+    train: Period = Field(description="First and last day of the training.")
+    validation: Period = Field(description="First and last day of the validation.")
+    test: Period | None = Field(
+        None, description="First and last day for `evaluate`; may be left out."
+    )
+    window: int = Field(
+        365, ge=2, description="Days of a window: so far back a day's inputs are read."
+    )
+    scored: Positive = Field(
+        1,
+        description="Days at the end of a window whose outputs are used; those before them warm "
+        "the model up. With more the windows are fewer, and less is computed.",
+    )
+    stride: Positive = Field(
+        1, description="Days from one window of the training to the next; at most `scored`."
+    )
+
+    @model_validator(mode="after")
+    def _windows_fit(self):
+        if not self.stride <= self.scored <= self.window:
+            raise ValueError(
+                "`stride` must be at most `scored`, and `scored` at most `window`, or days would "
+                f"be left out. Received: stride={self.stride}, scored={self.scored}, "
+                f"window={self.window}."
+            )
+        if self.target in self.inputs or len(set(self.inputs)) < len(self.inputs):
+            raise ValueError(
+                "`inputs` must name different columns, and not `target`. Received: "
+                f"{', '.join(self.inputs)}."
+            )
+        return self

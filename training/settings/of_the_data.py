@@ -1,0 +1,18 @@
+"""Fields of the models' configurations that are no settings: vocabularies and data decide them."""
+
+OF_THE_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
+# Whether weights also fit that were trained with another value.
+OF_THE_DATA = {
+    "labels": False,
+    "image_height": False,
+    "image_width": False,
+    "channels": False,
+    "resize": True,
+    "scored": True,
+    "inputs": False,
+    "target": False,
+    "input_mean": True,
+    "input_scale": True,
+    "target_mean": True,
+    "target_scale": True,
+}
