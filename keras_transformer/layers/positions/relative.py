@@ -20,7 +20,8 @@ class Relative(AttentionPosition):
     `a_ij = w[max(-k, min(k, i - j))]`: distances beyond `k` are one.
 
     Other scores than `q k / sqrt(d_k)` are that of the query with `k_j + a^K_ij` as well; an
-    additive one, which is not linear in the key, is refused.
+    additive one, which is not linear in the key, is refused. A call makes two tensors `[T, S, K]`,
+    whatever the batch.
 
     Differs from the paper: the heads of a layer share their vectors, as in its section 3.3; its
     base model has some for each head. A causal self-attention has none for keys after the query.
