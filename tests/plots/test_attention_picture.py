@@ -139,7 +139,7 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, name):
 @pytest.mark.slow
 def test_matplotlib_is_needed_only_to_draw():
     code = (
-        "import sys, keras; sys.modules['matplotlib'] = None; from keras_transformer.plots "
-        "import attention, attention_page, curves, masks, positions, schedule, structure"
+        "import sys; sys.modules['matplotlib'] = None; from keras_transformer.plots "
+        "import masks, attention, attention_page, curves, positions, schedule, structure"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
