@@ -1,5 +1,6 @@
 """A picture of the masks that the model makes: padding, causal, and both."""
 
+import keras  # noqa: F401  (with it all layers are registered, before one is imported alone)
 import numpy as np
 
 from keras_transformer.checks import check_count

@@ -1,5 +1,7 @@
 """A picture of positional codes and of how alike the codes of two positions are."""
 
+import keras  # noqa: F401  (with it all layers are registered, before one is imported alone)
+
 from keras_transformer.checks import check_count
 from keras_transformer.layers import positions
 from keras_transformer.plots.figure import new_figure, picture

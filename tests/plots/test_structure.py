@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from support import small_config
 
 from keras_transformer import (
@@ -119,7 +120,7 @@ def test_a_language_model_has_one_column_and_its_bias():
 def test_no_text_reaches_beyond_the_figure_or_into_another(name, tmp_path):
     figure = structure_figure(MODELS[name]())
     save_figure(figure, tmp_path / "x.png")
-    renderer = figure.canvas.get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()
     extents = [text.get_window_extent(renderer) for text in figure.axes[0].texts if text.get_text()]
     frame = figure.bbox
     for number, one in enumerate(extents):
