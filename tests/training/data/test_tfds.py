@@ -5,6 +5,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from keras_transformer.training.data.sources import open_source
@@ -56,7 +57,7 @@ class LocalTexts(tfds.core.GeneratorBasedBuilder):
 
     def _info(self):
         text = tfds.features.Text()
-        features = {"text": text, "summary": text, "number": tfds.features.Scalar("int64")}
+        features = {"text": text, "summary": text, "number": tfds.features.Scalar(tf.int64)}
         return tfds.core.DatasetInfo(
             builder=self, features=tfds.features.FeaturesDict(features), disable_shuffling=True
         )
