@@ -164,7 +164,7 @@ def test_a_changed_text_changes_no_neighbour():
 
 
 def test_a_corpus_has_rows_and_counts_texts(tokenizer):
-    texts = ["ein zwei", "drei", "", "vier " * 12, "fünf sechs"]
+    texts = ["ein zwei", "drei", "", "vier " * 30, "fünf sechs"]
     training = LanguageModellingTraining(tokenizer, packed=True)
     rows = tf.data.Dataset.from_tensor_slices((texts,))
     corpus = TokenizedCorpus.from_rows(rows, training, 20)
