@@ -1,5 +1,6 @@
 """Summarisation shares everything with translation but its measures and its names."""
 
+import numpy as np
 import pytest
 from pipelines import tokenizer, with_larger_weights
 
@@ -14,6 +15,7 @@ from keras_transformer import (
     Transformer,
     TransformerConfig,
     Translator,
+    score,
 )
 from keras_transformer.tasks import TASKS, open_run, pipeline_class_of
 
@@ -69,14 +71,16 @@ def test_the_lengths_of_a_beam_have_their_effect(summarizer, size):
             assert lengths.max() <= 4
 
 
-def test_a_larger_penalty_prefers_longer_summaries(summarizer):
-    """Of untrained weights, whose hypotheses end anywhere."""
+@pytest.mark.parametrize("penalty", [0.5, 2.0])
+def test_a_score_is_divided_by_the_penalty_for_the_length(summarizer, penalty):
     source = summarizer.encode([line for line in LINES if line])[0]
-    lengths = []
-    for penalty in (0.0, 5.0):
-        found = Beam(8, length_penalty=penalty, extra_length=None)(summarizer.model, source)
-        lengths.append((found.tokens.numpy() != 0).sum())
-    assert lengths[0] < lengths[1]
+    beam = Beam(4, length_penalty=penalty, extra_length=None)
+    found = beam(summarizer.model, source)
+    tokens = found.tokens[:, 0]
+    _, scores = score(summarizer.model, source, tokens)
+    lengths = np.count_nonzero(tokens, axis=1)
+    expected = scores / ((5 + lengths) / 6) ** penalty
+    np.testing.assert_allclose(found.scores[:, 0], expected, rtol=1e-4)
 
 
 def test_evaluation_prints_rouge(summarizer):

@@ -11,6 +11,7 @@ def cut_texts(texts, max_length):
         max_length: At least 1.
     """
     beginnings = texts[:, : max_length - 1]
-    longer = tf.cast(texts.row_lengths() > beginnings.row_lengths(), tf.int64)
-    ends = tf.gather(texts.flat_values, texts.row_limits() - 1)  # a text has one at least
-    return tf.concat([beginnings, tf.RaggedTensor.from_row_lengths(ends, longer)], axis=1)
+    longer = texts.row_lengths() > beginnings.row_lengths()
+    ends = tf.gather(texts.flat_values, tf.boolean_mask(texts.row_limits() - 1, longer))
+    ends = tf.RaggedTensor.from_row_lengths(ends, tf.cast(longer, tf.int64))
+    return tf.concat([beginnings, ends], axis=1)

@@ -38,6 +38,11 @@ class _Preset(Section):
         description="A finished run whose weights the training begins with (fine-tuning). Its "
         "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
     )
+    preset: str = Field(
+        "tiny",
+        description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
+        "trains in minutes, or `small`, for some ten thousand pairs.",
+    )
     vectors: PathText | None = Field(
         None,
         description="A file of word vectors, of GloVe or of word2vec as text, gzip if its name "
@@ -49,11 +54,6 @@ class _Preset(Section):
         None,
         description="Whether that embedding stays as it is, the pieces without a vector included. "
         "It must not be tied to the output weights. Left out: no.",
-    )
-    preset: str = Field(
-        "tiny",
-        description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
-        "trains in minutes, or `small`, for some ten thousand pairs.",
     )
 
     @field_validator("preset")

@@ -3,14 +3,23 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from corpora import dataset, rows
+from corpora import dataset, rows, text_pairs
 
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer import Tokenizer
+from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.cutting import cut_texts
 from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.vocabulary import learn_vocabulary
 
 PAIRS = [("ein zwei", "drei"), ("ein " * 20, "vier"), ("fünf", "sechs " * 20), ("acht " * 9, "elf")]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    texts = strings(dataset(text_pairs()), (0, 1))
+    return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
 def test_cut_texts_are_beginnings_with_an_end():

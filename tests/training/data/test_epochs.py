@@ -18,6 +18,7 @@ KINDS = list(TRAININGS)
 BATCH_TOKENS, MAX_LENGTH = 90, 30
 WORDS = ["wal", "tal", "under", "over", "king", "walking", "talked", "undertaking"]
 LABELS = ("few", "some", "many")
+PAIRS = ("translation", "summarization")
 
 
 def label_of(text):
@@ -118,7 +119,7 @@ def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sample
     texts = set(make_rows(kind)[1])
     seen = set()
     for inputs, labels in epochs(kind, sampled).batches(1):
-        read = inputs["source"] if kind == "translation" else inputs
+        read = inputs["source"] if kind in PAIRS else inputs
         outputs = labels if kind != "classification" else None
         if kind == "language_modelling":
             read = labels
@@ -129,10 +130,10 @@ def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sample
             assert [LABELS[number] for number in labels.numpy()] == list(map(label_of, strings))
             assert labels.dtype == tf.int32
             continue
-        if kind == "translation":
+        if kind in PAIRS:
             targets = [text.decode() for text in tokenizer.decode(labels).numpy()]
             assert targets == [text.upper() for text in strings]
-        shifted = inputs["target"] if kind == "translation" else inputs
+        shifted = inputs["target"] if kind in PAIRS else inputs
         for row, label in zip(shifted.numpy(), outputs.numpy(), strict=True):
             length = np.count_nonzero(label)
             assert label[length - 1] == 3 and np.count_nonzero(row) == length

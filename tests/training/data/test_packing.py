@@ -3,17 +3,29 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from corpora import dataset, text_pairs
 from support import randomise, to_numpy
 
-from keras_transformer import LanguageModel, LanguageModelConfig
-from keras_transformer.training.data.corpus import TokenizedCorpus
-from keras_transformer.training.data.packing import best_fit, pack_texts, unpacked
+from keras_transformer import LanguageModel, LanguageModelConfig, Tokenizer
+from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.packing import best_fit, pack_texts
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
-from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
+from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.tasks.language_modelling import (
+    LanguageModellingTraining,
+    unpacked,
+)
+from keras_transformer.training.vocabulary import learn_vocabulary
 
 PAD, BOS, EOS = 0, 2, 3
 POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "none")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    texts = strings(dataset(text_pairs()), (0, 1))
+    return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
 def drawn(count, longest, seed=0, shortest=1):
@@ -143,7 +155,7 @@ def test_a_call_does_not_take_the_tokens_alone():
 
 def test_a_changed_text_changes_no_neighbour():
     model = make("sinusoidal")
-    labels = np.array([[5, 6, EOS, 7, 8, 9, EOS, 10, EOS, PAD]])
+    labels = np.array([[5, 6, EOS, 7, 8, 9, EOS, 10, EOS, PAD]], np.int32)
     before = to_numpy(model.hidden_states(read(tf.constant(labels))))
     labels[0, 1] = 17
     after = to_numpy(model.hidden_states(read(tf.constant(labels))))
@@ -152,7 +164,7 @@ def test_a_changed_text_changes_no_neighbour():
 
 
 def test_a_corpus_has_rows_and_counts_texts(tokenizer):
-    texts = ["ein zwei", "drei", "", "vier " * 12, "fünf sechs"]
+    texts = ["ein zwei", "drei", "", "vier " * 30, "fünf sechs"]
     training = LanguageModellingTraining(tokenizer, packed=True)
     rows = tf.data.Dataset.from_tensor_slices((texts,))
     corpus = TokenizedCorpus.from_rows(rows, training, 20)
