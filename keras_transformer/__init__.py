@@ -53,7 +53,7 @@ _MODULES = {
     "tasks.attention": ("Attention",),
     "tasks.results": ("Alignment", "Generated", "Score", "Summary", "Translation"),
     "tasks.translator": ("Translator",),
-    "tasks.summarizer": ("Summarizer",),
+    "tasks.summarization.summarizer": ("Summarizer",),
     "tasks.text_generator": ("TextGenerator",),
     "tasks.single_pass.labels": ("Classification",),
     "tasks.classifier": ("Classifier",),

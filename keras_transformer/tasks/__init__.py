@@ -4,7 +4,7 @@ from keras_transformer.tasks.classification import ClassificationTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
 from keras_transformer.tasks.series.task import TimeSeriesTask
-from keras_transformer.tasks.summarization import SummarizationTask
+from keras_transformer.tasks.summarization.task import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
 
 # The table to add another task to; `training/tasks/` has one of how each is trained.

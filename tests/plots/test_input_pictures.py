@@ -30,9 +30,9 @@ def test_positions_and_their_dot_products(layout):
     assert figure.axes[0].get_xlabel() == "feature"
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"sinusoidal"}))
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"sinusoidal", "binary"}))
 def test_a_kind_without_fixed_codes_is_refused(kind):
-    rule = f"`kind` must have fixed codes, as sinusoidal positions have.*Received: kind='{kind}'"
+    rule = f"`kind` must have fixed codes, as sinusoidal and binary positions have.*Received: kind='{kind}'"
     with pytest.raises(ValueError, match=rule):
         positions_figure(kind)
 

@@ -131,7 +131,8 @@ def test_no_text_reaches_beyond_the_figure_or_into_another(name, tmp_path):
 @pytest.mark.parametrize(
     "config", ["wmt14_en_de_base", "sst2", "language_model_multi30k", "multi30k_tokenized"]
 )
-def test_a_configuration_has_the_sizes_of_its_model_without_the_memory(config):
+def test_a_configuration_has_the_sizes_of_its_model_without_the_memory(config, monkeypatch):
+    monkeypatch.setenv("KERAS_TRANSFORMER_DATA", "data")  # which is not opened
     settings = load_settings(config)
     model = weightless_model(settings)
     assert all(weight._value is None for weight in model.weights), "no weight has a value"

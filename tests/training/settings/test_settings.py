@@ -8,7 +8,14 @@ import pytest
 
 from keras_transformer import TransformerConfig
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.schema import CldrData, ModelSettings, Settings, TextData
+from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
+from keras_transformer.training.settings.schema import (
+    DATA_KINDS,
+    CldrData,
+    ModelSettings,
+    Settings,
+    TextData,
+)
 from keras_transformer.training.settings.toml import (
     CONFIGS,
     SettingsError,
@@ -81,9 +88,10 @@ def test_model_has_every_field_that_neither_the_tokenizers_nor_the_data_decide()
     fields = {
         field.name for task in TASKS.values() for field in dataclasses.fields(task.config_class)
     }
-    ids = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"}
+    decided = {*OF_THE_VOCABULARY, *OF_THE_DATA}
+    assert {"vocab_size", "eos_id", "labels", "image_height"} <= decided
     own = {"start_from", "preset", "vectors", "freeze_vectors"}
-    assert set(ModelSettings.model_fields) - own == fields - ids - {"labels"}
+    assert set(ModelSettings.model_fields) - own == fields - decided
 
 
 def test_overrides_are_toml_values(tmp_path):
@@ -157,6 +165,7 @@ def test_every_shipped_configuration_loads(monkeypatch):
         assert load_settings(name).config().d_model > 0
 
 
+KINDS = ", ".join(DATA_KINDS)
 MISTAKES = {
     "unknown key": (
         "[training]\nupdate = 3",
@@ -207,12 +216,12 @@ MISTAKES = {
     "data that is a value": ("data = 3", r"data must be a section, \[data\]"),
     "unknown kind of data": (
         '[data]\nsource = "csv"',
-        r"data.source must be one of cldr, text, tfds, reports. Received: 'csv'",
+        rf"data.source must be one of {KINDS}. Received: 'csv'",
     ),
-    "misspelt kind of data": ('[data]\nsource = "txt"', r"reports; did you mean text\? .*: 'txt'"),
+    "misspelt kind of data": ('[data]\nsource = "txt"', rf"{KINDS}; did you mean text\? .*: 'txt'"),
     "no data": (
         "[model]  # and no [data]",
-        r"\[data\] is missing, and in it source, one of cldr, text, tfds, reports: what to train",
+        rf"\[data\] is missing, and in it source, one of {KINDS}: what to train",
     ),
     "misspelt data": (
         "[dat]\nsource = 'cldr'  # not [data]",
@@ -220,7 +229,7 @@ MISTAKES = {
     ),
     "no kind of data": (
         "[data]\nexamples = 1000",
-        r"data.source is missing: it must be one of cldr, text, tfds, reports\.",
+        rf"data.source is missing: it must be one of {KINDS}\.",
     ),
     "missing key": (
         '[data]\nsource = "tfds"',

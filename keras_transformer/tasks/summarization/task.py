@@ -16,7 +16,7 @@ class SummarizationTask(SourceToTargetTask):
     }
 
     def pipeline_class(self):  # noqa: D102
-        from keras_transformer.tasks.summarizer import Summarizer
+        from keras_transformer.tasks.summarization.summarizer import Summarizer
 
         return Summarizer
 

@@ -1,0 +1,1 @@
+"""Summarisation: long texts to short ones."""
