@@ -8,6 +8,7 @@ import pytest
 
 from keras_transformer import TransformerConfig
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.of_the_data import OF_THE_DATA
 from keras_transformer.training.settings.schema import CldrData, ModelSettings, Settings, TextData
 from keras_transformer.training.settings.toml import (
     CONFIGS,
@@ -82,7 +83,9 @@ def test_model_has_every_field_that_neither_the_tokenizers_nor_the_data_decide()
         field.name for task in TASKS.values() for field in dataclasses.fields(task.config_class)
     }
     ids = {"vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"}
-    assert set(ModelSettings.model_fields) - {"start_from", "preset"} == fields - ids - {"labels"}
+    assert set(ModelSettings.model_fields) - {"start_from", "preset"} == fields - ids - {
+        *OF_THE_DATA
+    }
 
 
 def test_overrides_are_toml_values(tmp_path):
@@ -206,12 +209,12 @@ MISTAKES = {
     "data that is a value": ("data = 3", r"data must be a section, \[data\]"),
     "unknown kind of data": (
         '[data]\nsource = "csv"',
-        r"data.source must be one of cldr, text, tfds. Received: 'csv'",
+        r"data.source must be one of cldr, text, tfds, images, digits, series. Received: 'csv'",
     ),
-    "misspelt kind of data": ('[data]\nsource = "txt"', r"tfds; did you mean text\? .*: 'txt'"),
+    "misspelt kind of data": ('[data]\nsource = "txt"', r"series; did you mean text\? .*: 'txt'"),
     "no data": (
         "[model]  # and no [data]",
-        r"\[data\] is missing, and in it source, one of cldr, text, tfds: what to train on\.",
+        r"\[data\] is missing, and in it source, one of cldr, text, tfds, images, digits, series: what to train on\.",
     ),
     "misspelt data": (
         "[dat]\nsource = 'cldr'  # not [data]",
@@ -219,7 +222,7 @@ MISTAKES = {
     ),
     "no kind of data": (
         "[data]\nexamples = 1000",
-        r"data.source is missing: it must be one of cldr, text, tfds\.",
+        r"data.source is missing: it must be one of cldr, text, tfds, images, digits, series\.",
     ),
     "missing key": (
         '[data]\nsource = "tfds"',
