@@ -214,7 +214,7 @@ MISTAKES = {
     "misspelt kind of data": ('[data]\nsource = "txt"', r"series; did you mean text\? .*: 'txt'"),
     "no data": (
         "[model]  # and no [data]",
-        r"\[data\] is missing, and in it source, one of cldr, text, tfds, images, digits, series: what to train on\.",
+        r"\[data\] is missing, and in it source, one of cldr, text, .*, series: what to train on\.",
     ),
     "misspelt data": (
         "[dat]\nsource = 'cldr'  # not [data]",
