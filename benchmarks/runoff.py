@@ -86,7 +86,8 @@ def median_run(results, split):
 def draw(folder, split, path, title):
     """Draws the hydrograph of a run."""
     from keras_transformer import Run, SeriesSimulator
-    from keras_transformer.plots.hydrograph import draw_hydrograph
+    from keras_transformer.plots.figure import save_figure
+    from keras_transformer.plots.hydrograph import hydrograph_figure
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
     from keras_transformer.training.settings.toml import load_settings
@@ -99,15 +100,15 @@ def draw(folder, split, path, title):
     days = (last - first).days + 1
     dates = [first + datetime.timedelta(day) for day in range(days)]
     rain = [row[0] for row in inputs[-days:]]
-    draw_hydrograph(
+    figure = hydrograph_figure(
         dates,
         observed[-days:],
         simulated[-days:],
-        path,
         rain=rain,
         target=settings.target,
         title=title,
     )
+    save_figure(figure, path)
 
 
 @click.command()

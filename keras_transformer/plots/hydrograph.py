@@ -2,20 +2,23 @@
 
 import numpy as np
 
-from keras_transformer.plots.figure import new_figure, save_png
+from keras_transformer.plots.figure import new_figure, picture
 
 
-def draw_hydrograph(dates, observed, simulated, path, *, rain=None, target="discharge", title=""):
-    """Writes a hydrograph as a PNG file.
+@picture
+def hydrograph_figure(dates, observed, simulated, *, rain=None, target="discharge", title=""):
+    """Draws a hydrograph.
 
     Args:
         dates: Dates of the days, `datetime.date` or numbers, `[N]`.
         observed: What was observed, `[N]`; not a number where it is not known.
         simulated: What was simulated, `[N]`, or a dictionary from names to such arrays.
-        path: The file to write; its folder is created if missing.
         rain: What fell, `[N]`, drawn from above. `None`: nothing.
         target: What the axis is called, with its unit.
         title: Title of the picture.
+
+    Returns:
+        A matplotlib figure.
 
     Raises:
         ValueError: If the arrays differ in length, or matplotlib is not installed.
@@ -42,4 +45,4 @@ def draw_hydrograph(dates, observed, simulated, path, *, rain=None, target="disc
         above.bar(dates, rain, width=1.0, color="tab:blue", alpha=0.4)
         above.set_ylim(3 * max(1.0, float(np.max(rain))), 0)
         above.set_ylabel("rain")
-    save_png(figure, path)
+    return figure

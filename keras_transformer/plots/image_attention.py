@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.plots.figure import new_figure, save_png
+from keras_transformer.plots.figure import new_figure, picture
 
 CELL = 2.4  # inches for an image
 
@@ -38,15 +38,18 @@ def class_attention(recognizer, image):
     return pixels, recognizer([pixels])[0], stack.reshape(*stack.shape[:2], *model.config.grid)
 
 
-def draw_image_attention(recognizer, image, path, layers=False):
-    """Writes an image, and what the class token attended to in it, as a PNG file.
+@picture
+def image_attention_figure(recognizer, image, layers=False):
+    """Draws an image, and what the class token attended to in it.
 
     Args:
         recognizer: See `class_attention`.
         image: See `class_attention`.
-        path: The file to write; its folder is created if missing.
         layers: Whether to draw every head (columns) of every layer (rows) by itself instead of the
             mean of all heads of the last layer.
+
+    Returns:
+        A matplotlib figure.
 
     Raises:
         ValueError: If the model has no class token, the image cannot be read, or matplotlib is not
@@ -69,7 +72,7 @@ def draw_image_attention(recognizer, image, path, layers=False):
                 alpha=0.6,
                 extent=(-0.5, pixels.shape[1] - 0.5, pixels.shape[0] - 0.5, -0.5),
             )
-    save_png(figure, path)
+    return figure
 
 
 def _show(axis, pixels, title):

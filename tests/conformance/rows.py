@@ -48,7 +48,7 @@ VALUES = {
     "source": sentences([13, 6, 9, 2]),
     "target": sentences([11, 5, 8, 3], first=2),
     "tokens": sentences([11, 5, 8, 3], first=2, seed=5),
-    "images": np.random.default_rng(6).uniform(0, 255, (BATCH, 6, 10, 3)).astype("float32"),
+    "images": np.random.default_rng(6).uniform(0, 24, (BATCH, 6, 10, 3)).astype("float32"),
     "series": normal(BATCH, T, 3, seed=7),
 }
 STACK = dataclasses.asdict(small_config(num_layers=2, attention_bias=True))
@@ -164,6 +164,8 @@ MODELS = {
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",
 }
+# Their last axis is the steps of the input.
+PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
 ENDS = {"logits", "scaling", "squeeze", "unscaling"}
 

@@ -183,7 +183,10 @@ def test_a_file_without_one_of_its_members_is_named(parts, tmp_path):
     model, vocabulary, facts = parts
     for members in ({"tokenizer": vocabulary}, {"facts": json.dumps(facts)}, {}):
         path = write(tmp_path / "x.tflite", model, **members)
-        with pytest.raises(ValueError, match="x.tflite was not written by .*, or is damaged"):
+        what = (
+            "is damaged: its vocabulary" if "facts" in members else "was not written by .*, or is"
+        )
+        with pytest.raises(ValueError, match=f"x.tflite {what}"):
             LiteRTTranslator(path)
 
 

@@ -32,7 +32,7 @@ def test_positions_and_their_dot_products(layout):
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"sinusoidal", "binary"}))
 def test_a_kind_without_fixed_codes_is_refused(kind):
-    rule = f"`kind` must have fixed codes, as sinusoidal and binary positions have.*Received: kind='{kind}'"
+    rule = f"`kind` must have fixed codes, as sinusoidal and binary .*Received: kind='{kind}'"
     with pytest.raises(ValueError, match=rule):
         positions_figure(kind)
 

@@ -58,7 +58,7 @@ LANGUAGES = {"python", "toml", "sh"}
 # Lines for a shell that tests parse, with what may come before the command.
 PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|make) .*")
 # Options that are printed without a command and are those of another program.
-FOREIGN = {"--xla_cpu_compilation_enabled", "--strict"}
+FOREIGN = {"--xla_cpu_compilation_enabled", "--strict", "--choose"}
 SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
 
 

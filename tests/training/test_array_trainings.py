@@ -254,7 +254,6 @@ def test_options_without_effect_are_refused(finished, kind):
         ("image_classification", ["model.embedding_scale=2.0"], "`embedding_scale` has no effect"),
         ("image_classification", ["model.pooling=first"], "`pooling` must be one of class, mean"),
         ("image_classification", ["training.best_by=bleu"], "must be one of loss, accuracy for im"),
-        ("image_classification", ["data.validation=$PWD"], "validation"),
         (
             "time_series",
             ["training.label_smoothing=0.1"],

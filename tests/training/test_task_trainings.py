@@ -402,7 +402,7 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
     [
         ("classification", "classifier", "runs/sst2"),
         ("language_modelling", "text_generator", "runs/captions"),
-        ("summarization", "summarizer", "runs/reports"),
+        ("summarization", "summarization/summarizer", "runs/reports"),
     ],
 )
 def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):

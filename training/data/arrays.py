@@ -22,12 +22,12 @@ class ArrayCorpus:
     Attributes:
         size: Number of examples.
         tokens: Number of tokens of each text: there is none.
-        too_long: How many examples were left out: none.
+        too_long, cut: How many examples were left out or cut: none.
         fingerprint: A checksum of every number in its place.
     """
 
     tokens = ()
-    too_long = 0
+    too_long = cut = 0
 
     def __init__(self, columns, assemble, vary=None):
         self.size = len(columns[0])

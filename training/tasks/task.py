@@ -20,9 +20,11 @@ class Training(abc.ABC):
 
     Attributes:
         pad_id: What rows of padding consist of, which make the shards of a batch equally large.
+        packed: Whether rows hold several texts: see `pack_texts`.
     """
 
     pad_id = 0
+    packed = False
 
     def __init__(self, tokenizers=None, config=None):
         self.tokenizers, self.config = tokenizers, config

@@ -90,7 +90,14 @@ class PatchEmbedding(CompositeLayer):
         self.position = positions.get(position)
         self.position.check(self)
         self.dropout_rate = dropout
-        self.projection = keras.layers.Dense(d_model, dtype=self.dtype_policy, name="projection")
+        # Variance 1 for inputs of variance 1, as embeddings of tokens have: Keras's own initial
+        # weights would let positions drown a few numbers.
+        self.projection = keras.layers.Dense(
+            d_model,
+            kernel_initializer="lecun_normal",
+            dtype=self.dtype_policy,
+            name="projection",
+        )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, images_shape):  # noqa: D102

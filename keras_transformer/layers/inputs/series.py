@@ -51,7 +51,14 @@ class SeriesEmbedding(CompositeLayer):
         self.position.check(self)
         self.dropout_rate = dropout
         self.widths = {}
-        self.projection = keras.layers.Dense(d_model, dtype=self.dtype_policy, name="projection")
+        # Variance 1 for inputs of variance 1, as embeddings of tokens have: Keras's own initial
+        # weights would let positions drown a few numbers.
+        self.projection = keras.layers.Dense(
+            d_model,
+            kernel_initializer="lecun_normal",
+            dtype=self.dtype_policy,
+            name="projection",
+        )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, x_shape):  # noqa: D102

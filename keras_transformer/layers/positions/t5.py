@@ -80,7 +80,7 @@ def t5_buckets(after, distance, buckets):
     Example:
         >>> from keras_transformer.layers.positions.t5 import t5_buckets
         >>> t5_buckets(0, 16, 8).tolist()
-        [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7]
+        [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7]
     """
     count = buckets // 2 if after else buckets
     exact = count // 2

@@ -133,7 +133,7 @@ def test_a_vocabulary_without_a_bos_of_its_own_loses_no_id():
         checked = conversion.refuse_wrong_rows(
             lambda source: {"length": tf.ones([3], tf.int32)}, config
         )
-        assert checked(tf.constant(RIGHT))["length"].numpy().tolist() == [1, 1, 1]
+        assert checked(source=tf.constant(RIGHT))["length"].numpy().tolist() == [1, 1, 1]
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_rows_of_padding_count_nothing(kind):
         labels = np.ones((5, 7, 2), "float32")
     inputs = np.random.default_rng(0).normal(size=(5, 7, 3)).astype("float32")
     shards = [cut(tf.constant(part), 3, training.pad_id) for part in (inputs, labels)]
-    weights = [training.weigh(*pair).numpy() for pair in zip(*shards, strict=True)]
+    weights = [np.asarray(training.weigh(*pair)) for pair in zip(*shards, strict=True)]
     np.testing.assert_array_equal(weights[0], np.ones_like(weights[0]))
-    assert sum(weight.sum() for weight in weights) == training.weigh(inputs, labels).numpy().sum()
+    assert sum(weight.sum() for weight in weights) == np.sum(training.weigh(inputs, labels))
     assert (weights[2][1] == 0).all() and np.isfinite(shards[0].numpy()).all()

@@ -7,10 +7,10 @@ import pytest
 from support import randomise, to_numpy
 
 from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer
-from keras_transformer.plots.hydrograph import draw_hydrograph
-from keras_transformer.plots.image_attention import class_attention, draw_image_attention
+from keras_transformer.plots.hydrograph import hydrograph_figure
+from keras_transformer.plots.image_attention import class_attention, image_attention_figure
 
-matplotlib = pytest.importorskip("matplotlib.image")
+pytest.importorskip("matplotlib")
 
 LAYERS, HEADS, ROWS, COLUMNS = 2, 3, 2, 5
 
@@ -49,34 +49,46 @@ def test_the_attention_is_the_class_token_s_of_every_patch_in_its_place():
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_an_image_and_its_attention_are_drawn(tmp_path, channels):
-    of_all, of_last = tmp_path / "all.png", tmp_path / "last.png"
-    draw_image_attention(recognizer(channels=channels), image(channels), of_last)
-    draw_image_attention(recognizer(channels=channels), image(channels), of_all, layers=True)
-    heights, widths = zip(*(matplotlib.imread(p).shape[:2] for p in (of_last, of_all)), strict=True)
-    assert heights[1] > 1.5 * heights[0] and widths[1] > 1.5 * widths[0]
+def test_an_image_and_its_attention_are_drawn(channels):
+    seen = recognizer(channels=channels)
+    pixels, label, weights = class_attention(seen, image(channels))
+    of_last, of_all = (
+        image_attention_figure(seen, image(channels), layers).axes for layers in (False, True)
+    )
+    assert [axis.get_title() for axis in of_last] == [label, "attention"]
+    np.testing.assert_array_equal(np.squeeze(of_last[0].images[0].get_array()), np.squeeze(pixels))
+    np.testing.assert_allclose(
+        of_last[1].images[1].get_array(), weights[-1].mean(axis=0), rtol=0, atol=1e-6
+    )
+    assert len(of_all) == LAYERS * (HEADS + 1) and of_all[-1].get_title() == "layer 2, head 3"
+    np.testing.assert_allclose(of_all[-1].images[1].get_array(), weights[1, 2], rtol=0, atol=1e-6)
 
 
-def test_without_a_class_token_there_is_nothing_to_draw(tmp_path):
+def test_without_a_class_token_there_is_nothing_to_draw():
     with pytest.raises(ValueError, match="must have a model with a class token.*pooling='mean'"):
-        draw_image_attention(recognizer("mean"), image(), tmp_path / "x.png")
+        image_attention_figure(recognizer("mean"), image())
 
 
 def days(count):
     return [datetime.date(2001, 1, 1) + datetime.timedelta(day) for day in range(count)]
 
 
-def test_a_hydrograph_is_drawn(tmp_path):
+def test_a_hydrograph_is_drawn():
     rng = np.random.default_rng(0)
     observed, simulated, rain = rng.gamma(2, size=(3, 50))
     observed[7] = np.nan
-    draw_hydrograph(days(50), observed, simulated, tmp_path / "one.png")
     both = {"lstm": simulated, "transformer": simulated + 1}
-    draw_hydrograph(days(50), observed, both, tmp_path / "two.png", rain=rain, title="A river")
-    one, two = (matplotlib.imread(tmp_path / name) for name in ("one.png", "two.png"))
-    assert one.shape == two.shape and np.abs(one - two).mean() > 1e-3
+    below, above = hydrograph_figure(days(50), observed, both, rain=rain, title="A river").axes
+    lines = {line.get_label(): line.get_ydata() for line in below.lines}
+    assert list(lines) == ["observed", "lstm", "transformer"]
+    for name, values in {"observed": observed, **both}.items():
+        np.testing.assert_array_equal(lines[name], values)
+    assert below.get_title() == "A river" and below.get_ylabel() == "discharge"
+    np.testing.assert_allclose([bar.get_height() for bar in above.patches], rain)
+    assert above.get_ylim()[0] > above.get_ylim()[1], "rain falls from above"
+    assert len(hydrograph_figure(days(50), observed, simulated).axes) == 1
 
 
-def test_series_of_another_length_are_named(tmp_path):
+def test_series_of_another_length_are_named():
     with pytest.raises(ValueError, match="`rain` must have a number for each of 5 dates. Received"):
-        draw_hydrograph(days(5), np.zeros(5), np.zeros(5), tmp_path / "x.png", rain=np.zeros(4))
+        hydrograph_figure(days(5), np.zeros(5), np.zeros(5), rain=np.zeros(4))
