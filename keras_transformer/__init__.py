@@ -19,7 +19,13 @@ __version__ = "0.1.0"
 
 # Where each public name is defined, in the order of the paper.
 _MODULES = {
-    "config": ("PRESETS", "ClassifierConfig", "LanguageModelConfig", "TransformerConfig"),
+    "config": (
+        "PRESETS",
+        "ClassifierConfig",
+        "LanguageModelConfig",
+        "TokenClassifierConfig",
+        "TransformerConfig",
+    ),
     "layers.masks": ("PaddingMask", "causal_mask", "padding_mask"),
     "layers.dot_product": ("dot_product_attention",),
     "layers.scores": ("Additive", "AttentionScore", "DotProduct", "ScaledDotProduct"),
@@ -32,6 +38,7 @@ _MODULES = {
     "models.transformer": ("Transformer",),
     "models.language_model": ("LanguageModel",),
     "models.classifier": ("TextClassifier",),
+    "models.token_classifier": ("TokenClassifier",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
@@ -39,6 +46,7 @@ _MODULES = {
     "tasks.translator": ("Translator",),
     "tasks.text_generator": ("TextGenerator",),
     "tasks.classifier": ("Classification", "Classifier"),
+    "tasks.labelling.labeller": ("Labelling", "TokenLabeller"),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

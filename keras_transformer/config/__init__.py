@@ -5,6 +5,7 @@ from keras_transformer.config.classifier import ClassifierConfig
 from keras_transformer.config.language_model import LanguageModelConfig
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.token_classifier import TokenClassifierConfig
 from keras_transformer.config.transformer import TransformerConfig
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Position",
     "Score",
     "StackConfig",
+    "TokenClassifierConfig",
     "TransformerConfig",
     "head_sizes",
 ]

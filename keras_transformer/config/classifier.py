@@ -30,17 +30,25 @@ class ClassifierConfig(StackConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        labels = tuple(self.labels) if isinstance(self.labels, (list, tuple)) else ()
-        if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
-            raise ValueError(
-                "`labels` must be at least two different strings. "
-                f"Received: labels={self.labels!r}."
-            )
-        if len(set(labels)) < len(labels):
-            raise ValueError(f"`labels` must each be there once. Received: labels={self.labels!r}.")
-        object.__setattr__(self, "labels", labels)  # JSON knows lists only
+        object.__setattr__(self, "labels", checked_labels(self.labels))
 
     @property
     def num_labels(self):
         """Number of classes C."""
         return len(self.labels)
+
+
+def checked_labels(labels):
+    """Returns names of classes as a tuple: JSON knows lists only.
+
+    Raises:
+        ValueError: If they are not at least two different strings, each once.
+    """
+    names = tuple(labels) if isinstance(labels, (list, tuple)) else ()
+    if len(set(names)) < 2 or not all(isinstance(label, str) for label in names):
+        raise ValueError(
+            f"`labels` must be at least two different strings. Received: labels={labels!r}."
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"`labels` must each be there once. Received: labels={labels!r}.")
+    return names

@@ -1,12 +1,19 @@
 """Tasks: what a model is for, and what it is used by, text in and answers out."""
 
 from keras_transformer.tasks.classification import ClassificationTask
+from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
 from keras_transformer.tasks.translation import TranslationTask
 
 # The table to add another task to; `training/tasks/` has one of how each is trained.
 TASKS = {
-    task.name: task for task in (TranslationTask(), ClassificationTask(), LanguageModellingTask())
+    task.name: task
+    for task in (
+        TranslationTask(),
+        ClassificationTask(),
+        LanguageModellingTask(),
+        LabellingTask(),
+    )
 }
 
 

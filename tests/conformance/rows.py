@@ -103,9 +103,19 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "TokenClassifier": Row(
+        lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
+        ("tokens",),
+    ),
 }
 # Their logits are float32.
-MODELS = {"Transformer", "Transformer_output_bias", "LanguageModel", "TextClassifier"}
+MODELS = {
+    "Transformer",
+    "Transformer_output_bias",
+    "LanguageModel",
+    "TextClassifier",
+    "TokenClassifier",
+}
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}

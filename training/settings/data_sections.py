@@ -12,7 +12,7 @@ Weight = Annotated[float, Field(gt=0)]
 class DataSettings(Section):
     """What the three kinds of `[data]` have in common."""
 
-    may_change: ClassVar = ("data_dir",)  # in a run that goes on
+    may_change: ClassVar = ("data_dir",)  # in a run that goes on, where there is one
 
     max_length: int = Field(
         100,
@@ -173,6 +173,3 @@ class TfdsData(DataSettings):
     data_dir: PathText | None = Field(
         None, description="Folder of the data. Default: where TensorFlow Datasets keeps data."
     )
-
-
-DATA_KINDS = {"cldr": CldrData, "text": TextData, "tfds": TfdsData}

@@ -10,13 +10,9 @@ from typing import Annotated
 
 from pydantic import Discriminator, Tag, model_validator
 
-from keras_transformer.training.settings.data_sections import (
-    DATA_KINDS,
-    CldrData,
-    TextData,
-    TfdsData,
-)
+from keras_transformer.training.settings.data_sections import CldrData, TextData, TfdsData
 from keras_transformer.training.settings.fields import Section
+from keras_transformer.training.settings.labelled_data import ConllData, EntitiesData
 from keras_transformer.training.settings.model_sections import ModelSettings, TaskSettings
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
@@ -40,6 +36,15 @@ __all__ = [
 ]
 
 
+DATA_KINDS = {
+    "cldr": CldrData,
+    "text": TextData,
+    "tfds": TfdsData,
+    "entities": EntitiesData,
+    "conll": ConllData,
+}
+
+
 def _data_kind(value):
     """Names the class of `[data]`; pydantic calls it with a table or with an instance."""
     return value.get("source") if isinstance(value, dict) else getattr(value, "source", None)
@@ -53,7 +58,9 @@ class Settings(Section):
     data: Annotated[
         Annotated[CldrData, Tag("cldr")]
         | Annotated[TextData, Tag("text")]
-        | Annotated[TfdsData, Tag("tfds")],
+        | Annotated[TfdsData, Tag("tfds")]
+        | Annotated[EntitiesData, Tag("entities")]
+        | Annotated[ConllData, Tag("conll")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()

@@ -1,6 +1,7 @@
 """The training of each task."""
 
 from keras_transformer.training.tasks.classification import ClassificationTraining
+from keras_transformer.training.tasks.labelling import LabellingTraining
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
 from keras_transformer.training.tasks.translation import TranslationTraining
 
@@ -8,5 +9,6 @@ from keras_transformer.training.tasks.translation import TranslationTraining
 TRAININGS = {
     "translation": TranslationTraining,
     "classification": ClassificationTraining,
+    "labelling": LabellingTraining,
     "language_modelling": LanguageModellingTraining,
 }

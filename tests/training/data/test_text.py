@@ -139,7 +139,7 @@ def test_files_without_a_pair_are_refused(tmp_path):
 
 
 def test_a_wrong_kind_of_source_is_refused():
-    refused(SimpleNamespace(source="csv"), "`source` must be one of cldr, text, tfds.*'csv'")
+    refused(SimpleNamespace(source="csv"), "`source` must be one of text, cldr, tfds.*'csv'")
 
 
 def test_real_files_are_read_whole(data_dir):

@@ -206,12 +206,12 @@ MISTAKES = {
     "data that is a value": ("data = 3", r"data must be a section, \[data\]"),
     "unknown kind of data": (
         '[data]\nsource = "csv"',
-        r"data.source must be one of cldr, text, tfds. Received: 'csv'",
+        r"data.source must be one of cldr, text, tfds, .*Received: 'csv'",
     ),
-    "misspelt kind of data": ('[data]\nsource = "txt"', r"tfds; did you mean text\? .*: 'txt'"),
+    "misspelt kind of data": ('[data]\nsource = "txt"', r"tfds, .*; did you mean text\? .*: 'txt'"),
     "no data": (
         "[model]  # and no [data]",
-        r"\[data\] is missing, and in it source, one of cldr, text, tfds: what to train on\.",
+        r"\[data\] is missing, and in it source, one of cldr, text, tfds, .*: what to train on\.",
     ),
     "misspelt data": (
         "[dat]\nsource = 'cldr'  # not [data]",
@@ -219,7 +219,7 @@ MISTAKES = {
     ),
     "no kind of data": (
         "[data]\nexamples = 1000",
-        r"data.source is missing: it must be one of cldr, text, tfds\.",
+        r"data.source is missing: it must be one of cldr, text, tfds, .*\.",
     ),
     "missing key": (
         '[data]\nsource = "tfds"',

@@ -108,7 +108,7 @@ def test_the_page_is_a_table_for_each_section():
         ("text", ['[data]  source = "text"']),
         (
             "data",
-            ['[data]  source = "cldr"', '[data]  source = "text"', '[data]  source = "tfds"'],
+            [f'[data]  source = "{kind}"' for kind in DATA_KINDS],
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_the_command_prints_all_of_them_or_the_page():
         ),
         (
             ["x"],
-            "Error: `section` must be one of task, model, data, vocabulary, .*, tfds. Received: ",
+            "Error: `section` must be one of task, model, data, vocabulary, .*. Received: ",
         ),
         (["model", "--markdown"], "Error: --markdown has no effect on one section: it is"),
     ],

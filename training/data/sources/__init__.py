@@ -1,6 +1,16 @@
 """Data from three kinds of sources behind one interface."""
 
+import importlib
+
 from keras_transformer.training.data.sources.base import SPLITS, Source
+
+# Where the function is that opens each kind of data whose columns are always the same.
+OPENERS = {
+    "cldr": "cldr:open_cldr",
+    "tfds": "tfds:open_tfds",
+    "entities": "entities:open_entities",
+    "conll": "conll:open_conll",
+}
 
 __all__ = ["SPLITS", "Source", "open_source"]
 
@@ -20,18 +30,15 @@ def open_source(settings, columns=("source", "target")):
         ValueError: If the data cannot be used. One line that says which setting, file or line.
     """
     # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
-    if settings.source == "cldr":
-        from keras_transformer.training.data.sources.cldr import open_cldr
-
-        return open_cldr(settings)
+    if settings.source in OPENERS:
+        module, name = OPENERS[settings.source].split(":")
+        module = importlib.import_module(f"keras_transformer.training.data.sources.{module}")
+        return getattr(module, name)(settings)
     if settings.source == "text":
         from keras_transformer.training.data.sources.text import open_text
 
         return open_text(settings, columns)
-    if settings.source == "tfds":
-        from keras_transformer.training.data.sources.tfds import open_tfds
-
-        return open_tfds(settings)
     raise ValueError(
-        f"`source` must be one of cldr, text, tfds. Received: source={settings.source!r}."
+        f"`source` must be one of {', '.join(['text', *OPENERS])}. "
+        f"Received: source={settings.source!r}."
     )
