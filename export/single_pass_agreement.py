@@ -69,7 +69,7 @@ class SinglePassAgreement:
             "identical": len(rows) - len(others),
             "agreement": 1 - len(others) / len(rows),
             f"{self.codec.number}_difference": max(_gap(a, b) for _, a, b in rows),
-            "score_error": float(np.mean([abs(a.score - b.score_of(a)) for _, a, b in rows])),
+            "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
             "differences": [
                 {"sentence": self.codec.shown(example), "expected": a.text, "found": b.text}
                 for example, a, b in others[:SHOWN]
@@ -132,6 +132,12 @@ class SinglePassAgreement:
             }
             for name in ours
         }
+
+
+def _error(ours, theirs):
+    """By how much a score is off; not a number if there is none."""
+    same_shape = ours.numbers.shape == theirs.numbers.shape
+    return abs(ours.score - theirs.score_of(ours)) if same_shape else float("nan")
 
 
 def _gap(ours, theirs):

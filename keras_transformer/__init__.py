@@ -25,6 +25,7 @@ _MODULES = {
         "ImageClassifierConfig",
         "LanguageModelConfig",
         "SeriesConfig",
+        "TokenClassifierConfig",
         "TransformerConfig",
     ),
     "layers.masks": ("PaddingMask", "causal_mask", "padding_mask"),
@@ -45,6 +46,7 @@ _MODULES = {
     "models.transformer": ("Transformer",),
     "models.language_model": ("LanguageModel",),
     "models.classifier": ("TextClassifier",),
+    "models.token_classifier": ("TokenClassifier",),
     "models.image_classifier": ("ImageClassifier",),
     "models.series_regressor": ("SeriesRegressor",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
@@ -59,6 +61,7 @@ _MODULES = {
     "tasks.classifier": ("Classifier",),
     "tasks.images.recognizer": ("ImageRecognizer",),
     "tasks.series.simulator": ("SeriesSimulator",),
+    "tasks.labelling.labeller": ("Labelling", "TokenLabeller"),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -6,7 +6,10 @@ import importlib.abc
 import importlib.util
 import sys
 
-MODELS = ("transformer", "language_model", "classifier", "image_classifier", "series_regressor")
+MODELS = (
+    *("transformer", "language_model", "classifier", "token_classifier"),
+    *("image_classifier", "series_regressor"),
+)
 
 
 def register():

@@ -8,6 +8,7 @@ from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.series import SeriesConfig
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.token_classifier import TokenClassifierConfig
 from keras_transformer.config.transformer import TransformerConfig
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Position",
     "Score",
     "StackConfig",
+    "TokenClassifierConfig",
     "TransformerConfig",
     "head_sizes",
 ]

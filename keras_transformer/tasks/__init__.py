@@ -2,6 +2,7 @@
 
 from keras_transformer.tasks.classification import ClassificationTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
+from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
 from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.summarization.task import SummarizationTask
@@ -14,6 +15,7 @@ TASKS = {
         TranslationTask(),
         SummarizationTask(),
         ClassificationTask(),
+        LabellingTask(),
         LanguageModellingTask(),
         ImageClassificationTask(),
         TimeSeriesTask(),

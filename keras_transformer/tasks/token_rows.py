@@ -3,12 +3,13 @@
 import tensorflow as tf
 
 
-def right_rows(source, ids):
+def right_rows(source, ids, separators=0):
     """Returns which rows are the ids of a text's pieces, `eos_id` once, and then padding, `[B]`.
 
     Args:
         source: Token ids `[B, S]`, int32.
         ids: What has `pad_id`, `bos_id`, `eos_id` and `vocab_size`, such as a configuration.
+        separators: How often `bos_id` is among the pieces.
     """
     positions = tf.range(source.shape[1])  # [S]
     real = tf.not_equal(source, ids.pad_id)  # [B, S]
@@ -17,7 +18,8 @@ def right_rows(source, ids):
     right &= tf.equal(tf.equal(source, ids.eos_id), tf.equal(positions, length - 1))
     right &= (source >= 0) & (source < ids.vocab_size)
     if ids.bos_id not in (ids.pad_id, ids.eos_id):
-        right &= tf.not_equal(source, ids.bos_id)
+        begins = tf.cast(tf.equal(source, ids.bos_id), tf.int32)
+        right &= tf.equal(tf.reduce_sum(begins, axis=1, keepdims=True), separators)
     return tf.reduce_all(right, axis=1) & (tf.squeeze(length, 1) > 0)
 
 

@@ -137,6 +137,10 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "TokenClassifier": Row(
+        lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
+        ("tokens",),
+    ),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
     "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
     "ImageClassifier": Row(
@@ -160,6 +164,7 @@ MODELS = {
     "Transformer_output_bias",
     "LanguageModel",
     "TextClassifier",
+    "TokenClassifier",
     "ImageClassifier",
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",

@@ -279,9 +279,12 @@ def _weights_of(weights, kept):
 
 
 def _check_numbers(batch, columns, training, split, before):
-    """Raises if a column that is no text has what cannot be, which is numbered below 0."""
+    """Raises if a column has what cannot be, which is numbered below 0."""
     for number, column in enumerate(batch):
-        if number not in training.texts and (wrong := np.flatnonzero(column.numpy() < 0)).size:
+        rows = column
+        if isinstance(column, tf.RaggedTensor):
+            rows = tf.reduce_min(column, axis=1)
+        if (wrong := np.flatnonzero(rows.numpy() < 0)).size:
             value = columns[number].numpy()[wrong[0]].decode("utf-8", "replace")
             raise ValueError(
                 f"the {split} split of the data, example {before + wrong[0] + 1}: column "

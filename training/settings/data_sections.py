@@ -4,11 +4,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keras_transformer.training.settings.array_sections import (
-    DigitsData,
-    ImageData,
-    SeriesData,
-)
 from keras_transformer.training.settings.fields import (
     DataSettings,
     Files,
@@ -233,14 +228,3 @@ class TfdsData(TokenData):
                 "of two texts."
             )
         return self
-
-
-DATA_KINDS = {
-    "cldr": CldrData,
-    "text": TextData,
-    "tfds": TfdsData,
-    "reports": ReportsData,
-    "images": ImageData,
-    "digits": DigitsData,
-    "series": SeriesData,
-}

@@ -16,13 +16,13 @@ from keras_transformer.training.settings.array_sections import (
     SeriesData,
 )
 from keras_transformer.training.settings.data_sections import (
-    DATA_KINDS,
     CldrData,
     ReportsData,
     TextData,
     TfdsData,
 )
 from keras_transformer.training.settings.fields import Section
+from keras_transformer.training.settings.labelled_data import ConllData, EntitiesData
 from keras_transformer.training.settings.model_sections import ModelSettings, TaskSettings
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
@@ -50,6 +50,19 @@ __all__ = [
 ]
 
 
+DATA_KINDS = {
+    "cldr": CldrData,
+    "text": TextData,
+    "tfds": TfdsData,
+    "reports": ReportsData,
+    "entities": EntitiesData,
+    "conll": ConllData,
+    "images": ImageData,
+    "digits": DigitsData,
+    "series": SeriesData,
+}
+
+
 def _data_kind(value):
     """Names the class of `[data]`; pydantic calls it with a table or with an instance."""
     return value.get("source") if isinstance(value, dict) else getattr(value, "source", None)
@@ -67,7 +80,9 @@ class Settings(Section):
         | Annotated[ReportsData, Tag("reports")]
         | Annotated[ImageData, Tag("images")]
         | Annotated[DigitsData, Tag("digits")]
-        | Annotated[SeriesData, Tag("series")],
+        | Annotated[SeriesData, Tag("series")]
+        | Annotated[EntitiesData, Tag("entities")]
+        | Annotated[ConllData, Tag("conll")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()

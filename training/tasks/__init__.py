@@ -2,6 +2,7 @@
 
 from keras_transformer.training.tasks.classification import ClassificationTraining
 from keras_transformer.training.tasks.image_classification import ImageClassificationTraining
+from keras_transformer.training.tasks.labelling import LabellingTraining
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
 from keras_transformer.training.tasks.time_series import TimeSeriesTraining
 from keras_transformer.training.tasks.translation import TranslationTraining
@@ -11,6 +12,7 @@ TRAININGS = {
     "translation": TranslationTraining,
     "summarization": TranslationTraining,  # pairs of texts as well
     "classification": ClassificationTraining,
+    "labelling": LabellingTraining,
     "language_modelling": LanguageModellingTraining,
     "image_classification": ImageClassificationTraining,
     "time_series": TimeSeriesTraining,

@@ -99,4 +99,31 @@ SENTENCES = [
     fails("export litert RUN x.tflite --tokenizer", "must be.*unigram|unigram"),
 ]
 
-CASES = [*CORPORA, *SENTENCES]
+CONLL = (
+    b'[task]\nkind = "labelling"\n[data]\nsource = "conll"\ntrain = "a.conll"\n'
+    b'validation = "b.conll"\n'
+)
+
+
+def conll(match, train, validation=b"a B-X\n", settings=CONLL):
+    """A training with two CoNLL files."""
+    files = {"x.toml": settings, "a.conll": train, "b.conll": validation}
+    changes = (spoiled(name, content) for name, content in files.items())
+    return fails("train x.toml --output NEW", match, *changes)
+
+
+LABELLED = [
+    conll("a.conll, line 2: I-X must follow B-X or I-X. Received: it after O", b"a O\nb I-X\n"),
+    conll("a.conll, line 1: must have at least 2 columns.*Received: 1", b"a\n"),
+    conll("b.conll, line 1: the label must be one of the training data's, .*'B-Y'",
+          b"a B-X\n", b"a B-Y\n"),
+    conll("b.conll, line 1: must be UTF-8", b"a B-X\n", b"\xff O\n"),
+    conll("a.conll must hold at least one sentence", b"\n"),
+    conll("`column` must not be 0", b"a B-X\n", settings=CONLL + b"column = 0\n"),
+    conll("has words and labels: translation needs", b"a B-X\n",
+          settings=CONLL.replace(b"labelling", b"translation")),
+    conll("`training.subword_sampling` must be 0 for labelling", b"a B-X\n",
+          settings=CONLL + b"[training]\nsubword_sampling = 0.1\n"),
+]  # fmt: skip
+
+CASES = [*CORPORA, *SENTENCES, *LABELLED]

@@ -15,6 +15,8 @@ SOURCES = {
     "images": ("images", "open_images"),
     "digits": ("images", "open_digits"),
     "series": ("series", "open_series"),
+    "entities": ("entities", "open_entities"),
+    "conll": ("conll", "open_conll"),
 }
 
 

@@ -183,8 +183,12 @@ class PhraseBook:
 
     def measure(self, dice):
         """A number of any unit: "12.5 kilometers"."""
+        return self.measure_of(self._words.units, dice)
+
+    def measure_of(self, codes, dice):
+        """A number of one of some units."""
         value = dice.whole(5) if dice.random() < 0.7 else dice.decimal(1 + dice.below(2))
-        return self._both(units.format_unit, value, dice.pick(self._words.units))
+        return self._both(units.format_unit, value, dice.pick(codes))
 
     def measures(self, dice):
         """Two or three measures or amounts of money, as a list."""
@@ -230,6 +234,11 @@ class PhraseBook:
         return tuple(f"{a} ({b})" for a, b in zip(first, second, strict=True))
 
     # How phrases are made
+
+    @staticmethod
+    def typed(pair):
+        """Returns the words of the source of a phrase, as they are typed."""
+        return pair[0].translate(_AS_TYPED).split()
 
     def _both(self, render, *values, **options):
         return tuple(render(*values, locale=locale, **options) for locale in self._locales)

@@ -1,0 +1,34 @@
+"""`TokenClassifierConfig`, the configuration of an encoder that labels the words of a text."""
+
+import dataclasses
+
+from keras_transformer.config.classifier import checked_labels
+from keras_transformer.config.stack import StackConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenClassifierConfig(StackConfig):
+    """Everything that decides the shape and the arithmetic of a `TokenClassifier`.
+
+    The arguments are those of `StackConfig` and of `BlockConfig`, and:
+
+    Args:
+        labels: Names of the classes, in the order of the logits; at least two, each once.
+
+    Example:
+        >>> from keras_transformer import TokenClassifierConfig
+        >>> config = TokenClassifierConfig.preset("tiny", labels=("O", "B-DATE", "I-DATE"))
+        >>> config.num_labels
+        3
+    """
+
+    labels: tuple = ("O", "B-X", "I-X")
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "labels", checked_labels(self.labels))
+
+    @property
+    def num_labels(self):
+        """Number of classes C."""
+        return len(self.labels)

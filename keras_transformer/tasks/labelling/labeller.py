@@ -1,0 +1,197 @@
+"""A token labeller in use: texts to a label for each of their words."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.models.token_classifier import TokenClassifier
+from keras_transformer.tasks.labelling.spans import OUTSIDE, span_figures, spans_of
+from keras_transformer.tasks.labelling.words import encode_words
+from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+
+TINY = np.finfo(np.float32).tiny
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelling(Result):
+    """The labels that a model gives to the words of one text.
+
+    Args:
+        labels: The most probable label of each word W; `O` for words beyond the model's limit.
+        truncated: Whether there are such words.
+        probabilities: Array `[W, C]`, float32, in the order of the labeller's labels; zeros for
+            words beyond the limit.
+    """
+
+    labels: tuple
+    truncated: bool
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def text(self):
+        """The labels with spaces between them: what `predict` writes."""
+        return " ".join(self.labels)
+
+    @property
+    def spans(self):
+        """The spans of words that the labels stand for, a list of `Span`s."""
+        return spans_of(self.labels)
+
+    @property
+    def score(self):
+        """The mean of the logarithms of the probabilities of the labels; 0 without a word."""
+        return self.score_of(self)
+
+    @property
+    def numbers(self):
+        """The probabilities."""
+        return self.probabilities
+
+    def score_of(self, other):
+        """The score of the labels of another result."""
+        read = other.probabilities.any(axis=1)
+        places = other.probabilities[read].argmax(axis=1)
+        chosen = np.take_along_axis(self.probabilities[read], places[:, None], axis=1)
+        return float(np.log(np.maximum(chosen, TINY)).mean()) if chosen.size else 0.0
+
+    def is_tied(self, other, tolerance):
+        """Whether every word with another label has two labels within twice the tolerance."""
+        if len(self.labels) != len(other.labels):
+            return False
+        differ = [a != b for a, b in zip(self.labels, other.labels, strict=True)]
+        second, top = np.sort(self.probabilities[differ], axis=1)[:, -2:].T
+        return bool(np.all(top - second <= 2 * tolerance))
+
+
+class LabellingCodec(TextCodec):
+    """From texts to probabilities of labels for each piece, and to the labels of words.
+
+    Args:
+        tokenizer, max_length: See `TextCodec`.
+        labels: Names of the classes C.
+    """
+
+    verb, number = "label", "probability"
+    rule = RULE.format(
+        "The label of a word is that of its first piece, which begins with U+2581. For any other "
+        "row all probabilities are 0."
+    )
+    nothing = {"probabilities": 0.0, "label": -1}
+
+    def __init__(self, tokenizer, max_length, labels):
+        super().__init__(tokenizer, max_length)
+        self.labels = tuple(labels)
+
+    def encode(self, sentences):
+        """Returns `source`, and as the rest `first`, `[B, W]`, the place of each word's first
+        piece, -1 after the last word; and `truncated`, `[B]`.
+        """
+        ids, first, truncated = encode_words(self.tokenizer, sentences, self.longest)
+        rest = {"first": first.to_tensor(-1), "truncated": truncated}
+        return {"source": ids.to_tensor(self.tokenizer.pad_id)}, rest
+
+    def outputs(self, prediction):
+        """Returns `probabilities` `[B, S, C]`, and `label`, int32 `[B, S]`, a place in `labels`."""
+        label = tf.argmax(prediction, axis=2, output_type=tf.int32)  # [B, S]
+        return {"probabilities": tf.nn.softmax(prediction), "label": label}
+
+    def named(self, outputs):  # noqa: D102
+        probabilities = outputs["probabilities"]  # [B, S, C]
+        return {
+            "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=2)),
+            "probability": tf.reduce_max(probabilities, axis=2),
+            "probabilities": probabilities,
+        }
+
+    def answers(self, outputs, rest):
+        """Returns `labels` `[B, W]`, empty after the last word, and their numbers."""
+        probabilities = tf.convert_to_tensor(outputs["probabilities"])  # [B, S, C]
+        first = rest["first"]  # [B, W]
+        limit = tf.cast(self.longest - 1, first.dtype)  # at it the end of the text stands
+        read = (first >= 0) & (first < limit)  # [B, W]
+        of_words = tf.gather(probabilities, tf.where(read, first, 0), batch_dims=1)  # [B, W, C]
+        of_words = tf.where(tf.expand_dims(read, 2), of_words, 0.0)
+        names = tf.gather(tf.constant(self.labels), tf.argmax(of_words, axis=2))
+        labels = tf.where(read, names, tf.where(first >= 0, OUTSIDE, ""))
+        return {
+            "labels": labels,
+            "probability": tf.reduce_max(of_words, axis=2),
+            "probabilities": of_words,
+            "truncated": rest["truncated"],
+        }
+
+    @classmethod
+    def results(cls, answers):
+        """Returns a `Labelling` of each text."""
+        columns = (answers[name] for name in ("labels", "truncated", "probabilities"))
+        results = []
+        for names, cut, probabilities in zip(*columns, strict=True):
+            labels = tuple(name.decode() for name in names if name)
+            results.append(Labelling(labels, bool(cut), probabilities[: len(labels)]))
+        return results
+
+    def facts(self):  # noqa: D102
+        return {"labels": list(self.labels), **super().facts()}
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        return cls(tokenizers, facts["max_length"], facts["labels"])
+
+    def guide(self, example):  # noqa: D102
+        texts, strings = self.notes()
+        labels = ", ".join(f"`{label}`" for label in self.labels)
+        of_words, of_pieces = "B, W", "B, S"
+        return Guide(
+            purpose="Labels the words of texts, with its tokenizer inside",
+            request={"sentences": quoted([example])},
+            axes={
+                **dict.fromkeys(("labels", "probability"), of_words),
+                **dict.fromkeys(("source", "label"), of_pieces),
+                "probabilities": "B, W, C",
+            },
+            notes=[
+                texts,
+                "W: words of the longest text, which white space separates; shorter texts have "
+                "empty labels at their end. Of token ids there is a label for each piece, and "
+                "S stands for W: the label of a word is that of its first piece.",
+                f"C: the {len(self.labels)} labels {labels}.",
+                f"{strings} Words beyond have the label `{OUTSIDE}` and probabilities of 0.",
+            ],
+            modules=MODULES,
+        )
+
+    def quality(self, results, references):
+        """Returns `span_f1`, from 0 to 100."""
+        answers = [list(result.labels) for result in results]
+        return {"span_f1": span_figures(answers, [row.split() for row in references])["span_f1"]}
+
+
+class TokenLabeller(TextPass):
+    """A trained `TokenClassifier` with its tokenizer.
+
+    Args:
+        model: A `TokenClassifier`.
+        tokenizer: The `Tokenizer` it was trained with.
+        max_length: Longest text in tokens, its end included; words beyond have the label `O`.
+            `None`: the model's `max_length`.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
+            together.
+    """
+
+    task = "labelling"
+    model_class = TokenClassifier
+    output = "labels"
+    codec_class = LabellingCodec
+
+    @property
+    def labels(self):
+        """Names of the classes, in the order of the probabilities."""
+        return self.codec.labels
+
+    def make_codec(self):  # noqa: D102
+        return LabellingCodec(self.tokenizers, self.max_length, self.model.config.labels)

@@ -1,0 +1,147 @@
+"""The task of token labelling: a label for each word of a text."""
+
+import time
+
+from keras_transformer.config import TokenClassifierConfig
+from keras_transformer.tasks.labelling.spans import (
+    OUTSIDE,
+    find_problem,
+    parts_of,
+    span_figures,
+    spans_of,
+)
+from keras_transformer.tasks.task import LOSS, Figure, Task
+
+
+class LabellingTask(Task):
+    """Texts of words, and labels of spans for them, by a `TokenClassifier`.
+
+    The words of a text and its labels are separated by spaces, one label for each word. The labels
+    are those of the training data, in BIO, or in BIOES if one of them begins with `E-` or `S-`.
+    """
+
+    name = "labelling"
+    columns = ("words", "labels")
+    config_class = TokenClassifierConfig
+    figures = {
+        "loss": LOSS,
+        "accuracy": Figure("accuracy of words", higher_is_better=True, drawn=False),
+        "span_f1": Figure("span F1", higher_is_better=True, of_texts=True),
+    }
+    unit = "labels"
+
+    def pipeline_class(self):  # noqa: D102
+        from keras_transformer.tasks.labelling.labeller import TokenLabeller
+
+        return TokenLabeller
+
+    def fields(self, rows):
+        """Returns the labels: `O`, and those of each type one after the other.
+
+        Raises:
+            ValueError: If there is no span, or one is broken.
+        """
+        sentences = [
+            labels.decode("utf-8", "replace").split()
+            for _, batch in rows.batch(1024).as_numpy_iterator()
+            for labels in batch
+        ]
+        labels = {label for sentence in sentences for label in sentence} - {OUTSIDE}
+        if not labels:
+            raise ValueError("the training data must have at least one span. Received: none.")
+        check_spans(sentences, scheme_of(labels), "the training data, ")
+        return {"labels": (OUTSIDE, *sorted(labels, key=lambda label: parts_of(label)[::-1]))}
+
+    def describe(self, fields):
+        """Returns the types of spans."""
+        labels = fields["labels"]
+        types = dict.fromkeys(parts_of(label)[1] for label in labels if label != OUTSIDE)
+        return f"{len(types)} types of spans in {scheme_of(labels)}: {', '.join(types)}."
+
+    def measure(self, pipeline, inputs, references):
+        """Returns `span_f1`."""
+        answers = [list(result.labels) for result in pipeline.answer(inputs)]
+        right = [reference.split() for reference in references]
+        return {"span_f1": span_figures(answers, right)["span_f1"]}
+
+    def evaluate(self, pipeline, columns):
+        """Labels texts and counts the right spans.
+
+        Args:
+            pipeline: A `TokenLabeller`.
+            columns: List of texts, and list of their labels.
+
+        Returns:
+            Dictionary of the figures of `span_figures`; `accuracy`, the share of words with the
+            right label, from 0 to 100; `texts` and `words`, their numbers; `truncated`, how many
+            texts were longer than the model's limit, whose last words are `O`; and `seconds`.
+        """
+        texts, references = columns[0], [labels.split() for labels in columns[1]]
+        if not any(references):
+            raise ValueError("There must be at least one word to label. Received: none.")
+        check_labels(texts, references, pipeline.labels)
+        begin = time.perf_counter()
+        results = pipeline.answer(texts)
+        seconds = time.perf_counter() - begin
+        answers = [list(result.labels) for result in results]
+        pairs = [pair for row in zip(answers, references, strict=True) for pair in zip(*row)]  # noqa: B905
+        return {
+            **span_figures(answers, references),
+            "accuracy": 100 * sum(ours == theirs for ours, theirs in pairs) / len(pairs),
+            "texts": len(texts),
+            "words": len(pairs),
+            "truncated": sum(result.truncated for result in results),
+            "seconds": round(seconds, 3),
+        }
+
+    def check(self, settings):
+        """Refuses what would give a word other pieces than its label is for."""
+        if settings.training.subword_sampling:
+            raise ValueError(
+                f"`training.subword_sampling` must be 0 for {self.name}: a label belongs to the "
+                f"first piece of its word. Received: {settings.training.subword_sampling}."
+            )
+        if settings.training.r_drop:
+            raise ValueError(
+                f"`training.r_drop` must be 0 for {self.name}. "
+                f"Received: {settings.training.r_drop}."
+            )
+
+
+def scheme_of(labels):
+    """Returns the scheme that labels are in: `"BIOES"` if one ends a span or is one."""
+    return "BIOES" if any(parts_of(label)[0] in ("E", "S") for label in labels) else "BIO"
+
+
+def check_spans(sentences, scheme, where=""):
+    """Raises a `ValueError` that names the first sentence with a broken span, if there is one."""
+    for number, labels in enumerate(sentences, start=1):
+        if problem := find_problem(labels, scheme):
+            place, what = problem
+            raise ValueError(f"{where}example {number}, word {place + 1}: {what}")
+
+
+def check_labels(texts, references, known):
+    """Raises a `ValueError` unless labels are those of the words of texts, and known."""
+    for number, (text, labels) in enumerate(zip(texts, references, strict=True), start=1):
+        words = len(words_of(text))
+        if len(labels) != words:
+            raise ValueError(
+                f"example {number}: there must be one label for each word. "
+                f"Received: {words} words, {len(labels)} labels."
+            )
+        for label in labels:
+            if label not in known:
+                raise ValueError(
+                    f"example {number}: the label must be one of {', '.join(known)}, which the "
+                    f"training data have. Received: {label!r}."
+                )
+    check_spans(references, scheme_of(known))
+
+
+def words_of(text):
+    """Returns the words of a text: what spaces, tabs and ends of lines separate, as in a graph."""
+    return [word.decode() for word in text.encode().split()]
+
+
+__all__ = ["LabellingTask", "check_labels", "check_spans", "scheme_of", "spans_of", "words_of"]

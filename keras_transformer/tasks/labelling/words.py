@@ -1,0 +1,47 @@
+"""Words and their pieces, in the graph: each word is tokenised by itself."""
+
+import tensorflow as tf
+
+from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+
+
+def encode_words(tokenizer, texts, max_length=None):
+    """Tokenises texts word by word, so that the pieces of a word are known.
+
+    A SentencePiece model has no piece with a space inside, so that these are the pieces of the
+    text. A word without any, such as a zero-width space, becomes the unknown piece.
+
+    Args:
+        tokenizer: A `Tokenizer`.
+        texts: `[B]`, string. Words are what white space of ASCII separates.
+        max_length: Most tokens, the end of the text included. `None`: no limit.
+
+    Returns:
+        Ragged token ids `[B, (S)]`, int32, each ending in `eos_id`; ragged `[B, (W)]`, int64, the
+        place of the first piece of each word, also of words that were cut; and whether a text was
+        cut, `[B]`.
+    """
+    words = tf.strings.split(texts)  # [B, (W)]
+    flat = words.flat_values
+    if max_length is not None:  # a megabyte in an unknown script takes SentencePiece minutes
+        flat = tf.strings.substr(flat, 0, BYTES_PER_TOKEN * max_length)
+    pieces = tokenizer.encode(flat)[:, :-1]  # [words, (P)], without ends
+    missing = tf.equal(pieces.row_lengths(), 0)
+    unknown = tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(tf.cast(missing, tf.int32))], tokenizer.unk_id),
+        tf.cast(missing, tf.int64),
+        validate=False,
+    )
+    pieces = tf.concat([pieces, unknown], axis=1)
+    lengths = pieces.row_lengths()  # [words]
+    begins = tf.cumsum(lengths, exclusive=True)  # in the batch
+    by_word = words.with_flat_values(begins)  # [B, (W)]
+    splits = tf.gather(tf.concat([begins, [tf.reduce_sum(lengths)]], 0), words.row_splits)  # [B+1]
+    first = by_word - tf.expand_dims(splits[:-1], 1)
+    ids = tf.RaggedTensor.from_row_splits(pieces.flat_values, splits, validate=False)  # [B, (S-1)]
+    truncated = tf.zeros([tf.shape(texts)[0]], tf.bool)
+    if max_length is not None:
+        truncated = ids.row_lengths() >= max_length
+        ids = ids[:, : max_length - 1]
+    ends = tf.fill([tf.shape(texts)[0], 1], tokenizer.eos_id)
+    return tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1), first, truncated

@@ -1,0 +1,149 @@
+"""Exports of a token labeller: the run's own labels and probabilities, by strings and by ids."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from phrases import bpe_tokenizer
+from pipelines import with_larger_weights
+
+from keras_transformer import TokenClassifier, TokenClassifierConfig, TokenLabeller
+from keras_transformer.cli.main import cli
+from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.export.parity import ExportError
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.export.saved_model.verify import SessionModel
+from keras_transformer.export.single_pass_agreement import SinglePassAgreement
+from keras_transformer.tasks.labelling.labeller import Labelling, LabellingCodec
+
+TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
+LABELS = ("O", "B-X", "I-X", "B-Y")
+
+
+@pytest.fixture(scope="module")
+def labeller():
+    tokenizer = bpe_tokenizer()
+    ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id")}
+    config = TokenClassifierConfig(
+        vocab_size=tokenizer.vocab_size, **ids, num_layers=2, d_model=24, d_ff=40, num_heads=3,
+        max_length=20, dropout=0.0, position="learned", labels=LABELS,
+    )  # fmt: skip
+    return TokenLabeller(with_larger_weights(TokenClassifier(config)), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def files(labeller, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labeller")
+    version = exporter_of("saved-model", labeller)(labeller, folder / "m", TEXTS)
+    export = exporter_of("litert", labeller)
+    options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
+    kinds = {
+        quantize: export(labeller, folder / f"{quantize}.tflite", TEXTS, quantize, **options)
+        for quantize in ("none", "int8")
+    }
+    return version, kinds
+
+
+def assert_same(results, expected):
+    for result, wanted in zip(results, expected, strict=True):
+        assert (result.labels, result.truncated) == (wanted.labels, wanted.truncated)
+        np.testing.assert_allclose(result.probabilities, wanted.probabilities, atol=1e-5)
+
+
+def test_files_give_the_labels_of_the_run(labeller, files):
+    version, kinds = files
+    expected = labeller.answer(TEXTS)
+    assert len({label for result in expected for label in result.labels}) > 2
+    assert expected[-1].truncated and len(expected[-1].labels) == 40
+    assert_same(SavedModelSinglePass(version["path"]).answer_batch(TEXTS), expected)
+    loaded = LiteRTSinglePass(kinds["none"]["path"])
+    assert_same(loaded.answer_batch(TEXTS), expected)
+    assert set(kinds["none"]["signatures"]) == {
+        f"label_{batch}x{length}" for batch in (1, 3) for length in (7, 20)
+    }
+    assert loaded.facts["labels"] == list(LABELS) and "first piece" in loaded.facts["source"]
+    assert kinds["int8"]["bytes"] < kinds["none"]["bytes"]
+
+
+def test_the_session_loader_labels_words_and_pieces(labeller, files):
+    version, _ = files
+    expected = labeller.answer(TEXTS[:2])
+    inputs, rest = labeller.codec.encode(tf.constant(TEXTS[:2]))
+    with SessionModel(version["path"]) as model:
+        answer = model.run("serving_default", sentences=TEXTS[:2])
+        pieces = model.run("tokens", source=inputs["source"])
+        for wrong in ([[7, 8]], [[7] * 30 + [3]], [[10**6, 3]]):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="`source` must"):
+                model.run("tokens", source=np.array(wrong, np.int32))
+    for number, result in enumerate(expected):
+        count = len(result.labels)
+        labels = [label.decode() for label in answer["labels"][number]]
+        assert tuple(labels[:count]) == result.labels and not any(labels[count:])
+        first = rest["first"].numpy()[number, :count]
+        assert tuple(pieces["label"][number, first].astype(str)) == result.labels
+        np.testing.assert_allclose(
+            pieces["probabilities"][number, first], result.probabilities, atol=1e-5
+        )
+
+
+def test_rows_of_wrong_ids_have_no_label(files):
+    _, kinds = files
+    loaded = LiteRTSinglePass(kinds["none"]["path"])
+    right = loaded.tokenizers.source.encode(["in 3"]).to_list()[0]
+    good = [*right, *[0] * (7 - len(right))]
+    for wrong in ([9999, 3, 0, 0, 0, 0, 0], [0] * 7, [3, 7, 3, 0, 0, 0, 0]):
+        run = loaded._interpreter.get_signature_runner("label_3x7")
+        answer = run(source=np.array([good, wrong, good], np.int32))
+        np.testing.assert_array_equal(answer["probabilities"][1], 0)
+        np.testing.assert_array_equal(answer["label"][1], -1)
+        alone = loaded.run(source=np.array([right]))["probabilities"][0]
+        np.testing.assert_allclose(answer["probabilities"][0], alone, atol=1e-6)
+        np.testing.assert_array_equal(answer["probabilities"][0], answer["probabilities"][2])
+
+
+def test_predict_opens_the_files(labeller, files, tmp_path):
+    version, kinds = files
+    lines = tmp_path / "in.txt"
+    lines.write_text("\n".join(TEXTS) + "\n")
+    for model in (version["path"], kinds["none"]["path"]):
+        done = CliRunner().invoke(cli, ["predict", str(model), "--input", str(lines)])
+        assert done.exit_code == 0, done.stderr
+        assert done.stdout.splitlines() == labeller(TEXTS)
+        assert done.stderr.count("line 6: longer than the model's limit") == 1
+        counts = [len(line.split()) for line in done.stdout.splitlines()]
+        assert counts == [len(text.split()) for text in TEXTS]
+
+
+def test_the_readme_names_labels_and_axes(files):
+    version, _ = files
+    with open(f"{version['path']}/README.md", encoding="utf-8") as file:
+        text = file.read()
+    assert "`labels` string [B, W]" in text and "`B-Y`" in text and '["in 3 days"]' in text
+    assert "| `tokens` | `source` int32 [B, S] |" in text
+
+
+def labelled(labels, *rows, truncated=False):
+    return Labelling(tuple(labels.split()), truncated, np.array(rows, "float32"))
+
+
+def test_the_judgement_of_a_labeller():
+    codec = LabellingCodec(bpe_tokenizer(), 20, LABELS)
+    ours = [labelled("O B-X", [0.4, 0.39997, 0.2, 0], [0, 1, 0, 0])]
+
+    def judge(answer, *quantize, **options):
+        return SinglePassAgreement(codec, ["a b"], ours, *quantize, **options).judge([answer], "x")
+
+    tied = labelled("B-X B-X", [0.39997, 0.4, 0.2, 0], [0, 1, 0, 0])
+    assert judge(tied)["agreement"] == 0
+    with pytest.raises(ExportError, match="'a b' became 'O O', not 'O B-X'"):
+        judge(labelled("O O", *ours[0].probabilities))
+    with pytest.raises(ExportError, match="a probability differs .* by 0.1"):
+        judge(labelled("O B-X", [0.4, 0.39997, 0.2, 0], [0.1, 0.9, 0, 0]))
+    with pytest.raises(ExportError, match="differs .* by nan"):
+        judge(labelled("O", [0.4, 0.39997, 0.2, 0]))
+    worse = labelled("O O", [0.4, 0.39997, 0.2, 0], [0.6, 0.4, 0, 0])
+    report = judge(worse, "int8", max_score_loss=1)
+    assert report["score_error"] == pytest.approx(-np.log(0.4) / 2, abs=1e-5)
+    with pytest.raises(ExportError, match="the span_f1 falls from 100.0 to 0.0"):
+        judge(worse, "int8", max_score_loss=1, references=["O B-X"])

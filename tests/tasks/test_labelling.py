@@ -1,0 +1,181 @@
+"""A token labeller in use: words and their pieces, the model's own labels, and its task."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pipelines import SIZES, tokenizer, with_larger_weights
+
+from keras_transformer import Labelling, TokenClassifier, TokenClassifierConfig, TokenLabeller
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.labelling.spans import Span
+from keras_transformer.tasks.labelling.task import words_of
+from keras_transformer.tasks.labelling.words import encode_words
+
+LABELS = ("O", "B-X", "I-X", "B-Y", "I-Y")
+TASK = TASKS["labelling"]
+TEXTS = ["a cat", "the  big dog runs", "", "dog", " a big\tcat and", "\u200b dog", "é 字 x"]
+LONG = "the big dog and the cat and a dog and the big cat runs"
+
+
+@functools.cache
+def labeller(max_length=None):
+    config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=LABELS)
+    model = _model() if max_length else with_larger_weights(TokenClassifier(config))
+    return TokenLabeller(model, tokenizer(), max_length)
+
+
+def _model():
+    return labeller().model
+
+
+def pieces_by_hand(text):
+    """The pieces of each word, one word at a time."""
+    rows = [tokenizer().encode([word]).to_list()[0][:-1] for word in words_of(text)]
+    return [row or [1] for row in rows]
+
+
+def labels_by_hand(text, longest=11):
+    """Of the text alone, in float64: a label for each word and its probabilities."""
+    rows = pieces_by_hand(text)
+    ids = [piece for row in rows for piece in row]
+    logits = np.asarray(_model()(np.array([[*ids[: longest - 1], 3]]))[0], "float64")
+    labels, probabilities, place = [], [], 0
+    for row in rows:
+        of_word = np.zeros(len(LABELS))
+        label = "O"
+        if place < longest - 1:
+            of_word = np.exp(logits[place]) / np.exp(logits[place]).sum()
+            label = LABELS[of_word.argmax()]
+        labels.append(label)
+        probabilities.append(of_word)
+        place += len(row)
+    return labels, np.array(probabilities).reshape(len(rows), len(LABELS)), place >= longest
+
+
+def test_pieces_are_those_of_the_words():
+    ids, first, truncated = encode_words(tokenizer(), tf.constant(TEXTS))
+    for text, row, places in zip(TEXTS, ids.to_list(), first.to_list(), strict=True):
+        rows = pieces_by_hand(text)
+        assert row == [piece for word in rows for piece in word] + [3]
+        assert places == np.cumsum([0, *map(len, rows)])[:-1].tolist()
+    assert not truncated.numpy().any()
+
+
+def test_pieces_of_words_are_those_of_the_text():
+    texts = ["a cat runs", "the big dog", LONG]
+    ids, *_ = encode_words(tokenizer(), tf.constant(texts))
+    assert ids.to_list() == tokenizer().encode(texts).to_list()
+
+
+@pytest.mark.parametrize("white", [" ", "\t", "  ", "\n", "\v", "\f", "\r"])
+def test_words_are_the_same_in_the_graph_and_in_python(white):
+    text = f"a{white}big\u00a0dog{white}cat\u2003"
+    _, first, _ = encode_words(tokenizer(), tf.constant([text]))
+    assert len(first.to_list()[0]) == len(words_of(text)) == 3
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_labels_are_those_of_the_model(batch_size):
+    results = labeller().answer([*TEXTS, LONG], batch_size)
+    assert len({label for result in results for label in result.labels}) > 2
+    for text, result in zip([*TEXTS, LONG], results, strict=True):
+        labels, probabilities, truncated = labels_by_hand(text)
+        assert list(result.labels) == labels and result.truncated == truncated
+        assert len(result.labels) == len(words_of(text))
+        np.testing.assert_allclose(result.probabilities, probabilities, rtol=0, atol=1e-5)
+        assert result.text == " ".join(labels)
+    assert results[-1].truncated and results[-1].labels[-1] == "O"
+    assert labeller()(TEXTS, batch_size) == [result.text for result in results[:-1]]
+
+
+def test_a_shorter_limit_cuts_more():
+    result = labeller(max_length=3).answer(["a cat and a dog"])[0]
+    labels, *_ = labels_by_hand("a cat and a dog", longest=3)
+    assert result.truncated and list(result.labels) == labels
+
+
+def test_a_score_is_the_mean_of_what_was_read():
+    probabilities = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0, 0, 0]], "float32")
+    result = Labelling(("O", "B-X", "O"), True, probabilities)
+    assert result.score == pytest.approx(np.log([0.5, 0.8]).mean(), abs=1e-6)
+    other = Labelling(("B-X", "B-X", "O"), True, probabilities[:, [1, 0, 2]])
+    assert result.score_of(other) == pytest.approx(np.log([0.3, 0.1]).mean(), abs=1e-5)
+    assert result.spans == [Span(1, 2, "X")]
+    assert Labelling((), False, np.zeros((0, 3), "float32")).score == 0
+
+
+def test_a_tie_is_one_of_every_word_that_differs():
+    close = np.array([[0.5, 0.49995, 0], [0.9, 0.1, 0]], "float32")
+    result = Labelling(("O", "O"), False, close)
+    assert result.is_tied(Labelling(("B-X", "O"), False, close), 1e-4)
+    assert not result.is_tied(Labelling(("B-X", "B-X"), False, close), 1e-4)
+    assert not result.is_tied(Labelling(("O",), False, close[:1]), 1e-4)
+
+
+# The task
+
+
+class Fixed:
+    """Stands for a labeller whose answers are known."""
+
+    labels = LABELS
+
+    def __init__(self, *answers):
+        self.answers = answers
+
+    def answer(self, texts):
+        rows = [tuple(answer.split()) for answer in self.answers]
+        return [Labelling(row, False, np.zeros((len(row), 5))) for row in rows]
+
+
+def test_an_evaluation_has_spans_and_words():
+    figures = TASK.evaluate(Fixed("B-X O", "O B-Y"), [["a b", "c d"], ["B-X O", "B-Y I-Y"]])
+    assert figures.pop("seconds") >= 0
+    assert figures["span_f1"] == 50.0 and figures["accuracy"] == 50.0
+    assert (figures["texts"], figures["words"], figures["truncated"]) == (2, 4, 0)
+    assert TASK.measure(Fixed("B-X O"), ["a b"], ["B-X O"]) == {"span_f1": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "message"),
+    [
+        ("a b", "O", "example 2: there must be one label for each word. Received: 2 words, 1 lab"),
+        ("a b", "O B-Z", "example 2: the label must be one of O, B-X, .*Received: 'B-Z'"),
+        ("a b", "O I-X", "example 2, word 2: I-X must follow B-X or I-X. Received: it after O"),
+    ],
+)
+def test_wrong_labels_are_one_clear_line(text, labels, message):
+    with pytest.raises(ValueError, match=message):
+        TASK.evaluate(Fixed(), [["a", text], ["O", labels]])
+
+
+def test_no_word_to_label_is_one_clear_line():
+    with pytest.raises(ValueError, match="at least one word to label. Received: none"):
+        TASK.evaluate(Fixed(), [[], []])
+
+
+def rows(*labels):
+    return tf.data.Dataset.from_tensor_slices((["x"] * len(labels), list(labels)))
+
+
+def test_the_labels_are_those_of_the_data():
+    fields = TASK.fields(rows("B-B I-B O", "O B-A", "O"))
+    assert fields == {"labels": ("O", "B-A", "B-B", "I-B")}
+    assert TASK.describe(fields) == "2 types of spans in BIO: A, B."
+    assert TASK.describe({"labels": ("O", "S-A")}) == "1 types of spans in BIOES: A."
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["O O"], "at least one span. Received: none"),
+        (["O", "O I-X"], "the training data, example 2, word 2: I-X must follow"),
+        (["B-X E-X", "B-X O"], "example 2, word 2: the span of B-X must end in E-X"),
+        (["NN VB"], "the label must be O or one of B-TYPE, I-TYPE in BIO. Received: NN"),
+    ],
+)
+def test_wrong_training_labels_are_one_clear_line(labels, message):
+    with pytest.raises(ValueError, match=message):
+        TASK.fields(rows(*labels))

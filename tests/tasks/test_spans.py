@@ -1,0 +1,117 @@
+"""Spans of words: labels and back, broken ones, and F1 by the rules of the CoNLL evaluation."""
+
+import itertools
+
+import pytest
+
+from keras_transformer.tasks.labelling.spans import (
+    Span,
+    find_problem,
+    labels_of,
+    span_figures,
+    spans_of,
+)
+
+
+def all_spans(count, types=("X", "Y")):
+    """Every set of spans over some words, by choosing where each next one begins and ends."""
+
+    def beyond(start):
+        yield []
+        for begin in range(start, count):
+            for end in range(begin + 1, count + 1):
+                for kind in types:
+                    for rest in beyond(end):
+                        yield [Span(begin, end, kind), *rest]
+
+    yield from beyond(0)
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
+def test_every_set_of_spans_comes_back(scheme):
+    sets, seen = list(all_spans(4)), set()
+    for spans in sets:
+        labels = labels_of(spans, 4, scheme)
+        assert spans_of(labels) == spans and find_problem(labels, scheme) is None
+        seen.add(tuple(labels))
+    assert len(seen) == len(sets) > 100, "no two sets of spans have the same labels"
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
+def test_labels_without_a_problem_are_those_of_their_spans(scheme):
+    """Of all sequences of labels exactly those that stand for a set of spans are right."""
+    names = ["O", *(f"{p}-{t}" for p in "BIES" for t in "XY")]
+    right = {tuple(labels_of(spans, 3, scheme)) for spans in all_spans(3)}
+    for labels in itertools.product(names, repeat=3):
+        assert (find_problem(labels, scheme) is None) == (labels in right), labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("O I-X I-X", [Span(1, 3, "X")]),
+        ("B-X I-Y I-Y", [Span(0, 1, "X"), Span(1, 3, "Y")]),
+        ("B-X B-X", [Span(0, 1, "X"), Span(1, 2, "X")]),
+        ("B-X E-X I-X", [Span(0, 2, "X"), Span(2, 3, "X")]),
+        ("S-X I-X", [Span(0, 1, "X"), Span(1, 2, "X")]),
+        ("E-X E-X", [Span(0, 1, "X"), Span(1, 2, "X")]),
+        ("I-X O I-X", [Span(0, 1, "X"), Span(2, 3, "X")]),
+        ("", []),
+    ],
+)
+def test_broken_labels_have_the_spans_that_seqeval_gives_them(labels, expected):
+    """By its `start_of_chunk` and `end_of_chunk`, which are conlleval's."""
+    assert spans_of(labels.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme", "place", "message"),
+    [
+        ("O I-X", "BIO", 1, "I-X must follow B-X or I-X. Received: it after O."),
+        ("I-X", "BIO", 0, "it after the beginning of the sentence"),
+        ("B-Y I-X", "BIO", 1, "it after B-Y"),
+        ("O E-X", "BIOES", 1, "E-X must follow B-X or I-X. Received: it after O."),
+        ("B-X O", "BIOES", 1, "the span of B-X must end in E-X. Received: O after it."),
+        ("O B-X", "BIOES", 1, "must end in E-X. Received: the end of the sentence after it."),
+        ("S-X", "BIO", 0, "must be O or one of B-TYPE, I-TYPE in BIO. Received: S-X."),
+        ("B-", "BIO", 0, "Received: B-."),
+        ("NN", "BIOES", 0, "Received: NN."),
+    ],
+)
+def test_a_broken_span_is_one_clear_line(labels, scheme, place, message):
+    at, what = find_problem(labels.split(), scheme)
+    assert at == place and message in what
+
+
+def test_figures_are_those_of_the_definition():
+    """Expected: 2 X and 2 Y. Predicted: 3 spans, of which one X is right; a Y has a wrong end."""
+    expected = [["B-X", "I-X", "O", "B-Y"], ["B-X", "O", "B-Y", "I-Y"]]
+    predicted = [["B-X", "I-X", "O", "B-X"], ["O", "O", "B-Y", "O"]]
+    figures = span_figures(predicted, expected)
+    assert figures["precision"] == pytest.approx(100 / 3)
+    assert figures["recall"] == pytest.approx(100 / 4)
+    assert figures["span_f1"] == pytest.approx(100 * 2 / 7)
+    assert figures["types"]["X"] == {
+        "f1": pytest.approx(50), "precision": 50.0, "recall": 50.0, "spans": 2,
+    }  # fmt: skip
+    assert figures["types"]["Y"] == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "spans": 2}
+
+
+def test_the_example_of_seqeval_has_its_figures():
+    """From its README: MISC is found with one word too few, PER is found; F1 is 0.50."""
+    expected = [
+        ["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"],
+        ["B-PER", "I-PER", "O"],
+    ]
+    predicted = [
+        ["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"],
+        ["B-PER", "I-PER", "O"],
+    ]
+    figures = span_figures(predicted, expected)
+    assert figures["span_f1"] == 50.0
+    assert {name: of["f1"] for name, of in figures["types"].items()} == {"MISC": 0, "PER": 100}
+
+
+def test_nothing_to_count_is_zero():
+    figures = span_figures([["O"]], [["O"]])
+    assert figures == {"span_f1": 0.0, "precision": 0.0, "recall": 0.0, "types": {}}

@@ -1,0 +1,105 @@
+"""CoNLL files: a word with its columns on each line, and an empty line after each sentence."""
+
+from pathlib import Path
+
+from keras_transformer.tasks.labelling.spans import OUTSIDE, find_problem
+from keras_transformer.text.lines import binary_lines
+from keras_transformer.training.data.sources.base import SPLITS
+from keras_transformer.training.data.sources.memory import MemoryData
+
+DOCUMENT = "-DOCSTART-"  # begins a document; it is no word
+
+
+def open_conll(settings):
+    """Reads the files that a `[data]` section names, and checks every line.
+
+    Args:
+        settings: The section, a `ConllData`, or anything with its attributes.
+
+    Returns:
+        A `Source` of words and labels, each separated by spaces.
+
+    Raises:
+        ValueError: If a file cannot be read or holds no sentence, or a line has too few columns, a
+            label that breaks the scheme or, but for training, that no training file has. One line,
+            which names file and line.
+    """
+    examples, known = {}, None
+    for split in SPLITS:
+        files = getattr(settings, split)
+        files = [files] if isinstance(files, str) else files or []
+        sentences = [
+            sentence
+            for file in files
+            for sentence in read_conll(file, settings.column, settings.scheme, known)
+        ]
+        examples[split] = [tuple(map(" ".join, zip(*rows, strict=True))) for rows in sentences]
+        if split == "train":
+            known = {label for rows in sentences for _, label in rows} | {OUTSIDE}
+    return MemoryData(examples, f"the CoNLL files beside {settings.train[0]}")
+
+
+def read_conll(path, column, scheme, known=None):
+    """Reads one file.
+
+    Args:
+        path: The file; UTF-8, and gzip if its name ends in `.gz`.
+        column: Place of the label in a line, from 1; below 0 from the end, -1 for the last.
+        scheme: `"BIO"` or `"BIOES"`.
+        known: The labels there may be, a set. `None`: any.
+
+    Returns:
+        List of sentences, each a list of pairs: a word and its label.
+
+    Raises:
+        ValueError: See `open_conll`.
+    """
+    path, sentences, rows, begin, number = Path(path), [], [], 0, 0
+
+    def end():
+        if rows:
+            _check(path, begin, [label for _, label in rows], scheme)
+            sentences.append(list(rows))
+            rows.clear()
+
+    try:
+        for number, line in enumerate(binary_lines(path), start=1):
+            cells = line.decode("utf-8").split()
+            if not cells or cells[0] == DOCUMENT:
+                end()
+                continue
+            begin = begin if rows else number
+            rows.append((cells[0], _label(path, number, cells, column, known)))
+        end()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}, line {number}: must be UTF-8.") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+    if not sentences:
+        raise ValueError(f"{path} must hold at least one sentence. Received: {number:,} lines.")
+    return sentences
+
+
+def _label(path, number, cells, column, known):
+    """The label in a line."""
+    place = column - 1 if column > 0 else column
+    least = max(2, abs(column))
+    if len(cells) < least:
+        raise ValueError(
+            f"{path}, line {number}: must have at least {least} columns, a word and in column "
+            f"{column} its label. Received: {len(cells)} ({' '.join(cells)!r})."
+        )
+    label = cells[place]
+    if known is not None and label not in known:
+        raise ValueError(
+            f"{path}, line {number}: the label must be one of the training data's, "
+            f"{', '.join(sorted(known))}. Received: {label!r}."
+        )
+    return label
+
+
+def _check(path, begin, labels, scheme):
+    """Raises unless the labels of a sentence, which begins on a line, follow a scheme."""
+    if problem := find_problem(labels, scheme):
+        place, what = problem
+        raise ValueError(f"{path}, line {begin + place}: {what}")

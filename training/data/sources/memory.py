@@ -1,0 +1,28 @@
+"""Examples that are made or read as a whole, and kept in memory."""
+
+import tensorflow as tf
+
+from keras_transformer.training.data.sources.base import SPLITS, Source
+
+
+class MemoryData(Source):
+    """Examples in memory.
+
+    Args:
+        examples: Dictionary from a split to a list of tuples of strings.
+        description: One line for people: what they are and where they come from.
+    """
+
+    def __init__(self, examples, description):
+        self.splits = tuple(split for split in SPLITS if examples.get(split))
+        self.description = description
+        self._examples = examples
+
+    def rows(self, split):
+        self.check_split(split)
+        columns = zip(*self._examples[split], strict=True)
+        return tf.data.Dataset.from_tensor_slices(tuple(tf.constant(column) for column in columns))
+
+    def count(self, split):
+        self.check_split(split)
+        return len(self._examples[split])
