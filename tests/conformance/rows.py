@@ -48,7 +48,8 @@ VALUES = {
     "source": sentences([13, 6, 9, 2]),
     "target": sentences([11, 5, 8, 3], first=2),
     "tokens": sentences([11, 5, 8, 3], first=2, seed=5),
-    "images": np.random.default_rng(6).uniform(0, 24, (BATCH, 6, 10, 3)).astype("float32"),
+    "images": normal(BATCH, 6, 10, 3, seed=8),
+    "pixels": np.random.default_rng(6).uniform(0, 255, (BATCH, 6, 10, 3)).astype("float32"),
     "series": normal(BATCH, T, 3, seed=7),
 }
 STACK = dataclasses.asdict(small_config(num_layers=2, attention_bias=True))
@@ -147,7 +148,7 @@ ROWS = {
         lambda: kt.ImageClassifier(
             kt.ImageClassifierConfig(**{**PLAIN, "position": "learned"}, **IMAGE)
         ),
-        ("images",),
+        ("pixels",),
     ),
     "SeriesEmbedding": Row(lambda: kt.SeriesEmbedding(D, max_length=29), ("series",)),
     "SeriesRegressor": Row(

@@ -21,11 +21,16 @@ class Simulation(Result):
     """The target at every step of a window.
 
     Args:
-        numbers: Array `[T]`, float32.
+        values: Array `[T]`, float32.
     """
 
-    numbers: np.ndarray
+    values: np.ndarray
     truncated = False
+
+    @property
+    def numbers(self):
+        """The target at every step."""
+        return self.values
 
     @property
     def text(self):
