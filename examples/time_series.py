@@ -161,6 +161,6 @@ for name, model in models.items():
 ## Conclusion
 
 All three models follow the state of the soil (NSE of 0.96 to 0.97), which a linear model of a week
-does not (0.54). The recurrent layers are slightly ahead of the encoder, and faster: a reservoir is a
-recurrence, and of this length a series is short for them. Attention has no advantage here.
+does not (0.54). The recurrent layers are slightly ahead of the encoder, and faster: a reservoir is
+a recurrence, and of this length a series is short for them. Attention has no advantage here.
 """
