@@ -186,7 +186,7 @@ print(f"Largest change of a logit by padding: {np.abs(changes[tokens[test] != 0]
 """
 ## Conclusion
 
-The encoder tells persons from places by the words around them, without a mistake in most runs. The
+The encoder tells persons from places by the words around them; in our run every word was right. The
 patterns of the held-out texts are those of the training texts, and only the names in them differ:
 that makes this task far easier than names in newspapers.
 """
