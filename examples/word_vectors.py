@@ -76,7 +76,10 @@ def read_vectors(path, vocabulary):
             word, *numbers = line.rstrip().split(" ")
             if word in vocabulary:
                 vectors[word] = np.array(numbers, "float32")
-    width = len(next(iter(vectors.values())))
+    missing = [word for word in vocabulary if word not in vectors and word != "[PAD]"]
+    if missing:
+        raise ValueError(f"`DATA` must have every word of the texts. Missing: {missing}.")
+    width = len(vectors[vocabulary[-1]])
     vectors["[PAD]"] = np.zeros(width, "float32")
     return np.stack([vectors[word] for word in vocabulary])
 
@@ -115,7 +118,7 @@ with tempfile.TemporaryDirectory() as folder:
     if not DATA:
         write_vectors(path)
     table = read_vectors(path, VOCABULARY)
-print(f"Vectors of {len(table)} words with {table.shape[1]} numbers each")
+print(f"Numbers of a vector: {table.shape[1]}")
 
 """
 ## Model
