@@ -8,7 +8,10 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(str(x.relative_to(ROOT)) for x in (ROOT / "docs").rglob("*.md")))
-EXAMPLES = tuple(sorted(str(x.relative_to(ROOT)) for x in (ROOT / "examples").glob("*/README.md")))
+EXAMPLES = (
+    "examples/README.md",
+    *sorted(str(x.relative_to(ROOT)) for x in (ROOT / "examples").glob("*/README.md")),
+)
 NEEDS = re.compile(r"<!-- needs: ([a-z_]+) -->")
 FENCE = "```"
 

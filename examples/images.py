@@ -1,0 +1,109 @@
+"""
+Title: Images as sequences of patches
+Date created: 2026/11/22
+Last modified: 2026/11/22
+Description: A small vision transformer with a class token reads scikit-learn's handwritten digits.
+Accelerator: None
+"""
+
+"""
+## Introduction
+
+An image is cut into patches, every patch is mapped to a vector, and an encoder treats them as it
+treats words (Dosovitskiy et al., 2021). A class token, a learned vector before the patches,
+collects what the classifier needs. The digits come with scikit-learn (`pip install scikit-learn`):
+1,797 images of 8 x 8 pixels in 17 shades.
+"""
+
+"""
+## Setup
+"""
+
+import os
+
+import keras
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from keras_transformer import EncoderBlock, PatchEmbedding
+
+EPOCHS = int(os.environ.get("EPOCHS", 14))
+keras.utils.set_random_seed(1)
+rng = np.random.default_rng(1)
+
+"""
+## Data
+
+A fifth of the images is held out. Of each of the others there are nine in the training: as it is,
+and shifted by a pixel in every direction.
+"""
+
+digits = load_digits()
+order = rng.permutation(len(digits.target))
+images = (digits.images[order, :, :, None] / 8 - 1).astype("float32")  # [B, 8, 8, 1], from -1 to 1
+labels = digits.target[order]
+held_out = len(labels) // 5
+x_test, y_test = images[:held_out], labels[:held_out]
+wide = np.pad(images[held_out:], [(0, 0), (1, 1), (1, 1), (0, 0)], constant_values=-1.0)
+x_train = np.concatenate([wide[:, i : i + 8, j : j + 8] for i in range(3) for j in range(3)])
+y_train = np.tile(labels[held_out:], 9)
+print(f"{len(images) - held_out} images to train with, in nine places each; {held_out} held out")
+
+"""
+## Model
+
+Patches of 2 x 2 pixels make 16 vectors, and the class token is the 17th, at position 0. All patches
+are real, so that there are no masks.
+"""
+
+
+def vision_transformer(d_model=64, num_layers=2, dropout=0.1):
+    inputs = keras.Input((8, 8, 1))
+    x = PatchEmbedding(patch_size=2, d_model=d_model, position="learned")(inputs)  # [B, 1 + P, D]
+    for _ in range(num_layers):
+        x = EncoderBlock(num_heads=4, d_ff=128, dropout=dropout, norm="pre")(x)  # [B, 1 + P, D]
+    x = keras.layers.LayerNormalization()(x[:, 0])  # [B, D], the class token
+    return keras.Model(inputs, keras.layers.Dense(10)(x))  # [B, 10]
+
+
+"""
+## Training
+"""
+
+batch_size = 64
+steps = EPOCHS * -(-len(x_train) // batch_size)
+rate = keras.optimizers.schedules.CosineDecay(
+    0.0, steps - steps // 10, warmup_target=0.003, warmup_steps=steps // 10
+)
+model = vision_transformer()
+model.compile(
+    keras.optimizers.AdamW(rate, weight_decay=0.01),
+    keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    metrics=["accuracy"],
+)
+print(f"{model.count_params()} weights")
+model.fit(x_train, y_train, batch_size=batch_size, epochs=EPOCHS, verbose=2)
+
+"""
+## Evaluation
+
+Two models of scikit-learn, with the training images in their own place, show how far one gets
+without attention.
+"""
+
+others = {"Logistic regression": LogisticRegression(max_iter=300), "Support vectors": SVC()}
+for name, other in others.items():
+    other.fit(images[held_out:].reshape(-1, 64), labels[held_out:])
+    print(f"{name}, accuracy: {other.score(x_test.reshape(-1, 64), y_test):.3f}")
+_, accuracy = model.evaluate(x_test, y_test, verbose=0)
+print(f"Vision transformer, accuracy: {accuracy:.3f}")
+
+"""
+## Conclusion
+
+The transformer (0.978) is ahead of logistic regression (0.969) and not of support vectors (0.981):
+for 1,438 images of this size attention is not needed. With 359 held-out images one image is 0.003,
+so that small differences say nothing.
+"""

@@ -1,0 +1,174 @@
+"""
+Title: Question answering by start and end
+Date created: 2026/11/22
+Last modified: 2026/11/22
+Description: An encoder reads a question and a text, and marks where in the text the answer is.
+Accelerator: None
+"""
+
+"""
+## Introduction
+
+The answer to a question about a text is often a piece of the text. An extractive model reads both
+in one sequence,
+
+    where is anna ? [SEP] bob sleeps in the old barn . anna waits at the bridge . ...
+
+and gives every word two scores: that the answer starts there, and that it ends there. The answer is
+the pair with the highest sum. The texts are generated: each says of some people where they are or
+what they have.
+"""
+
+"""
+## Setup
+"""
+
+import os
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer import EncoderBlock, PositionalEmbedding
+
+EPOCHS = int(os.environ.get("EPOCHS", 8))
+keras.utils.set_random_seed(1)
+rng = np.random.default_rng(1)
+
+"""
+## Data
+"""
+
+PEOPLE = ["anna", "bob", "carla", "david", "emma", "frank", "greta", "henry", "iris", "jack"]
+VERBS = ["is", "waits", "sleeps", "works", "sits"]
+PREPOSITIONS = ["in", "at", "near", "behind"]
+ADJECTIVES = ["old", "red", "small", "quiet", "large"]
+PLACES = ["barn", "bridge", "house", "garden", "school", "station", "mill", "tower"]
+THINGS = ["book", "lamp", "knife", "letter", "coin", "hat", "rope", "key"]
+
+
+def phrase(nouns):
+    """An article, no to two adjectives and a noun."""
+    adjectives = rng.choice(ADJECTIVES, size=rng.integers(0, 3), replace=False)
+    return ["the", *adjectives, rng.choice(nouns)]
+
+
+def generated_example():
+    """Question, text, and the first and the last place of the answer in the text."""
+    people = rng.choice(PEOPLE, size=rng.integers(2, 5), replace=False)
+    asked, text = rng.integers(len(people)), []
+    for number, person in enumerate(people):
+        if rng.integers(2):
+            question, answer = ["where", "is", person, "?"], phrase(PLACES)
+            text += [person, rng.choice(VERBS), rng.choice(PREPOSITIONS), *answer]
+        else:
+            question, answer = ["what", "has", person, "?"], phrase(THINGS)
+            text += [person, "has", *answer]
+        if number == asked:
+            example = question, len(text) - len(answer), len(text) - 1
+        text.append(".")
+    question, start, end = example
+    return question, text, start, end
+
+
+examples = [generated_example() for _ in range(9000)]
+held_out = 1000
+words = {word for question, text, *_ in examples for word in [*question, *text]}
+VOCABULARY = ["[PAD]", "[SEP]", *sorted(words)]
+IDS = {word: number for number, word in enumerate(VOCABULARY)}
+QUESTION = 5  # words of a question and [SEP]
+LENGTH = QUESTION + max(len(text) for _, text, *_ in examples)
+
+tokens = np.zeros((len(examples), LENGTH), "int32")
+for row, (question, text, *_) in zip(tokens, examples, strict=True):
+    sequence = [IDS[word] for word in [*question, "[SEP]", *text]]
+    row[: len(sequence)] = sequence
+starts = np.array([QUESTION + start for *_, start, _ in examples])
+ends = np.array([QUESTION + end for *_, end in examples])
+test, train = slice(held_out), slice(held_out, None)
+print(f"{len(examples) - held_out} examples to train with, {held_out} held out")
+print(f"For example: {' '.join(examples[0][0])} {' '.join(examples[0][1])}")
+
+"""
+## Model
+
+Two masks differ here. A word may attend to all words of question and text, but not to padding:
+`real`. An answer can only be in the text: elsewhere the scores are lowered so far that their
+softmax is 0. Rotary positions let a head look for "the word before the one before me", which is the
+way from a name to its answer.
+"""
+
+LOWEST = -1e9
+
+inputs = keras.Input((LENGTH,), dtype="int32")
+real = ops.not_equal(inputs, 0)  # [B, S]
+in_text = ops.logical_and(real, ops.arange(LENGTH) >= QUESTION)  # [B, S]
+x = PositionalEmbedding(len(VOCABULARY), d_model=64, position="none")(inputs)  # [B, S, D]
+for _ in range(2):
+    x = EncoderBlock(num_heads=4, d_ff=128, position="rotary", dropout=0.0, norm="pre")(
+        x, real
+    )  # [B, S, D]
+scores = keras.layers.Dense(2)(keras.layers.LayerNormalization()(x))  # [B, S, 2]
+scores = ops.where(ops.expand_dims(in_text, -1), scores, LOWEST)
+outputs = {
+    "start": keras.layers.Identity(name="start")(scores[..., 0]),  # [B, S]
+    "end": keras.layers.Identity(name="end")(scores[..., 1]),
+}
+model = keras.Model(inputs, outputs)
+
+"""
+## Training
+
+The positions are the classes of two cross-entropies, whose sum is the loss. Padding is no position
+that could be right, and its scores are out of the softmax already: no weights are needed.
+"""
+
+batch_size = 64
+steps = EPOCHS * -(-(len(examples) - held_out) // batch_size)
+rate = keras.optimizers.schedules.CosineDecay(
+    0.0, steps - steps // 10, warmup_target=0.003, warmup_steps=steps // 10
+)
+model.compile(
+    keras.optimizers.Adam(rate),
+    {name: keras.losses.SparseCategoricalCrossentropy(from_logits=True) for name in outputs},
+    metrics={name: "accuracy" for name in outputs},
+)
+model.fit(
+    tokens[train],
+    {"start": starts[train], "end": ends[train]},
+    batch_size=batch_size,
+    epochs=EPOCHS,
+    verbose=2,
+)
+
+"""
+## Evaluation
+
+Of all pairs in which the end is not before the start and at most four words away, the best one is
+the answer. For comparison: an answer from a sentence that is drawn by chance.
+"""
+
+
+def answers(tokens, longest=5):
+    """The best first and last position, `[B]` each."""
+    predicted = model.predict(tokens, verbose=0)
+    start, end = predicted["start"][:, :, None], predicted["end"][:, None, :]
+    sums = np.where(np.tri(LENGTH, k=longest - 1) * np.tri(LENGTH).T, start + end, 2 * LOWEST)
+    best = sums.reshape(len(tokens), -1).argmax(axis=1)
+    return np.divmod(best, LENGTH)
+
+
+first, last = answers(tokens[test])
+for row, a, b, (question, *_) in zip(tokens[:3], first, last, examples, strict=False):
+    print(f"{' '.join(question)} {' '.join(VOCABULARY[token] for token in row[a : b + 1])}")
+sentences = np.array([text.count(".") for _, text, *_ in examples[:held_out]])
+print(f"A sentence by chance, exact answers: {np.mean(1 / sentences):.3f}")
+print(f"Encoder, exact answers: {np.mean((first == starts[test]) & (last == ends[test])):.3f}")
+
+"""
+## Conclusion
+
+The encoder finds the sentence that the question asks for and the limits of the answer in it, in all
+held-out texts of our run. Sentences that people write, with other words in the question than in the
+text, need a pretrained encoder.
+"""

