@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.place import SAVED_MODEL, versions
+from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
@@ -92,7 +92,7 @@ class SavedModelTranslator:
         return {"cross": Attention("cross", target, source, weights, False, cut)}
 
     def _search(self, batch):
-        """What the signature `search` gives, all sentences searched alike."""
+        """What the signature `search` gives, all sentences searched in the same way."""
         signatures, size = self._model.signatures, [batch.shape[0]]
         longest = signatures["tokens"].structured_outputs["tokens"].shape[-1]
         try:

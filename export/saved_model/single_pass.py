@@ -6,15 +6,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.export.parity import ExportError, in_float32
-from keras_transformer.export.place import (
-    check_place_of_versions,
-    check_space,
-    place_version,
-    save,
-    silent,
-)
+from keras_transformer.export.place import place_version, save, silent
+from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.guide import README, model_name
-from keras_transformer.export.saved_model.verify import LOADERS
+from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.warmup import PATH, Request, write_requests
 from keras_transformer.export.single_pass_agreement import SinglePassAgreement
 from keras_transformer.tasks.strings import map_sorted
