@@ -151,7 +151,7 @@ def test_tokens_must_agree_in_float32():
 
 
 def test_ratios_are_to_the_best_that_is_not_ours():
-    from decoding import add_peers
+    from decoding_report import add_peers
     from decoding_task import MODELS, Case
 
     report = {"decoding": []}
