@@ -165,6 +165,13 @@ def _require_same(comparisons, what):
     greedy = any(isinstance(comparison.search, Greedy) for comparison, _ in others)
     if greedy or len(others) > OTHERS_OF_BEAM * len(comparisons):
         mistakes += others
+    for comparison, _ in mistakes:
+        if comparison.is_padded:
+            raise ExportError(
+                f"{what}: the model in memory emits `pad_id` for {comparison.sentence!r}, as a "
+                "model without training may: where such an output ends is not known. "
+                "The export was not kept."
+            )
     if mistakes:
         first, clause = mistakes[0]
         became = repr(first.found.text)

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.decoding.predictor import predictor_of
 from keras_transformer.decoding.search import Search
 
@@ -158,6 +159,16 @@ class Comparison:
             self.found.text,
             self.found.truncated,
         )
+
+    @property
+    def is_padded(self):
+        """Whether the model in memory emitted `pad_id`: nothing else stops without an end."""
+        tokens, score = self.expected.tokens, self.expected.score
+        if self.expected.guessed:
+            return False
+        if not tokens:
+            return exists(score) and score != 0
+        return tokens[-1] != self.eos_id and len(tokens) < self.limit
 
     @property
     def score_error(self):
