@@ -11,7 +11,7 @@ import pytest
 from array_corpora import KINDS, write_corpus
 from click.testing import CliRunner
 from documents import ROOT, unrun_examples
-from small_runs import At, assert_same_end, run_quietly
+from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
@@ -29,17 +29,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
-    """A function from a kind to its run, never interrupted, and what `train` returned."""
-    made = {}
-
-    def run(kind):
-        if kind not in made:
-            folder = tmp_path_factory.mktemp(kind) / "run"
-            settings = load_settings(corpus / f"{kind}.toml")
-            made[kind] = folder, run_quietly(settings, folder)[0]
-        return made[kind]
-
-    return run
+    return finished_runs(corpus, tmp_path_factory)
 
 
 def command(*arguments, data=b""):

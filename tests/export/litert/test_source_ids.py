@@ -6,8 +6,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from litert_files import untrained_translator
 
-from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
@@ -138,13 +139,7 @@ def test_a_vocabulary_without_a_bos_of_its_own_loses_no_id():
 
 @pytest.fixture(scope="module")
 def translator(tokenizer):
-    """One that has learned nothing, but reads and writes."""
-    keras.utils.set_random_seed(0)
-    config = TransformerConfig(
-        vocab_size=tokenizer.vocab_size,
-        num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
-    )  # fmt: skip
-    return Translator(Transformer(config), tokenizer)
+    return untrained_translator(tokenizer)
 
 
 @pytest.fixture(scope="module")
