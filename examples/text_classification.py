@@ -52,16 +52,16 @@ LINKS = ["and", "but", "while", "although"]
 
 
 def generated_review():
-    """A question, two or three clauses, and 1 if the clause that is asked for is positive."""
+    """A question, two or three clauses, and whether the clause about its subject is positive."""
     things = rng.choice(THINGS, size=rng.integers(2, 4), replace=False)
-    asked = rng.integers(len(things))
-    words, label = [things[asked], "?"], None
+    subject = rng.integers(len(things))
+    words, label = [things[subject], "?"], None
     for number, thing in enumerate(things):
         positive, negated = rng.random() < 0.5, rng.random() < 0.3
         adjective = rng.choice(GOOD if positive else BAD)
         words += [rng.choice(LINKS)] * (number > 0) + ["the", thing, "was"]
         words += ["not"] * negated + [adjective]
-        if number == asked:
+        if number == subject:
             label = "yes" if positive != negated else "no"
     return " ".join(words), label
 

@@ -141,14 +141,14 @@ accuracy stands the F1 of whole names: a name counts if all of its words have th
 
 def names_in(row):
     """Start, end and kind of every name in a row of numbers of labels."""
-    found, start = set(), None
+    names, start = set(), None
     for place, label in enumerate([*(LABELS[number] for number in row), "O"]):
         if start is not None and not label.startswith("I-"):
-            found.add((start, place, LABELS[row[start]][2:]))
+            names.add((start, place, LABELS[row[start]][2:]))
             start = None
         if label.startswith("B-"):
             start = place
-    return found
+    return names
 
 
 def report(title, predicted):

@@ -173,7 +173,7 @@ for name, model in models.items():
 ## Conclusion
 
 Both models learn the task with the words of the training. With new words the learned table, whose
-rows for them are still random, leaves nothing but a guess; the frozen table still works. How far
+rows for them are still random, can only guess; the frozen table still works. How far
 that goes with real vectors depends on them: good and bad are close to each other in many such
 tables.
 """

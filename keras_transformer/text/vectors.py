@@ -64,12 +64,12 @@ def read_vectors(path, words, width):
         if word in vectors:
             raise ValueError(f"{path}, line {number}: {word!r} has a vector already, before.")
         vectors[word] = np.array(values, np.float32)
-    found = number - (header is not None)
-    if header is not None and found != header[0]:
+    count = number - (header is not None)
+    if header is not None and count != header[0]:
         raise ValueError(
-            f"{path}, line 1: promises {header[0]:,} words. Received: {found:,} lines of them."
+            f"{path}, line 1: promises {header[0]:,} words. Received: {count:,} lines of them."
         )
-    if not found:
+    if not count:
         raise ValueError(f"{path} must hold at least one word and its vector. Received: none.")
     return vectors
 

@@ -135,7 +135,7 @@ class Session:
             if self.best.by is not None:
                 say(
                     self.console,
-                    "The best validation is looked for anew: it is measured otherwise now.",
+                    "The search for the best validation starts again: its measure has changed.",
                 )
             return
         self.best.restore(state["best"])

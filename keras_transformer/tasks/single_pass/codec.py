@@ -78,7 +78,7 @@ class Codec(abc.ABC):
         verb: What the signatures of a .tflite file are called.
         example, number: What an input and what one of the numbers is called, for messages.
         tolerance: How far the numbers of two runtimes may differ in float32.
-        max_score_loss: What a quantised model's scores may be off by in the mean, by quantisation.
+        max_score_loss: How far a quantised model's scores may be off on average, by quantisation.
         blank: Whether an empty line of text has an empty answer.
         signature: Name of the SavedModel's signature that takes the inputs. `None`: there is none.
         longest: Longest row of the inputs, such as tokens. `None`: rows have no length.
