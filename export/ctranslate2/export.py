@@ -183,11 +183,11 @@ def _judge_beam(draft, agreement, name):
     rows = [row for row in rows if loaded.tokenizers.target.eos_id in row[2][0].tokens]
     if not rows:
         return {"sentences": 0, "agreement": None}
-    sentences, expected, found = map(list, zip(*rows, strict=True))
+    sentences, expected, exported = map(list, zip(*rows, strict=True))
     agreement = dataclasses.replace(
         agreement, sentences=sentences, references=None, min_agreement=None
     )
-    return agreement.judge(BEAM, expected, found, name)
+    return agreement.judge(BEAM, expected, exported, name)
 
 
 def _outputs(loaded, sentences):

@@ -120,10 +120,10 @@ def _written(tokenizer, row):
     return [text.decode("utf-8", "replace") for text in texts]
 
 
-def _require_others(what, sentence, expected, found, pad_id):
+def _require_others(what, sentence, expected, exported, pad_id):
     """Raises unless all other outputs are the same, numbers within `TOLERANCE`."""
     for output, ours in expected.items():
-        if not _same(*_equally_long(ours, found[output], pad_id)):
+        if not _same(*_equally_long(ours, exported[output], pad_id)):
             raise ExportError(
                 f"{what}: `{output}` of {sentence!r} differs from that of the model in memory. "
                 "The export was not kept."
