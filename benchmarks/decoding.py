@@ -82,7 +82,7 @@ def numbers(context, parameter, value):
     except ValueError:
         chosen = [0]
     if min(chosen) < 1:
-        raise click.BadParameter(f"{value!r} is no list of positive numbers.")
+        raise click.BadParameter(f"{value!r} is not a list of positive numbers.")
     return list(dict.fromkeys(chosen))
 
 

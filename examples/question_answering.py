@@ -119,8 +119,8 @@ model = keras.Model(inputs, outputs)
 """
 ## Training
 
-The positions are the classes of two cross-entropies, whose sum is the loss. Padding is no position
-that could be right, and its scores are out of the softmax already: no weights are needed.
+The positions are the classes of two cross-entropies, whose sum is the loss. The softmax already
+leaves out the scores of padding: no weights are needed.
 """
 
 batch_size = 64
@@ -145,7 +145,7 @@ model.fit(
 ## Evaluation
 
 Of all pairs in which the end is not before the start and at most four words away, the best one is
-the answer. For comparison: an answer from a sentence that is drawn by chance.
+the answer. For comparison we answer from a random sentence.
 """
 
 

@@ -101,7 +101,7 @@ def require_identical(parity, what):
             f"differ from those of the model in memory. First: {first['sentence']!r} became "
             f"{first['found']!r}, not {first['expected']!r}. The export was not kept."
         )
-    if not parity.score_difference <= SCORE_TOLERANCE:  # not a number is no agreement either
+    if not parity.score_difference <= SCORE_TOLERANCE:  # NaN is not agreement either
         raise ExportError(
             f"{what}: the translations are those of the model in memory, but their scores differ "
             f"by up to {parity.score_difference:.2g} of the score. The export was not kept."

@@ -184,7 +184,7 @@ def _ctranslate2(path, search, n_best):
 
     refuse(
         sorted(OPTIONS - {"beam", "length_penalty", "normalization", "n_best"}),
-        f"has no effect on {path}: it is no option of CTranslate2's search.",
+        f"has no effect on {path}: it is not an option of CTranslate2's search.",
     )
     if isinstance(search, Beam):
         search = _search_of_ctranslate2(path, search)

@@ -161,7 +161,7 @@ def _check_max_length(max_length, config):
     """Returns the longest input in tokens: `max_length`, or that of a model's configuration.
 
     Raises:
-        TypeError: If it is no integer.
+        TypeError: If it is not an integer.
         ValueError: If it is out of range.
     """
     longest = config.max_length if max_length is None else max_length

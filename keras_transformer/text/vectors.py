@@ -49,9 +49,9 @@ def read_vectors(path, words, width):
         Dictionary from those of the words that are in the file to arrays `[width]`, float32.
 
     Raises:
-        ValueError: If a line is not UTF-8, has no word, not `width` values or one that is no finite
-            number, if one of `words` is there twice, if the first line promises other lines, or the
-            file is empty or no gzip file. One line, which names the file and the line.
+        ValueError: If a line is not UTF-8, has no word, not `width` values or one that is not
+            finite, if one of `words` is there twice, if the first line promises other lines, or the
+            file is empty or not a gzip file. One line, which names the file and the line.
     """
     vectors, number, header = {}, 0, None
     for number, line in enumerate(_lines(path, width), start=1):

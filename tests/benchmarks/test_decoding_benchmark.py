@@ -177,8 +177,8 @@ def test_ratios_are_to_the_best_that_is_not_ours():
     [
         (["--peers=theirs"], "'theirs' is none of ours, ours-xla, "),
         (["--searches=best"], "'best' is none of greedy, beam."),
-        (["--lengths=32,0"], "'32,0' is no list of positive numbers."),
-        (["--batches=one"], "'one' is no list of positive numbers."),
+        (["--lengths=32,0"], "'32,0' is not a list of positive numbers."),
+        (["--batches=one"], "'one' is not a list of positive numbers."),
         (["--cores=4096"], "`--cores` must be at most "),
     ],
 )

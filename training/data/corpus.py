@@ -102,7 +102,7 @@ class TokenizedCorpus:
             A `TokenizedCorpus`.
 
         Raises:
-            ValueError: If no example is left, a column that is no text has what cannot be, or
+            ValueError: If no example is left, a column other than text has what cannot be, or
                 `weights` are not as many as `rows`.
         """
         encoded = encode_rows(rows, training, max_length, split, cut_source)

@@ -35,7 +35,7 @@ def encode_rows(rows, training, max_length, split, cut_source):
         `Encoded`.
 
     Raises:
-        ValueError: If no example is left, or a column that is no text has what cannot be.
+        ValueError: If no example is left, or a column other than text has what cannot be.
     """
     chunks, too_long, empty, cut, every = {}, 0, 0, 0, []
     encoded = rows.batch(1024).map(
@@ -96,5 +96,5 @@ def _kept(column, kept, texts, number):
 def _ragged(chunks):
     """Joins (ids, lengths) of many batches into one `tf.RaggedTensor`."""
     values, lengths = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
-    with tf.device("CPU:0"):  # a GPU is no place for a corpus, and tf.data could not read it there
+    with tf.device("CPU:0"):  # a GPU would hold it, and tf.data could not read it there
         return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

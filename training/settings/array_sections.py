@@ -1,4 +1,4 @@
-"""The kinds of `[data]` that are no texts."""
+"""The kinds of `[data]` other than text."""
 
 import datetime
 from typing import Annotated, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Fields of the models' configurations that are no settings: vocabularies and data decide them."""
+"""Fields of the models' configurations that are not settings: vocabularies and data decide them."""
 
 OF_THE_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
 # Whether weights also fit that were trained with another value.

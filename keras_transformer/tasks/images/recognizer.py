@@ -50,7 +50,7 @@ class ImageRecognizer(SinglePass):
             batch_size: Images at a time.
 
         Raises:
-            TypeError: If `images` is no list.
+            TypeError: If `images` is not a list.
             ValueError: If an image cannot be read or has another size; it is named.
         """
         return self.answer(images, batch_size)

@@ -76,8 +76,8 @@ def test_images_are_resized_where_a_size_is_given(folder):
     [
         ("train/a/4.png", draw(6, 7), "4.png: must have height x width x channels of 5 x 7 x 3. R"),
         ("validation/a/4.png", draw(5, 8), "4.png: must have .* Received: 5 x 8 x 3."),
-        ("train/a/4.png", b"no image", "4.png: is no PNG or JPEG image that can be read."),
-        ("train/a/4.jpg", b"", "4.jpg: is no PNG or JPEG image that can be read."),
+        ("train/a/4.png", b"no image", "4.png: is not a PNG or JPEG image that can be read."),
+        ("train/a/4.jpg", b"", "4.jpg: is not a PNG or JPEG image that can be read."),
     ],
 )
 def test_a_wrong_file_is_named(folder, name, content, message):
@@ -98,7 +98,10 @@ def test_a_folder_that_cannot_be_read_is_an_image_that_cannot(folder):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nowhere", "nowhere: is no folder; it must hold"), ("train/a", "a: must hold a folder for")],
+    [
+        ("nowhere", "nowhere: is not a folder; it must hold"),
+        ("train/a", "a: must hold a folder for"),
+    ],
 )
 def test_a_wrong_folder_is_named(folder, name, message):
     with pytest.raises(ValueError, match=message):

@@ -7,7 +7,7 @@ from keras_transformer.text.lines import binary_lines
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.memory import MemoryData
 
-DOCUMENT = "-DOCSTART-"  # begins a document; it is no word
+DOCUMENT = "-DOCSTART-"  # begins a document; it is not a word
 
 
 def open_conll(settings):

@@ -74,7 +74,7 @@ def open_series(settings):
 
     Raises:
         ValueError: If it cannot be read, lacks a column, or has a line with a gap or a date out of
-            order or what is no number. One line that names file and line.
+            order or something other than a number. One line that names file and line.
     """
     path = pathlib.Path(settings.file)
     try:
