@@ -6,14 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from support import BENCHMARKS, run_benchmark
-
-
-@pytest.fixture(autouse=True)
-def beside_the_script(monkeypatch):
-    """The files of `benchmarks/` find each other as the script's own folder lets them."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
+from support import run_benchmark
 
 benchmark = functools.partial(run_benchmark, "decoding.py")
 
