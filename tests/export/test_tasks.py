@@ -101,6 +101,7 @@ def prompt_ids(generator):
     return generator.encode(tf.constant(PROMPTS))[0]
 
 
+@pytest.mark.slow
 def test_files_of_a_language_model_generate_its_tokens(generator, generator_files):
     version, file = generator_files
     assert version["agreement"] == file["agreement"] == file["beam"]["agreement"] == 1.0
@@ -121,6 +122,7 @@ def test_files_of_a_language_model_generate_its_tokens(generator, generator_file
     np.testing.assert_array_equal(tokens, beams[:, :2])
 
 
+@pytest.mark.slow
 def test_texts_from_strings_begin_with_their_prompts(generator, generator_files):
     version, file = generator_files
     expected = [[output.text for output in row] for row in generator.n_best(PROMPTS, 2, Beam(3))]
@@ -184,6 +186,7 @@ def export_classifier(classifier, folder):
     return version, files
 
 
+@pytest.mark.slow
 def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_files):
     version, files = classifier_files
     expected = classifier.classify(TEXTS)
@@ -211,6 +214,7 @@ def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_fil
     }
 
 
+@pytest.mark.slow
 def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classifier_files):
     _, files = classifier_files
     loaded = LiteRTSinglePass(files["none"]["path"])
@@ -225,6 +229,7 @@ def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classi
         np.testing.assert_allclose(answer["probabilities"][::2], alone, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_request_of_wrong_ids_is_an_error(classifier_files):
     version, _ = classifier_files
     with SessionModel(version["path"]) as model:
@@ -294,6 +299,7 @@ def test_the_judgement_of_a_classifier():
         agreement("int8", min_agreement=0.9, max_score_loss=1).judge(worse, "x")
 
 
+@pytest.mark.slow
 def test_a_file_of_another_task_is_named(classifier_files, generator_files):
     version, files = classifier_files
     with pytest.raises(ValueError, match="none.tflite holds a model for classification"):
@@ -307,6 +313,7 @@ def test_a_file_of_another_task_is_named(classifier_files, generator_files):
         SavedModelSinglePass(version["path"])
 
 
+@pytest.mark.slow
 def test_predict_opens_the_files(
     classifier, classifier_files, generator, generator_files, tmp_path
 ):
@@ -337,6 +344,7 @@ def test_what_has_no_export_is_named(classifier, generator):
             exporter_of("ctranslate2", pipeline)
 
 
+@pytest.mark.slow
 def test_the_facts_name_the_task(classifier_files, generator_files):
     version, files = classifier_files
     assert LiteRTSinglePass(files["none"]["path"]).facts["labels"] == list(LABELS)

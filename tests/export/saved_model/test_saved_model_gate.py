@@ -119,10 +119,8 @@ def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
     assert listing(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name == "tokens" else pytest.mark.slow) for name in SIGNATURES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIGNATURES)
 def test_every_signature_is_checked(serving, translator, sentences, name, monkeypatch):
     """With each sentence's answer in the place of another's, from the loaded model."""
     run = SessionModel.run
