@@ -120,6 +120,7 @@ def test_a_changed_corpus_is_not_gone_on_with(finished, corpus, tmp_path, kind):
     assert path and key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_weights_of_a_run_are_started_from(finished, corpus, tmp_path, kind):
     folder, figures = finished(kind)

@@ -134,7 +134,11 @@ CLASSES = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Summaries are trained as translations are.
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow if k == "summarization" else ()) for k in KINDS],
+)
 def test_a_run_explains_itself(finished, corpus, kind):
     folder, figures = finished(kind)
     task, (model_class, pipeline_class, seen) = TASKS[kind], CLASSES[kind]
@@ -309,6 +313,7 @@ def test_tokens_of_texts_are_counted(finished, corpus):
 # Summarisation
 
 
+@pytest.mark.slow
 def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
     settings = load_settings(corpus / "summarization.toml", ["training.updates=1"])
     _, shown = run_quietly(settings, tmp_path / "run")
@@ -318,6 +323,7 @@ def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
     assert f"; 40 examples, {longer} sources cut at 5 tokens; " in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_a_run_for_summaries_is_measured_by_rouge(finished):
     pytest.importorskip("rouge_score")
     results = evaluate_split(finished("summarization")[0], "validation")
@@ -392,7 +398,9 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
     [
         ("classification", "classifier", "runs/sst2"),
         ("language_modelling", "text_generator", "runs/captions"),
-        ("summarization", "summarization/summarizer", "runs/reports"),
+        pytest.param(
+            "summarization", "summarization/summarizer", "runs/reports", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):
