@@ -55,15 +55,15 @@ def main(config, updates, length, positions, score, seed, folder, output):
     with tempfile.TemporaryDirectory() as temporary:
         runs = folder or pathlib.Path(temporary)
         rows = []
-        for position in positions:
-            settings = _settings(config, position, updates, length, score, seed)
-            rows.append({"position": position, **_measure(settings, runs / position, length)})
-    _show(rows, updates, length)
-    if output:
         options = {"config": config, "updates": updates, "length": length, "score": score,
                    "seed": seed}  # fmt: skip
         report = {"machine": describe_machine(1), "settings": options, "positions": rows}
-        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        for position in positions:
+            settings = _settings(config, position, updates, length, score, seed)
+            rows.append({"position": position, **_measure(settings, runs / position, length)})
+            if output:  # what is known so far
+                output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    _show(rows, updates, length)
 
 
 def _settings(config, position, updates, length, score, seed):
