@@ -4,15 +4,17 @@
 
 All of them have equally many parameters and are trained by one loop, the package's, with one
 configuration: the same pieces in the same batches, the same optimizer, schedule, number of updates,
-dropout, smoothing and R-Drop, and the same choice of the checkpoint that becomes the model. What is
-finished in RUNS is not trained again, and what was interrupted goes on. Prints for each model the
-median and the range of its accuracies on the test split; writes RUNS/classification.json.
+dropout, smoothing and R-Drop. Two checkpoints of each are measured: the last, and that of the best
+accuracy on the validation split. What is finished in RUNS is not trained again, and what was
+interrupted goes on. Prints for each model the median and the range of its accuracies on the test
+split; writes RUNS/classification.json.
 
 With --choose the test split is not opened, and the table is of the validation: the figures to
 choose settings by.
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
 import statistics
@@ -23,17 +25,19 @@ import rich.console
 import tensorflow as tf
 from command import describe_machine, names
 
+from keras_transformer import TextClassifier
 from keras_transformer.run import Run
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
-from keras_transformer.training.evaluate import evaluate_split
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.final import load_final
 from keras_transformer.training.loop.session import Session
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
-from keras_transformer.training.train import train
 
 OURS = "transformer"
+# Which checkpoint is measured; the training is the same.
+RULES = {"last": "last checkpoint", "best": "best on validation"}
+BEST = ("training.best_by=accuracy", "training.final_model=best")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,85 +104,77 @@ def _pooled(x, real, kind):
 
 
 def measure(name, settings, output, choose, console):
-    """Trains a model, unless it is finished, and returns its figures."""
+    """Trains a model, unless it is finished, and returns its figures by both rules."""
+    session = _session(name, settings, output, console)
+    session.restore()
+    session.fit()
+    measured = {"last": _accuracies(session, session.update, session.validation, choose)}
+    measured["best"] = _accuracies(session, *load_final(session), choose)
+    parameters = session.learner.model.count_params()
+    return {"parameters": parameters, "train_seconds": round(session.seconds, 1), **measured}
+
+
+def _session(name, settings, output, console):
+    """A `Session` with a recurrent model in the place of the package's, or with the latter."""
     place = output / f"{name}-{settings.training.seed}"
-    if MODELS[name] is None:
-        figures = train(settings, place, console=console)
-        accuracy = None if choose else evaluate_split(place)["accuracy"]
-    else:
-        ours = Run(output / f"{OURS}-{settings.training.seed}")
-        figures, accuracy = _measure_recurrent(MODELS[name], settings, place, ours, choose, console)
-    kept = ("parameters", "train_seconds", "model_update", "validation")
-    measured = {key: figures[key] for key in kept}
-    return measured if choose else {**measured, "test": accuracy}
-
-
-def _measure_recurrent(kind, settings, place, ours, choose, console):
-    """As `train`, with another model; returns the figures, and the accuracy on the test split."""
-    run, parameters = Run(place), ours.read_metrics()["parameters"]
+    run, task = Run(place), settings.task.get()
     place.mkdir(parents=True, exist_ok=True)
     if run.config.exists() and load_settings(run.config) != settings:
         raise SettingsError(f"{place} was trained with other settings.")
     save_settings(settings, run.config)
-    run.write_tokenizers(ours.load_tokenizers())
-    session = _session(kind, run, settings, parameters, console)
-    session.restore()
-    session.fit()
-    update, validation = load_final(session)
-    figures = {
-        "parameters": session.learner.model.count_params(),
-        "train_seconds": round(session.seconds, 1),
-        "model_update": update,
-        "validation": validation,
-    }
-    return figures, None if choose else _accuracy(session)
+    data, make_model = open_source(settings.data, task.columns), None
+    if MODELS[name] is not None:
+        ours = Run(output / f"{OURS}-{settings.training.seed}")
+        run.write_tokenizers(ours.load_tokenizers())
+        fields = {**data.facts(), **task.fields(data.rows("train"))}
+        config = model_config(settings, run.load_tokenizers(), **fields)
+        make_model = functools.partial(MODELS[name].make, config, _units(MODELS[name], config))
+    workers = Workers(tf.distribute.get_strategy())
+    return Session(run, settings, data, console, workers, make_model=make_model)
 
 
-def _session(kind, run, settings, parameters, console):
-    """A `Session` with a recurrent model in the place of the package's."""
-    task = settings.task.get()
-    data = open_source(settings.data, task.columns)
-    config = model_config(
-        settings, run.load_tokenizers(), **data.facts(), **task.fields(data.rows("train"))
-    )
-    units = kind.units(config, parameters)
-    return Session(
-        run,
-        settings,
-        data,
-        console,
-        Workers(tf.distribute.get_strategy()),
-        make_model=lambda policy: kind.make(config, units, policy),
-    )
+def _units(kind, config):
+    """The units of a recurrent model that is as large as the package's."""
+    with keras.StatelessScope(initialize_variables=False):
+        return kind.units(config, TextClassifier(config).count_params())
 
 
-def _accuracy(session):
-    """Percent of the test split."""
+def _accuracies(session, update, validation, choose):
+    """The accuracies of the weights in a session, in percent, and the update they are from."""
+    figures = {"update": update, "validation": 100 * validation["accuracy"]}
+    if choose:
+        return figures
     corpus = session.training.corpus(session.data, "test", session.settings.data)
     if corpus.size != session.data.count("test"):
         raise click.ClickException("`data.max_length` must not leave out texts of the test split.")
     batches = corpus.batches(session.settings.data.size_of_batch)
-    return 100 * session.learner.evaluate(batches, verbose=0, return_dict=True)["accuracy"]
+    results = session.learner.evaluate(batches, verbose=0, return_dict=True)
+    return {**figures, "test": 100 * results["accuracy"]}
 
 
-def accuracies(results, choose):
-    """Returns the accuracies of each model in percent, a dictionary of lists."""
+def summary(results, split):
+    """Returns for each rule and model the accuracies of all seeds and their median."""
     return {
-        name: [
-            100 * figures["validation"]["accuracy"] if choose else figures["test"]
-            for figures in of_seeds.values()
-        ]
-        for name, of_seeds in results.items()
+        rule: {
+            name: {"median": statistics.median(values), "seeds": values}
+            for name, of_seeds in results.items()
+            for values in [[figures[rule][split] for figures in of_seeds.values()]]
+        }
+        for rule in RULES
     }
 
 
-def table(results, choose):
+def table(results, split):
     """Returns the lines of the table."""
-    lines = [f"{'':<20}{'parameters':>12}{'median':>9}{'least':>8}{'most':>8}"]
-    for name, values in accuracies(results, choose).items():
-        parameters = next(iter(results[name].values()))["parameters"]
-        figures = statistics.median(values), min(values), max(values)
-        cells = "{:>9.2f}{:>8.2f}{:>8.2f}".format(*figures)
+    lines = [f"accuracy, {split}: median (least to most) of {len(results[OURS])} seeds"]
+    lines.append(f"{'':<20}{'parameters':>12}" + "".join(f"{rule:>26}" for rule in RULES.values()))
+    figures = summary(results, split)
+    for name, of_seeds in results.items():
+        cells = ""
+        for rule in RULES:
+            values = figures[rule][name]["seeds"]
+            cells += f"{statistics.median(values):>9.2f} ({min(values):.2f} to {max(values):.2f})"
+        parameters = next(iter(of_seeds.values()))["parameters"]
         lines.append(f"{name:<20}{parameters:>12,}{cells}")
     return lines
 
@@ -188,7 +184,7 @@ def table(results, choose):
 @click.option("--output", type=click.Path(path_type=pathlib.Path), required=True,
               help="Folder of the runs.")
 @click.option("--config", default="sst2", help="A configuration for text classification.")
-@click.option("--models", default=f"{OURS},lstm,bidirectional", callback=names(MODELS))
+@click.option("--models", default=f"{OURS},lstm_max", callback=names(MODELS))
 @click.option("--seeds", default="1,2,3,4,5")
 @click.option("--choose", is_flag=True, help="Leave the test split closed.")
 @click.option("--set", "overrides", multiple=True, help="A setting of every model's training.")
@@ -200,17 +196,16 @@ def main(output, config, models, seeds, choose, overrides):
     results = {name: {} for name in models}
     for seed in seeds.split(","):
         try:
-            settings = load_settings(config, [*overrides, f"training.seed={seed}"])
+            settings = load_settings(config, [*overrides, *BEST, f"training.seed={seed}"])
             for name in models:
                 results[name][seed] = measure(name, settings, output, choose, console)
                 print(f"{name} {seed}: {results[name][seed]}", flush=True)
         except SettingsError as error:
             raise click.ClickException(str(error)) from error
-    print("\n".join(table(results, choose)))
     split = "validation" if choose else "test"
+    print("\n".join(table(results, split)))
     report = {"machine": describe_machine(1), "config": config, "overrides": overrides,
-              "split": split, "accuracy": accuracies(results, choose),
-              "results": results}  # fmt: skip
+              "split": split, "summary": summary(results, split), "results": results}  # fmt: skip
     (output / "classification.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
