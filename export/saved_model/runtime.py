@@ -141,8 +141,17 @@ class SavedModelSinglePass:
         self.codec = kind.codec_class
 
     def answer_batch(self, examples):
-        """Returns a `Result` for each of a list of examples, as one batch."""
-        answers = self._answer(**self.codec.request(self.codec.check(examples)))
+        """Returns a `Result` for each of a list of examples, as one batch.
+
+        Raises:
+            ValueError: If the model refuses one of them, an image of another size, say.
+        """
+        request = self.codec.request(self.codec.check(examples))
+        try:
+            answers = self._answer(**request)
+        except tf.errors.InvalidArgumentError as error:
+            rule = re.search(r"assertion failed: \[([^\]]+)\]", error.message)
+            raise ValueError(f"{self.path}: {rule[1] if rule else reason(error)}") from error
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
 
 

@@ -79,13 +79,13 @@ class Pipeline(tf.Module):
         """The model."""
         return self._model()
 
-    def attention(self, sentence):
-        """Returns what each piece attends to: see `TextPipeline.attention`.
+    def attention(self, example):
+        """Returns what a model attends to: see `TextPipeline` and `ImageRecognizer`.
 
         Raises:
-            ValueError: If the model does not read texts.
+            ValueError: If it can be shown of no such model.
         """
-        raise ValueError(f"A model for {self.task} reads no text, whose attention could be shown.")
+        raise ValueError(f"A model for {self.task} has no attention that could be shown.")
 
 
 class TextPipeline(Pipeline):

@@ -15,6 +15,7 @@ from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass, export_single_pass
 from keras_transformer.export.parity import ExportError
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.export.saved_model.single_pass import export_single_pass as export_saved
 from keras_transformer.models.series_regressor import SeriesRegressor
 from keras_transformer.training.settings.toml import load_settings
@@ -74,6 +75,8 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path):
     large = tf.io.encode_png(np.zeros((9, 9, 1), "uint8"))
     with pytest.raises(tf.errors.InvalidArgumentError, match="an image must have 4 x 6 pixels"):
         loaded.signatures["serving_default"](images=tf.expand_dims(large, 0))
+    with pytest.raises(ValueError, match="1: an image must have 4 x 6 pixels.$"):
+        SavedModelSinglePass(directory).answer_batch([large.numpy()])
 
 
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])

@@ -16,6 +16,8 @@ from keras_transformer import (
     Summarizer,
     TextClassifier,
     TextGenerator,
+    TokenClassifier,
+    TokenLabeller,
     Translator,
 )
 from keras_transformer.run import Run
@@ -68,6 +70,7 @@ MORE = {
         "model": 'pooling = "attention"',
         "training": 'best_by = "accuracy"\nfinal_model = "best"',
     },
+    "labelling": {},
     "language_modelling": {},
     # Some of the sources are longer than four tokens, and no target is.
     "summarization": {"data": "cut_source = true"},
@@ -82,6 +85,9 @@ def line_of(kind, digits):
     text = "".join(map(str, digits))
     if kind == "classification":
         return f"{text}\t{LABELS[digits[0] % 3]}"
+    if kind == "labelling":
+        labels = ["B-ODD" if digit % 2 else "O" for digit in digits]
+        return f"{' '.join(text)}\t{' '.join(labels)}"
     if kind == "summarization":
         return f"{text}\t{digits[0]}"
     letters = "".join("abcdefghij"[digit] for digit in digits)
@@ -128,6 +134,7 @@ def table(folder):
 
 CLASSES = {
     "classification": (TextClassifier, Classifier, "examples_seen"),
+    "labelling": (TokenClassifier, TokenLabeller, "labels_seen"),
     "language_modelling": (LanguageModel, TextGenerator, "tokens_seen"),
     "summarization": (None, Summarizer, "tokens_seen"),
     "translation": (None, Translator, "tokens_seen"),
