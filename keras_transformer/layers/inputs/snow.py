@@ -16,7 +16,7 @@ class SnowAccount(CompositeLayer):
     precipitation P a share `f = clip((2 - T) / 4, 0, 1)` falls as snow, and up to `factor * max(T,
     0)` of what lies melts in a step: `S_t = max(0, S_{t-1} + f P - factor max(T, 0))`. The layer
     gives the means over zones of rain and melt together, and of the snow S. It begins without snow
-    and has no weights.
+    and has no weights. Sums are in float32 under every policy.
 
     Args:
         precipitation: Number of the input P, in mm.
@@ -86,6 +86,7 @@ class SnowAccount(CompositeLayer):
         return {}
 
     def call(self, x):  # noqa: D102
+        x = ops.cast(x, "float32")  # sums of a year do not fit 16 bits
         columns = ops.split(x, x.shape[-1], axis=-1)  # F of [B, T, 1]
         fallen = columns[self.precipitation]
         zones = columns[self.temperature] + ops.convert_to_tensor(
@@ -98,7 +99,7 @@ class SnowAccount(CompositeLayer):
         water = fallen - snowfall + (before + snowfall - snow)  # rain and melt
         columns[self.precipitation] = ops.mean(water, axis=-1, keepdims=True)
         columns[self.temperature] = ops.mean(snow, axis=-1, keepdims=True)
-        return ops.concatenate(columns, axis=-1)  # [B, T, F]
+        return ops.cast(ops.concatenate(columns, axis=-1), self.compute_dtype)  # [B, T, F]
 
     def _lying(self, gains):
         """`S_t = max(0, S_{t-1} + gains_t)`, without a loop over steps: what was gained since the

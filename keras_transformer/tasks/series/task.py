@@ -5,7 +5,6 @@ import time
 import numpy as np
 
 from keras_transformer.config import SeriesConfig
-from keras_transformer.layers.inputs.snow import SnowAccount
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.task import LOSS, Figure, Task
 
@@ -50,6 +49,8 @@ class TimeSeriesTask(Task):
         if not len(observed):
             raise ValueError("the training split must have a step whose target is known.")
         if snow := (facts or {}).get("snow"):
+            from keras_transformer.layers.inputs.snow import SnowAccount
+
             places = [facts["inputs"].index(name) for name in snow]
             account = SnowAccount(*places, max_length=len(inputs), dtype="float32")
             inputs = np.array(account(inputs[None].astype(np.float32))[0], np.float64)
