@@ -13,6 +13,7 @@ from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
+from keras_transformer.export.saved_model.facts import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
@@ -132,13 +133,16 @@ class SavedModelSinglePass:
         path: The folder of a version, or the folder of all versions: then the newest is taken.
 
     Raises:
-        ValueError: If it is no SavedModel, or one of something else.
+        ValueError: If it is no SavedModel, one of something else, or its facts are missing.
+
+    Attributes:
+        codec: Its `Codec`, or the class, where that is all that its answers need.
     """
 
     def __init__(self, path):
         self.path = newest_version(path)
         self._model, self._answer, kind = _open(self.path, SinglePass)
-        self.codec = kind.codec_class
+        self.codec = read_codec(self.path, kind.codec_class)
 
     def answer_batch(self, examples):
         """Returns a `Result` for each of a list of examples, as one batch.
@@ -146,13 +150,17 @@ class SavedModelSinglePass:
         Raises:
             ValueError: If the model refuses one of them, an image of another size, say.
         """
-        request = self.codec.request(self.codec.check(examples))
+        return self.codec.results(self.run(**self.codec.request(self.codec.check(examples))))
+
+    def run(self, **request):
+        """Returns the answers to a request, a dictionary of arrays."""
+        request = {name: tf.convert_to_tensor(value) for name, value in request.items()}
         try:
             answers = self._answer(**request)
         except tf.errors.InvalidArgumentError as error:
             rule = re.search(r"assertion failed: \[([^\]]+)\]", error.message)
             raise ValueError(f"{self.path}: {rule[1] if rule else reason(error)}") from error
-        return self.codec.results({name: value.numpy() for name, value in answers.items()})
+        return {name: value.numpy() for name, value in answers.items()}
 
 
 def newest_version(path):

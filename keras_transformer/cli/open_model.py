@@ -96,11 +96,6 @@ def _answered(model, path):
     codec = model.codec
     if not hasattr(codec, "lines"):
         return Answered(model)
-    if isinstance(codec, type):
-        raise click.UsageError(
-            f"{path} is a SavedModel, which keeps no names of columns and no length of a window: "
-            "name the run or a .tflite file."
-        )
     refuse(["scores", "batch_size"], f"has no effect on {path}: its lines are one series.")
     return codec.lines(model.run)
 

@@ -240,6 +240,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "SeriesSimulator",
             "Sinusoidal",
             "SinusoidalGrid",
+            "SnowAccount",
             "Summarizer",
             "Summary",
             "T5Bias",

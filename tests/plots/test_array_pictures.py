@@ -83,12 +83,15 @@ def test_a_hydrograph_is_drawn():
     observed, simulated, rain = rng.gamma(2, size=(3, 50))
     observed[7] = np.nan
     both = {"lstm": simulated, "transformer": simulated + 1}
-    below, above = hydrograph_figure(days(50), observed, both, rain=rain, title="A river").axes
+    figure = hydrograph_figure(days(50), observed, both, rain=rain, title="A river")
+    above, below = figure.axes
     lines = {line.get_label(): line.get_ydata() for line in below.lines}
     assert list(lines) == ["observed", "lstm", "transformer"]
     for name, values in {"observed": observed, **both}.items():
         np.testing.assert_array_equal(lines[name], values)
-    assert below.get_title() == "A river" and below.get_ylabel() == "discharge"
+    assert above.get_title() == "A river" and below.get_ylabel() == "discharge"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(lines)
     np.testing.assert_allclose([bar.get_height() for bar in above.patches], rain)
     assert above.get_ylim()[0] > above.get_ylim()[1], "rain falls from above"
     assert len(hydrograph_figure(days(50), observed, simulated).axes) == 1

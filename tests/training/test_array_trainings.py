@@ -270,6 +270,7 @@ def test_options_without_effect_are_refused(finished, kind):
         ),
         ("time_series", ['data.inputs=["flow"]'], "`inputs` must name different columns, and not"),
         ("time_series", ["data.train=[1]"], "data.train"),
+        ("time_series", ['data.snow=["rain", "flow"]'], "`snow` must name two of `inputs`, precip"),
     ],
 )
 def test_settings_without_effect_are_one_line(corpus, kind, overrides, message):

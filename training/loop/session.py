@@ -50,7 +50,8 @@ class Session:
         self.console = console
         self.data = data
         self.task = settings.task.get()
-        self.fields = {**data.facts(), **self.task.fields(data.rows("train"))}
+        facts = data.facts()
+        self.fields = {**facts, **self.task.fields(data.rows("train"), facts)}
         vocabulary_of = start if workers.is_chief else None  # the others read what it has written
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)

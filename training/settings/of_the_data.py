@@ -11,6 +11,7 @@ OF_THE_DATA = {
     "scored": True,
     "inputs": False,
     "target": False,
+    "snow": False,
     "input_mean": True,
     "input_scale": True,
     "target_mean": True,
