@@ -23,6 +23,7 @@ _MODULES = {
         "PRESETS",
         "ClassifierConfig",
         "LanguageModelConfig",
+        "SpanPredictorConfig",
         "TokenClassifierConfig",
         "TransformerConfig",
     ),
@@ -39,6 +40,7 @@ _MODULES = {
     "models.language_model": ("LanguageModel",),
     "models.classifier": ("TextClassifier",),
     "models.token_classifier": ("TokenClassifier",),
+    "models.span_predictor": ("SpanPredictor",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
@@ -47,6 +49,7 @@ _MODULES = {
     "tasks.text_generator": ("TextGenerator",),
     "tasks.classifier": ("Classification", "Classifier"),
     "tasks.labelling.labeller": ("Labelling", "TokenLabeller"),
+    "tasks.question_answering.answerer": ("Answer", "QuestionAnswerer"),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

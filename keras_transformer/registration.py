@@ -6,7 +6,7 @@ import importlib.abc
 import importlib.util
 import sys
 
-MODELS = ("transformer", "language_model", "classifier", "token_classifier")
+MODELS = ("transformer", "language_model", "classifier", "token_classifier", "span_predictor")
 
 
 def register():

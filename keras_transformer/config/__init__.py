@@ -4,6 +4,7 @@ from keras_transformer.config.block import BlockConfig, Position, Score, head_si
 from keras_transformer.config.classifier import ClassifierConfig
 from keras_transformer.config.language_model import LanguageModelConfig
 from keras_transformer.config.presets import PRESETS
+from keras_transformer.config.span_predictor import SpanPredictorConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.token_classifier import TokenClassifierConfig
 from keras_transformer.config.transformer import TransformerConfig
@@ -15,6 +16,7 @@ __all__ = [
     "LanguageModelConfig",
     "Position",
     "Score",
+    "SpanPredictorConfig",
     "StackConfig",
     "TokenClassifierConfig",
     "TransformerConfig",

@@ -3,6 +3,7 @@
 from keras_transformer.tasks.classification import ClassificationTask
 from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.question_answering.task import QuestionAnsweringTask
 from keras_transformer.tasks.translation import TranslationTask
 
 # The table to add another task to; `training/tasks/` has one of how each is trained.
@@ -13,6 +14,7 @@ TASKS = {
         ClassificationTask(),
         LanguageModellingTask(),
         LabellingTask(),
+        QuestionAnsweringTask(),
     )
 }
 

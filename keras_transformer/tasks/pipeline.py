@@ -59,6 +59,15 @@ class Pipeline(tf.Module):
         """Returns the pipeline of a model with what else its `Run` holds for it."""
         return cls(model)
 
+    @classmethod
+    def parse(cls, line):
+        """Returns the example that a line of text is.
+
+        Raises:
+            ValueError: If it is none: what a line must be, as the end of a sentence.
+        """
+        return line
+
     def with_model(self, model):
         """Returns the same with another model, such as a copy that computes in float32."""
         return type(self)(model)

@@ -107,6 +107,7 @@ ROWS = {
         lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
         ("tokens",),
     ),
+    "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
 }
 # Their logits are float32.
 MODELS = {
@@ -115,6 +116,7 @@ MODELS = {
     "LanguageModel",
     "TextClassifier",
     "TokenClassifier",
+    "SpanPredictor",
 }
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.

@@ -14,6 +14,7 @@ from keras_transformer.training.settings.data_sections import CldrData, TextData
 from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.labelled_data import ConllData, EntitiesData
 from keras_transformer.training.settings.model_sections import ModelSettings, TaskSettings
+from keras_transformer.training.settings.question_data import FactsData, SquadData
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
     ScheduleSettings,
@@ -42,6 +43,8 @@ DATA_KINDS = {
     "tfds": TfdsData,
     "entities": EntitiesData,
     "conll": ConllData,
+    "facts": FactsData,
+    "squad": SquadData,
 }
 
 
@@ -60,7 +63,9 @@ class Settings(Section):
         | Annotated[TextData, Tag("text")]
         | Annotated[TfdsData, Tag("tfds")]
         | Annotated[EntitiesData, Tag("entities")]
-        | Annotated[ConllData, Tag("conll")],
+        | Annotated[ConllData, Tag("conll")]
+        | Annotated[FactsData, Tag("facts")]
+        | Annotated[SquadData, Tag("squad")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()

@@ -3,6 +3,7 @@
 from keras_transformer.training.tasks.classification import ClassificationTraining
 from keras_transformer.training.tasks.labelling import LabellingTraining
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
+from keras_transformer.training.tasks.question_answering import QuestionAnsweringTraining
 from keras_transformer.training.tasks.translation import TranslationTraining
 
 # By the names of `keras_transformer.tasks.TASKS`; the table to add another task to.
@@ -10,5 +11,6 @@ TRAININGS = {
     "translation": TranslationTraining,
     "classification": ClassificationTraining,
     "labelling": LabellingTraining,
+    "question_answering": QuestionAnsweringTraining,
     "language_modelling": LanguageModellingTraining,
 }

@@ -10,6 +10,8 @@ OPENERS = {
     "tfds": "tfds:open_tfds",
     "entities": "entities:open_entities",
     "conll": "conll:open_conll",
+    "facts": "facts:open_facts",
+    "squad": "squad:open_squad",
 }
 
 __all__ = ["SPLITS", "Source", "open_source"]
