@@ -142,6 +142,7 @@ ROWS = {
         lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
         ("tokens",),
     ),
+    "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
     "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
     "ImageClassifier": Row(
@@ -166,6 +167,7 @@ MODELS = {
     "LanguageModel",
     "TextClassifier",
     "TokenClassifier",
+    "SpanPredictor",
     "ImageClassifier",
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",

@@ -1,0 +1,104 @@
+"""A question and a passage to the begin and the end of the answer: an encoder and a linear map."""
+
+import keras
+from keras import ops
+
+from keras_transformer.config.span_predictor import SpanPredictorConfig
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.masks import PaddingMask, fitting_masks
+from keras_transformer.models.base import TokenModel, make_embedding, make_logits
+
+OUTSIDE = -1e9  # a logit that no passage has
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PassageMask(keras.Layer):
+    """Logits of the passage alone: those of other tokens become `OUTSIDE`.
+
+    Args:
+        pad_id, bos_id, eos_id: Ids of padding, of the separator, and of the end.
+
+    Call arguments:
+        logits: `[B, S, 2]`, float32.
+        tokens: Token ids `[B, S]`: of a question, `bos_id`, of a passage, `eos_id` and padding.
+
+    Returns:
+        `[B, S, 2]`.
+    """
+
+    def __init__(self, pad_id, bos_id, eos_id, **kwargs):
+        super().__init__(**kwargs)
+        self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
+
+    def call(self, logits, tokens):  # noqa: D102
+        separator = ops.cast(ops.equal(tokens, self.bos_id), "int32")  # [B, S]
+        passage = ops.cumsum(separator, axis=1) > 0
+        for token in (self.pad_id, self.bos_id, self.eos_id):
+            passage = ops.logical_and(passage, ops.not_equal(tokens, token))
+        return ops.where(ops.expand_dims(passage, 2), logits, OUTSIDE)  # [B, S, 2]
+
+    def get_config(self):  # noqa: D102
+        ids = {name: getattr(self, name) for name in ("pad_id", "bos_id", "eos_id")}
+        return {**super().get_config(), **ids}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class SpanPredictor(TokenModel):
+    """The encoder of Fig. 1 with a linear map to the begin and the end of an answer.
+
+    Args:
+        config: A `SpanPredictorConfig`, or the name of a preset.
+        dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
+        name: Name of the model.
+        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+
+    Call arguments:
+        inputs: Token ids `[B, S]`, integer: those of a question, `bos_id`, those of a passage,
+            `eos_id`; padding comes after it.
+
+    Returns:
+        Logits `[B, S, 2]` of the first and the last token of the answer; -1e9 outside of the
+        passage; float32 under the mixed policies.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import SpanPredictor, SpanPredictorConfig
+        >>> model = SpanPredictor(SpanPredictorConfig.preset("tiny", vocab_size=100))
+        >>> tokens = np.array([[7, 2, 8, 9, 3]])  # a question of one token, a passage of two
+        >>> (model(tokens).numpy()[0, :, 0] > -1e9).tolist()
+        [False, False, True, True, False]
+
+    Differs from the paper: it has no answers; the blocks, their dropout and the embedding are the
+    paper's (sections 3.1, 3.4, 3.5 and 5.4).
+
+    Reference: Devlin et al. (2019), section 4.2.
+    """
+
+    config_class = SpanPredictorConfig
+
+    def __init__(self, config="base", dtype=None, name="span_predictor", **kwargs):
+        super().__init__(config, dtype, name, **kwargs)
+
+    def _make_layers(self, config, policy, kernels):
+        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
+        ids = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
+        return {
+            "mask": PaddingMask(config.pad_id, name="mask"),
+            "embedding": make_embedding(config, config.vocab_size, policy, kernels, "embedding"),
+            "encoder": Encoder(config.num_layers, **block, name="encoder"),
+            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
+            "output_layer": keras.layers.Dense(2, dtype=policy, name="output"),
+            "logits": make_logits(policy),
+            "passage": PassageMask(**ids, dtype="float32", name="passage"),
+        }
+
+    def _connect(self, layers, inputs):
+        allowed = layers["mask"](inputs)  # [B, 1, S]
+        x = layers["encoder"](layers["embedding"](inputs), allowed)  # [B, S, D]
+        logits = layers["logits"](layers["output_layer"](layers["dropout"](x)))  # [B, S, 2]
+        return layers["passage"](logits, inputs)
+
+    @fitting_masks()  # they are made of the same tokens
+    def call(self, inputs, training=None, mask=None):  # noqa: D102
+        return super().call(inputs, training=training, mask=mask)

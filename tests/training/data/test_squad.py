@@ -1,0 +1,75 @@
+"""SQuAD's format: places in bytes, several answers, and mistakes that name the question."""
+
+import json
+
+import pytest
+
+from keras_transformer.training.data.sources.facts import draw_questions
+from keras_transformer.training.data.sources.squad import read_squad
+
+PASSAGE = "Köln 🚀 liegt\nam Rhein.\tSeit 50."
+
+
+def written(folder, answers, passage=PASSAGE, **more):
+    question = {"id": "q7", "question": "Wo\tliegt Köln?", "answers": answers, **more}
+    content = {"data": [{"paragraphs": [{"context": passage, "qas": [question]}]}]}
+    path = folder / "x.json"
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def answer(text, begin=None):
+    return {"text": text, "answer_start": PASSAGE.index(text) if begin is None else begin}
+
+
+def test_places_are_bytes_and_lines_stay_one(tmp_path):
+    path = written(tmp_path, [answer("liegt\nam Rhein"), answer("Rhein")])
+    ((line, answers),) = read_squad(path)
+    question, passage = line.split("\t")
+    assert question == "Wo liegt Köln?" and passage == "Köln 🚀 liegt am Rhein. Seit 50."
+    byte, first, second = answers.split("\t")
+    assert (first, second) == ("liegt am Rhein", "Rhein")
+    assert passage.encode()[int(byte) :].decode().startswith(first) and int(byte) == 11
+
+
+@pytest.mark.parametrize(
+    ("answers", "more", "message"),
+    [
+        ([answer("Rhein", 3)], {}, "question q7: the answer must stand at its .*'Rhein' at 3"),
+        ([answer("", 3)], {}, "question q7: the answer must stand"),
+        ([], {}, "question q7: must have an answer. Received: none; .* SQuAD 2.0"),
+        ([answer("Rhein")], {"is_impossible": True}, "question q7: must have an answer"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_its_question(tmp_path, answers, more, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read_squad(written(tmp_path, answers, **more))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "x.json must be JSON in UTF-8"),
+        (b"\xff", "x.json must be JSON in UTF-8"),
+        (b"[]", "x.json must be in SQuAD's format 1.1"),
+        (b'{"data": [{"paragraphs": [{}]}]}', "format 1.1: KeyError.'context'"),
+        (b'{"data": []}', "x.json must hold at least one question"),
+    ],
+)
+def test_another_file_is_one_clear_line(tmp_path, content, message):
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_squad(path)
+    with pytest.raises(ValueError, match="none.json: cannot be read: No such file"):
+        read_squad(tmp_path / "none.json")
+
+
+def test_generated_answers_stand_in_their_passages():
+    questions = draw_questions(200, seed=1)
+    assert questions == draw_questions(200, seed=1) != draw_questions(200, seed=2)
+    for line, answers in questions:
+        _, passage = line.split("\t")
+        byte, text = answers.split("\t")
+        assert passage.encode()[int(byte) :].startswith(text.encode())
