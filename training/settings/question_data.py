@@ -4,11 +4,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from keras_transformer.training.settings.data_sections import DataSettings
+from keras_transformer.training.settings.data_sections import TokenData
 from keras_transformer.training.settings.fields import Files, PathText
 
 
-class FactsData(DataSettings):
+class FactsData(TokenData):
     """Generated passages of several facts with a question about one, with nothing to download."""
 
     columns: ClassVar = ("questions and passages", "answers")
@@ -20,7 +20,7 @@ class FactsData(DataSettings):
     seed: int = Field(1, ge=0, description="Decides which questions are generated.")
 
 
-class SquadData(DataSettings):
+class SquadData(TokenData):
     """Files in SQuAD's format 1.1: passages, questions about them and their answers, in JSON."""
 
     columns: ClassVar = ("questions and passages", "answers")

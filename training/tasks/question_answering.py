@@ -6,12 +6,12 @@ import tensorflow as tf
 from keras_transformer.tasks.question_answering.passages import cut_windows, read_passages
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
-from keras_transformer.training.tasks.task import Training
+from keras_transformer.training.tasks.task import TextTraining
 
 BITS = 15  # of the place of an end in a row; both ends are one number
 
 
-class QuestionAnsweringTraining(Training):
+class QuestionAnsweringTraining(TextTraining):
     """Questions with passages, and answers; the loss is the mean cross-entropy of both ends.
 
     A batch is (tokens [B, S], ends [B, 2]), int32: the places of the answer's first and last
