@@ -13,7 +13,10 @@ from keras_transformer import (
     LanguageModelConfig,
     TextClassifier,
     TextGenerator,
+    TokenClassifier,
+    TokenClassifierConfig,
     Tokenizer,
+    TokenLabeller,
     Transformer,
     TransformerConfig,
     Translator,
@@ -49,6 +52,12 @@ def with_larger_weights(model):
 def classifier():
     config = ClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
     return Classifier(with_larger_weights(TextClassifier(config)), tokenizer())
+
+
+@functools.cache
+def labeller():
+    config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=("O", "B-X", "I-X"))
+    return TokenLabeller(with_larger_weights(TokenClassifier(config)), tokenizer())
 
 
 @functools.cache

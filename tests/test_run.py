@@ -107,7 +107,8 @@ def test_metrics_are_added_and_replaced(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "order", ["tensorflow, keras", pytest.param("keras", marks=pytest.mark.slow)]
+    "order",
+    [pytest.param(order, marks=pytest.mark.slow) for order in ("tensorflow, keras", "keras")],
 )
 def test_the_models_are_known_to_keras_whoever_looks_for_it_first(order):
     """TensorFlow looks for Keras without importing it."""

@@ -52,10 +52,10 @@ def open_attention(path):
             SavedModelTranslator,
             pipeline_class_of,
         )
-        from keras_transformer.tasks.classifier import Classifier
+        from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
-        if pipeline_class_of(path) is Classifier:
-            raise click.UsageError(f"{path} gives labels and no attention: MODEL is {kinds}.")
+        if issubclass(pipeline_class_of(path), SinglePass):
+            raise click.UsageError(f"{path} gives no attention: MODEL is {kinds}.")
         return SavedModelTranslator(path)
     if path.is_file() or (path / "model.bin").is_file():
         raise click.UsageError(f"{path} gives no attention: MODEL is {kinds}.")

@@ -77,8 +77,14 @@ class ConfiguredModel(keras.Model):
 
     @property
     def columns(self):
-        """The `Column`s of the model, in order, as they are drawn in Fig. 1."""
-        raise NotImplementedError
+        """The `Column`s of the model, in order, as they are drawn in Fig. 1.
+
+        Raises:
+            ValueError: If it does not read tokens, for which there is no such picture.
+        """
+        raise ValueError(
+            f"`model` must read tokens to be drawn as in Fig. 1. Received: a {type(self).__name__}."
+        )
 
     @property
     def embeddings(self):

@@ -5,19 +5,14 @@ import keras
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.masks import PaddingMask, fitting_masks
-from keras_transformer.models.base import (
-    Column,
-    TokenModel,
-    make_embedding,
-    make_logits,
-    named_weights,
-)
+from keras_transformer.layers.masks import PaddingMask
+from keras_transformer.models.base import make_embedding, make_logits
+from keras_transformer.models.encoder_only import EncoderModel
 from keras_transformer.models.heads import Pooling
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TextClassifier(TokenModel):
+class TextClassifier(EncoderModel):
     """The encoder of Fig. 1 with a linear classifier over its pooled output.
 
     Args:
@@ -66,27 +61,6 @@ class TextClassifier(TokenModel):
         x = layers["dropout"](layers["pooling"](x, allowed))  # [B, D]
         return layers["logits"](layers["output_layer"](x))  # [B, C]
 
-    @fitting_masks()  # they are made of the same tokens
-    def call(self, inputs, training=None, mask=None):  # noqa: D102
-        return super().call(inputs, training=training, mask=mask)
-
     @property
-    def columns(self):  # noqa: D102
-        head = (self.pooling, self.output_layer, self.logits)
-        return (Column("text", "S", self.embedding, self.encoder, head),)
-
-    @fitting_masks()
-    def attention_weights(self, inputs):
-        """Returns the attention weights of every layer and head, without dropout.
-
-        Args:
-            inputs: As for a call of the model.
-
-        Returns:
-            Dictionary from `"encoder/block_0/self_attention"` and so on to `[B, H, S, S]`: text,
-            head, attending position, attended position.
-        """
-        x = self.embedding(inputs, training=False)  # [B, S, D]
-        allowed = self.mask(inputs)  # [B, 1, S]
-        _, weights = self.encoder(x, allowed, return_weights=True, training=False)
-        return named_weights(self.encoder, weights)
+    def head(self):  # noqa: D102
+        return self.pooling, self.output_layer, self.logits

@@ -5,12 +5,13 @@ import keras
 from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.masks import PaddingMask, fitting_masks
-from keras_transformer.models.base import TokenModel, make_embedding, make_logits
+from keras_transformer.layers.masks import PaddingMask
+from keras_transformer.models.base import make_embedding, make_logits
+from keras_transformer.models.encoder_only import EncoderModel
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenClassifier(TokenModel):
+class TokenClassifier(EncoderModel):
     """The encoder of Fig. 1 with a linear classifier over each of its outputs.
 
     Args:
@@ -57,6 +58,6 @@ class TokenClassifier(TokenModel):
         x = layers["encoder"](layers["embedding"](inputs), allowed)  # [B, S, D]
         return layers["logits"](layers["output_layer"](layers["dropout"](x)))  # [B, S, C]
 
-    @fitting_masks()  # they are made of the same tokens
-    def call(self, inputs, training=None, mask=None):  # noqa: D102
-        return super().call(inputs, training=training, mask=mask)
+    @property
+    def head(self):  # noqa: D102
+        return self.output_layer, self.logits

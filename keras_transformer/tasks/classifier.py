@@ -1,7 +1,5 @@
 """A classifier in use: strings to labels with their probabilities."""
 
-import tensorflow as tf
-
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
@@ -85,13 +83,6 @@ class Classifier(TextPass):
 
     def make_codec(self):  # noqa: D102
         return ClassificationCodec(self.tokenizers, self.max_length, self.model.config.labels)
-
-    def reading(self, sentence):
-        """The pieces of the text: see `Pipeline.reading`."""
-        inputs, others = self.codec.encode(tf.constant([sentence]))
-        ids = inputs["source"]  # [1, S]
-        pieces = self.source_tokenizer.pieces(ids[0].numpy())
-        return ids, {"encoder": (pieces, pieces)}, bool(others["truncated"][0])
 
     def classify(self, texts, batch_size=64):
         """Returns a `Classification` for each of a list of strings.

@@ -88,6 +88,14 @@ class Pipeline(tf.Module):
         """The model."""
         return self._model()
 
+    def attention(self, sentence):
+        """Returns what each piece attends to: see `TextPipeline.attention`.
+
+        Raises:
+            ValueError: If the model does not read texts.
+        """
+        raise ValueError(f"A model for {self.task} reads no text, whose attention could be shown.")
+
 
 class TextPipeline(Pipeline):
     """A trained model with its tokenizers.

@@ -75,6 +75,7 @@ def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):
         assert len(best) == 1 and best < set(THEIRS.split(","))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
     import dataclasses

@@ -40,7 +40,12 @@ def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
 
 
 @pytest.mark.parametrize(
-    "norm, n_best", [("pre", 4), pytest.param("post", 2, marks=pytest.mark.slow), ("post", 1)]
+    "norm, n_best",
+    [
+        ("pre", 4),
+        pytest.param("post", 2, marks=pytest.mark.slow),
+        pytest.param("post", 1, marks=pytest.mark.slow),
+    ],
 )
 def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
     for sizes in SIZES:

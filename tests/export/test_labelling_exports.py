@@ -51,6 +51,7 @@ def assert_same(results, expected):
         np.testing.assert_allclose(result.probabilities, wanted.probabilities, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_files_give_the_labels_of_the_run(labeller, files):
     version, kinds = files
     expected = labeller.answer(TEXTS)

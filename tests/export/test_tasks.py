@@ -365,6 +365,7 @@ def two_vocabularies():
     return Translator(randomise(Transformer(config)), (source, target), max_length=20)
 
 
+@pytest.mark.slow
 def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_path):
     translator = two_vocabularies
     texts = sentences[:12]

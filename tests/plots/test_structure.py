@@ -10,7 +10,11 @@ from keras_transformer import (
     ClassifierConfig,
     LanguageModel,
     LanguageModelConfig,
+    SeriesConfig,
+    SeriesRegressor,
     TextClassifier,
+    TokenClassifier,
+    TokenClassifierConfig,
     Transformer,
 )
 from keras_transformer.plots.figure import save_figure
@@ -51,6 +55,9 @@ MODELS = {
     "untied": lambda: transformer(tie="none", target_vocab_size=1700),
     "classifier": classifier,
     "language model": language_model,
+    "token classifier": lambda: TokenClassifier(
+        TokenClassifierConfig(**SIZES, labels=("O", "B-X", "I-X"))
+    ),
 }
 
 
@@ -142,3 +149,9 @@ def test_a_configuration_has_the_sizes_of_its_model_without_the_memory(config, m
         attention, feed, norm = 4 * 512**2, 2 * 512 * 2048 + 2048 + 512, 2 * 512
         blocks = 6 * (attention + feed + 2 * norm) + 6 * (2 * attention + feed + 3 * norm)
         assert model.count_params() == 37_000 * 512 + blocks
+
+
+def test_a_model_that_reads_no_tokens_is_named():
+    model = SeriesRegressor(SeriesConfig(num_layers=1, d_model=4, d_ff=5, num_heads=2))
+    with pytest.raises(ValueError, match="`model` must read tokens .* Received: a SeriesRegressor"):
+        structure_figure(model)

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from pipelines import classifier, generator, tokenizer, translator
+from pipelines import classifier, generator, labeller, tokenizer, translator
+from support import randomise
 
-from keras_transformer import Attention
+from keras_transformer import Attention, SeriesConfig, SeriesRegressor, SeriesSimulator
 
 SENTENCE = "the big dog"
 READ = "▁the▁big▁dog"
 KINDS = {
     translator: ["cross", "encoder", "decoder"],
     classifier: ["encoder"],
+    labeller: ["encoder"],
     generator: ["decoder"],
 }
 LONG = "the big dog and the cat and a dog and the big cat runs"
@@ -58,11 +60,12 @@ def test_a_translators_rows_belong_to_the_pieces_that_were_chosen():
         assert not decoder.weights[..., queries, keys].any(), "the future"
 
 
-def test_a_classifier_attends_to_its_text_and_its_end():
-    attention = classifier().attention(SENTENCE)["encoder"]
+@pytest.mark.parametrize("pipeline", [classifier, labeller])
+def test_an_encoder_attends_to_its_text_and_its_end(pipeline):
+    attention = pipeline().attention(SENTENCE)["encoder"]
     assert "".join(attention.keys) == f"{READ}</s>" and attention.keys == attention.queries
     ids = np.array(tokenizer().encode([SENTENCE]).to_list())
-    expected = classifier().model.attention_weights(ids)["encoder/block_1/self_attention"][0]
+    expected = pipeline().model.attention_weights(ids)["encoder/block_1/self_attention"][0]
     np.testing.assert_allclose(attention.weights[1], expected, atol=1e-6)
 
 
@@ -92,3 +95,10 @@ def test_an_empty_sentence_is_refused(sentence):
 def test_something_else_is_refused(sentence):
     with pytest.raises(TypeError, match="`sentence` must be a string. Received: "):
         classifier().attention(sentence)
+
+
+def test_a_model_that_reads_no_text_is_named():
+    config = SeriesConfig(num_layers=1, d_model=4, d_ff=5, num_heads=2)
+    simulator = SeriesSimulator(randomise(SeriesRegressor(config)))
+    with pytest.raises(ValueError, match="A model for time_series reads no text"):
+        simulator.attention(SENTENCE)

@@ -41,6 +41,7 @@ def length(text):
     return len(tokenizer().encode([text]).to_list()[0])
 
 
+@pytest.mark.slow
 def test_it_generates_what_a_translator_generates(model, summarizer):
     translator = Translator(model, tokenizer())
     for search in (Greedy(), Beam(3), Sample(temperature=2.0, seed=3)):

@@ -123,3 +123,10 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
     def make_codec(self):
         """Returns the codec."""
         return self.codec_class(self.tokenizers, self.max_length)
+
+    def reading(self, sentence):
+        """The pieces of the text: see `Pipeline.reading`."""
+        inputs, others = self.codec.encode(tf.constant([sentence]))
+        ids = inputs["source"]  # [1, S]
+        pieces = self.source_tokenizer.pieces(ids[0].numpy())
+        return ids, {"encoder": (pieces, pieces)}, bool(others["truncated"][0])

@@ -182,6 +182,7 @@ def test_a_process_that_ran_other_models_before_gives_the_same(made, sentences):
                 assert run.translate_batch(sentences[:12]) == first[name]
 
 
+@pytest.mark.slow
 def test_vocabulary_and_weights_are_stored_once(made, unigram_translator):
     path, _ = made()
     table = unigram_translator.model.source_embedding.table.numpy()
@@ -190,6 +191,7 @@ def test_vocabulary_and_weights_are_stored_once(made, unigram_translator):
     assert path.read_bytes().count(piece) == 1
 
 
+@pytest.mark.slow
 def test_no_output_is_that_of_a_loop(made):
     _, ends = operators(made()[0])
     assert "WHILE" not in ends.values()
@@ -205,11 +207,13 @@ def test_by_default_there_is_no_tokenizer_inside(export):
         LiteRTStringTranslator(path)
 
 
+@pytest.mark.slow
 def test_a_beam_that_is_not_inside_is_named(made):
     with pytest.raises(ValueError, match="has no beam of 5, but one of 3"):
         LiteRTStringTranslator(made()[0], Beam(5))
 
 
+@pytest.mark.slow
 def test_a_longest_output_is_no_setting_of_a_string(made, unigram_translator, tmp_path):
     beam, message = Beam(3, max_length=5), "`search` must have no `max_length` .*max_length=5"
     with pytest.raises(ValueError, match=message):
@@ -253,6 +257,7 @@ def test_strings_that_are_translated_differently_are_found_out(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_vocabulary_of_the_file_is_that_of_the_run(made, unigram_translator):
     with zipfile.ZipFile(made()[0]) as archive:
         assert archive.read("tokenizer.model") == unigram_translator.source_tokenizer.model

@@ -10,7 +10,8 @@ from keras_transformer.export.saved_model.verify import SessionModel
 
 
 @pytest.fixture(
-    scope="module", params=["greedy", pytest.param("beam, compiled", marks=pytest.mark.slow)]
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.slow) for kind in ("greedy", "beam, compiled")],
 )
 def exported(request, serving, translator):
     """A version, its layer and head, and how it searches: ids to ids."""

@@ -145,6 +145,7 @@ def test_somebody_s_model_learns_by_the_name_of_a_loss():
         np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_cross_entropy_of_all_logits_is_the_one_without_logits():
     """A language model learns the same whether its logits ever exist whole or not."""
     labels = sentences([7, 3, 1], seed=1, width=8)

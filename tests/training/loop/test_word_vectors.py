@@ -51,6 +51,7 @@ def rows_of(path):
     return known, others
 
 
+@pytest.mark.slow
 def test_rows_of_pieces_are_set_and_the_others_begin_as_without(folder, tmp_path):
     figures, shown = run_quietly(settings_of(folder, *STEP), tmp_path / "run")
     run_quietly(load_settings(folder / "config.toml", STEP), tmp_path / "plain")
