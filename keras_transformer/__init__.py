@@ -64,7 +64,8 @@ _MODULES = {
     "tasks.images.recognizer": ("ImageRecognizer",),
     "tasks.series.simulator": ("SeriesSimulator",),
     "tasks.labelling.labeller": ("Labelling", "TokenLabeller"),
-    "tasks.question_answering.answerer": ("Answer", "QuestionAnswerer"),
+    "tasks.question_answering.answerer": ("QuestionAnswerer",),
+    "tasks.question_answering.codec": ("Answer",),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

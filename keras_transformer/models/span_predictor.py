@@ -1,4 +1,4 @@
-"""A question and a passage to the begin and the end of the answer: an encoder and a linear map."""
+"""A question and a passage to the first and the last token of the answer: a head for an encoder."""
 
 import keras
 from keras import ops
@@ -6,15 +6,16 @@ from keras import ops
 from keras_transformer.config.span_predictor import SpanPredictorConfig
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.masks import PaddingMask, fitting_masks
-from keras_transformer.models.base import TokenModel, make_embedding, make_logits
+from keras_transformer.layers.masks import PaddingMask
+from keras_transformer.models.base import make_embedding, make_logits
+from keras_transformer.models.encoder_only import EncoderModel
 
-OUTSIDE = -1e9  # a logit that no passage has
+OUTSIDE = -1e9  # the logit of what is no part of a passage
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PassageMask(keras.Layer):
-    """Logits of the passage alone: those of other tokens become `OUTSIDE`.
+    """Logits of the separator and of the passage; those of all other tokens become `OUTSIDE`.
 
     Args:
         pad_id, bos_id, eos_id: Ids of padding, of the separator, and of the end.
@@ -34,7 +35,7 @@ class PassageMask(keras.Layer):
     def call(self, logits, tokens):  # noqa: D102
         separator = ops.cast(ops.equal(tokens, self.bos_id), "int32")  # [B, S]
         passage = ops.cumsum(separator, axis=1) > 0
-        for token in (self.pad_id, self.bos_id, self.eos_id):
+        for token in (self.pad_id, self.eos_id):
             passage = ops.logical_and(passage, ops.not_equal(tokens, token))
         return ops.where(ops.expand_dims(passage, 2), logits, OUTSIDE)  # [B, S, 2]
 
@@ -44,7 +45,7 @@ class PassageMask(keras.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SpanPredictor(TokenModel):
+class SpanPredictor(EncoderModel):
     """The encoder of Fig. 1 with a linear map to the begin and the end of an answer.
 
     Args:
@@ -58,8 +59,9 @@ class SpanPredictor(TokenModel):
             `eos_id`; padding comes after it.
 
     Returns:
-        Logits `[B, S, 2]` of the first and the last token of the answer; -1e9 outside of the
-        passage; float32 under the mixed policies.
+        Logits `[B, S, 2]` of the first and the last token of the answer, both those of `bos_id` if
+        the passage does not hold it; -1e9 in the question and from `eos_id` on; float32 under the
+        mixed policies.
 
     Example:
         >>> import numpy as np
@@ -67,12 +69,13 @@ class SpanPredictor(TokenModel):
         >>> model = SpanPredictor(SpanPredictorConfig.preset("tiny", vocab_size=100))
         >>> tokens = np.array([[7, 2, 8, 9, 3]])  # a question of one token, a passage of two
         >>> (model(tokens).numpy()[0, :, 0] > -1e9).tolist()
-        [False, False, True, True, False]
+        [False, True, True, True, False]
 
     Differs from the paper: it has no answers; the blocks, their dropout and the embedding are the
     paper's (sections 3.1, 3.4, 3.5 and 5.4).
 
-    Reference: Devlin et al. (2019), section 4.2.
+    Reference: Devlin et al. (2019), sections 4.2 and 4.3, where the first token is what `bos_id` is
+    here.
     """
 
     config_class = SpanPredictorConfig
@@ -99,6 +102,6 @@ class SpanPredictor(TokenModel):
         logits = layers["logits"](layers["output_layer"](layers["dropout"](x)))  # [B, S, 2]
         return layers["passage"](logits, inputs)
 
-    @fitting_masks()  # they are made of the same tokens
-    def call(self, inputs, training=None, mask=None):  # noqa: D102
-        return super().call(inputs, training=training, mask=mask)
+    @property
+    def head(self):  # noqa: D102
+        return self.output_layer, self.logits

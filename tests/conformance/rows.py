@@ -175,7 +175,7 @@ MODELS = {
 # Their last axis is the steps of the input.
 PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
-ENDS = {"logits", "scaling", "squeeze", "unscaling"}
+ENDS = {"logits", "passage", "scaling", "squeeze", "unscaling"}
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}

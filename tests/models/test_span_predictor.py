@@ -1,4 +1,4 @@
-"""The span predictor against the reference: logits of the passage alone."""
+"""The span predictor against the reference: logits of separator and passage alone."""
 
 import numpy as np
 import reference
@@ -7,13 +7,13 @@ from support import randomise, small_config, weights_of
 from keras_transformer import SpanPredictor, SpanPredictorConfig
 
 
-def test_logits_are_those_of_the_reference_and_of_the_passage_alone():
+def test_logits_are_those_of_the_reference_and_of_separator_and_passage_alone():
     fields = small_config(num_layers=2).to_dict()
     for name in ("target_vocab_size", "num_decoder_layers", "tie", "output_bias"):
         del fields[name]
     model = randomise(SpanPredictor(SpanPredictorConfig(**fields)))
     tokens = np.array([[5, 6, 2, 7, 8, 9, 3], [2, 7, 3, 0, 0, 0, 0], [5, 6, 7, 8, 9, 4, 3]])
-    passage = np.array([[0, 0, 0, 1, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0], [0] * 7], bool)
+    passage = np.array([[0, 0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7], bool)
     weights = weights_of(model)
     x = reference.encoder(
         reference.scope(weights, "encoder"),

@@ -1,7 +1,8 @@
 """Passages in the graph: segments with their places in bytes, pieces, and windows of both.
 
 A segment is what an answer can begin or end with: letters, digits and accents without anything
-between them, or any other character by itself. Each is tokenised alone and known by its place in
+between them, or any other character by itself; so is a letter of a script that has no spaces
+between its words, such as Chinese. Each is tokenised alone and known by its place in
 the bytes of the passage, so that an answer is a part of the passage whatever the vocabulary does.
 """
 
@@ -10,8 +11,12 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+
 WORD = r"[\pL\pM\pN]"
+WITHOUT_SPACES = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
 SPACE = r"[\s\pZ\x0b\x{85}]"
+MOST_BYTES = 1024  # of a segment that are tokenised: SentencePiece takes minutes for a megabyte
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +52,7 @@ def read_passages(tokenizer, passages):
     flat, offset = characters.flat_values, tf.cast(offsets.flat_values, tf.int32)
     real = tf.logical_not(tf.strings.regex_full_match(flat, SPACE))
     word = tf.strings.regex_full_match(flat, WORD)
+    word &= tf.logical_not(tf.strings.regex_full_match(flat, WITHOUT_SPACES))
     joined = word[1:] & word[:-1] & tf.equal(row[1:], row[:-1])
     is_begin = real & tf.concat([tf.ones_like(real[:1]), ~joined], 0)
     length = tf.strings.length(passages)  # bytes
@@ -75,12 +81,20 @@ def read_passages(tokenizer, passages):
 
 def _pieces(tokenizer, strings):
     """The pieces of strings one after the other, and how many each has: at least the unknown."""
-    pieces = tokenizer.encode(strings)[:, :-1]
+    pieces = tokenizer.encode(tf.strings.substr(strings, 0, MOST_BYTES))[:, :-1]
     missing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
     unknown = tf.fill([tf.cast(tf.reduce_sum(missing), tf.int32)], tokenizer.unk_id)
     filled = tf.RaggedTensor.from_row_lengths(unknown, missing, validate=False)
     pieces = tf.concat([pieces, filled], axis=1)
     return pieces.flat_values, pieces.row_lengths()
+
+
+def read_questions(tokenizer, questions, longest):
+    """Returns token ids without an end, ragged `[B, (Q)]`, at most half of `longest`; and whether a
+    question was cut, `[B]`.
+    """
+    pieces = tokenizer.encode(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))[:, :-1]
+    return pieces[:, : longest // 2], pieces.row_lengths() > longest // 2
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,20 +13,41 @@ def segments_of_rows(rest, length):
         length: Tokens S of a row.
     """
     segment, example = rest["segment"], rest["example"]  # [B, P], [R]
-    place = tf.range(tf.cast(length, tf.int64)) + tf.expand_dims(rest["shift"], 1)  # [R, S]
+    token = tf.range(tf.cast(length, tf.int64))  # [S]
+    place = token + tf.expand_dims(rest["shift"], 1)  # [R, S]
     size = tf.shape(segment, tf.int64)[1]
-    inside = (place >= 0) & (place < size)
-    # A window's shift may reach places before it; what is not of the passage has no logit anyway.
+    after = token > tf.expand_dims(rest["separator"], 1)
+    inside = after & (token < tf.expand_dims(rest["eos"], 1))  # [R, S]
     padded = tf.pad(segment, [[0, 0], [0, 1]], constant_values=-1)
     row = tf.gather(padded, example)  # [R, P + 1]
     return tf.gather(row, tf.where(inside, place, size), batch_dims=1)
+
+
+def log_probabilities(logits, segment, rest):
+    """Returns the logarithm of the probability of each token of a row, `[R, S]`.
+
+    The probabilities of a row are those of its segments, and of its separator, which stands for an
+    answer that is not in this window; together they are 1.
+
+    Args:
+        logits: `[R, S]`.
+        segment: See `segments_of_rows`.
+        rest: What the codec knows of the windows.
+
+    Returns:
+        `[R, S]`, `OUTSIDE` where no segment begins.
+    """
+    separator = tf.expand_dims(rest["separator"], 1)  # [R, 1]
+    place = tf.range(tf.shape(logits, tf.int64)[1])
+    kept = tf.where((segment >= 0) | tf.equal(place, separator), logits, OUTSIDE)
+    return tf.where(segment >= 0, tf.nn.log_softmax(kept), OUTSIDE)
 
 
 def best_of_windows(start, end, segment, rest, max_answer):
     """Returns the segments at which the best answer of each example begins and ends, `[B]` each.
 
     Args:
-        start, end: Logits `[R, S]`, `OUTSIDE` where no segment begins.
+        start, end: Logarithms of probabilities `[R, S]`, `OUTSIDE` where no segment begins.
         segment: See `segments_of_rows`.
         rest: What the codec knows of the windows.
         max_answer: Longest answer in tokens.
@@ -49,29 +70,20 @@ def best_of_windows(start, end, segment, rest, max_answer):
     return tuple(tf.maximum(at(of_row, token), 0) for token in (first, last))
 
 
-def of_segments(logits, segment, rest):
-    """Returns the probability of each segment, `[B, G]`: a softmax over all windows.
-
-    A segment in two windows has the larger of both.
+def of_segments(log_p, segment, rest):
+    """Returns the probability of each segment, `[B, G]`, the largest of all windows.
 
     Args:
-        logits: `[R, S]`, `OUTSIDE` where no segment begins.
+        log_p: See `log_probabilities`.
         segment: See `segments_of_rows`.
         rest: What the codec knows of the windows.
     """
     examples, example = tf.size(rest["count"]), tf.cast(rest["example"], tf.int32)
-    top = tf.math.unsorted_segment_max(tf.reduce_max(logits, axis=1), example, examples)  # [B]
-    weights = tf.exp(logits - tf.expand_dims(tf.gather(top, example), 1))  # [R, S]
-    weights = tf.where(segment >= 0, weights, 0.0)
-    total = tf.math.unsorted_segment_sum(tf.reduce_sum(weights, axis=1), example, examples)
-    shares = tf.math.divide_no_nan(weights, tf.expand_dims(tf.gather(total, example), 1))
     size = tf.shape(rest["begins"])[1]
     place = tf.expand_dims(example * size, 1) + segment  # [R, S]
     place = tf.where(segment >= 0, place, -1)
-    best = tf.math.unsorted_segment_max(
-        shares, place, examples * size
-    )  # lowest where there is none
-    return tf.reshape(tf.maximum(best, 0.0), [examples, size])
+    best = tf.math.unsorted_segment_max(tf.exp(log_p), place, examples * size)
+    return tf.reshape(tf.maximum(best, 0.0), [examples, size])  # lowest where there is none
 
 
 def at(values, place):

@@ -35,10 +35,24 @@ def test_places_are_bytes_and_lines_stay_one(tmp_path):
 @pytest.mark.parametrize(
     ("answers", "more", "message"),
     [
-        ([answer("Rhein", 3)], {}, "question q7: the answer must stand at its .*'Rhein' at 3"),
-        ([answer("", 3)], {}, "question q7: the answer must stand"),
-        ([], {}, "question q7: must have an answer. Received: none; .* SQuAD 2.0"),
-        ([answer("Rhein")], {"is_impossible": True}, "question q7: must have an answer"),
+        (
+            [answer("Rhein"), answer("Rhein", 3)],
+            {},
+            r"x.json, article 1, paragraph 1, question 1 \(q7\), answer 2: `text` must stand in "
+            r"the passage at `answer_start`, .*"
+            r"Received: 'Rhein' at 3, where the passage has 'n . l'",
+        ),
+        ([answer("", 3)], {}, "answer 1: .* not be empty. Received: '' at 3"),
+        ([answer("Rhein", -4)], {}, "answer 1: .* Received: 'Rhein' at -4[.]"),
+        ([answer("Rhein", 99)], {}, "answer 1: .* Received: 'Rhein' at 99[.]"),
+        ([answer("Rhein", "3")], {}, "answer 1: `answer_start` must be a whole number. .*'3'"),
+        ([answer("Rhein", True)], {}, "answer 1: `answer_start` must be a whole number. .*True"),
+        ([{"text": "Rhein"}], {}, "answer 1: must have the field `answer_start`, .*: text[.]"),
+        ("Rhein", {}, r"\(q7\): `answers` must be a list. Received: 'Rhein'"),
+        ([], {}, r"question 1 \(q7\): must have an answer. Received: none.* SQuAD 2.0, .* leave"),
+        ([], {"is_impossible": True}, "must have an answer"),
+        ([answer("Rhein")], {"is_impossible": True}, "must have an answer"),
+        ([answer("Rhein")], {"question": 3}, "question 1: `question` must be a string. .*: 3[.]"),
     ],
 )  # fmt: skip
 def test_a_mistake_names_its_question(tmp_path, answers, more, message):
@@ -52,8 +66,11 @@ def test_a_mistake_names_its_question(tmp_path, answers, more, message):
     [
         (b"{", "x.json must be JSON in UTF-8"),
         (b"\xff", "x.json must be JSON in UTF-8"),
-        (b"[]", "x.json must be in SQuAD's format 1.1"),
-        (b'{"data": [{"paragraphs": [{}]}]}', "format 1.1: KeyError.'context'"),
+        (b"[]", r"x.json: must be an object, as in SQuAD's format 1.1. Received: \[\]"),
+        (b'{"version": 1}', "x.json: must have the field `data`, .* Received: version"),
+        (b'{"data": {}}', "x.json: `data` must be a list. Received: {}"),
+        (b'{"data": [3]}', "x.json, article 1: must be an object"),
+        (b'{"data": [{"paragraphs": [{"qas": []}]}]}', "paragraph 1: must have .*`context`, .*qas"),
         (b'{"data": []}', "x.json must hold at least one question"),
     ],
 )

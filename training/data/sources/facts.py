@@ -1,73 +1,117 @@
-"""Generated passages of several facts, with a question about one: nothing to download."""
+"""Generated passages of several facts, with a question about one: nothing to download.
+
+The answers are phrases of Unicode's locale data (CLDR, through Babel), those of the labelling demo.
+A name alone does not tell the answer, and neither does its kind: other facts of a passage are about
+the same name, and others about another name are of the same kind.
+"""
 
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.entities import Entities
 from keras_transformer.training.data.sources.memory import MemoryData
 
 HELD_OUT = 1000  # questions for validation, and as many for the test, or a tenth of all
-NAMES = (
+FEWEST, MOST = 4, 8  # facts of a passage
+
+# A name is a word of each.
+FIRST = (
     "Arvo", "Belis", "Corda", "Dalen", "Ekron", "Fenix", "Galor", "Hexa", "Iluna", "Jovin",
     "Kesta", "Lumar", "Mirko", "Nadir", "Orion", "Pelta", "Quanto", "Ravel", "Sirius", "Tamar",
 )  # fmt: skip
+SECOND = ("Brothers", "Group", "Labs", "Mills", "Partners", "Systems", "Trust", "Works")
 # Of each kind of fact: the type of its answer, statements, and questions.
 FACTS = (
-    ("DATE", ("NAME was founded on DATE.", "The founding of NAME was on DATE."),
+    ("DATE", ("NAME was founded on ANSWER.", "The founding of NAME was on ANSWER."),
      ("When was NAME founded?", "On what date was the founding of NAME?")),
-    ("MONEY", ("NAME charges DATE for a licence.", "A licence of NAME costs DATE."),
+    ("MONEY", ("NAME charges ANSWER for a licence.", "A licence of NAME costs ANSWER."),
      ("What does NAME charge for a licence?", "How much is a licence of NAME?")),
-    ("COUNTRY", ("NAME has its seat in DATE.", "The seat of NAME is DATE."),
+    ("COUNTRY", ("NAME has its seat in ANSWER.", "The seat of NAME is ANSWER."),
      ("Where does NAME have its seat?", "Which country is the seat of NAME?")),
-    ("LANGUAGE", ("People at NAME speak DATE.", "The language of NAME is DATE."),
+    ("LANGUAGE", ("People at NAME speak ANSWER.", "The language of NAME is ANSWER."),
      ("What do people at NAME speak?", "Which language has NAME?")),
-    ("DURATION", ("NAME trains newcomers for DATE.", "Training at NAME takes DATE."),
+    ("DURATION", ("NAME trains newcomers for ANSWER.", "Training at NAME takes ANSWER."),
      ("How long does NAME train newcomers?", "How long is the training at NAME?")),
-    ("MEASURE", ("NAME ships DATE a day.", "Every day DATE leave the gates of NAME."),
+    ("MEASURE", ("NAME ships ANSWER a day.", "Every day ANSWER leave the gates of NAME."),
      ("How much does NAME ship a day?", "What leaves the gates of NAME every day?")),
 )  # fmt: skip
 
 
-def draw_questions(count, seed):
-    """Draws questions, no two of which have the same facts.
+def draw_questions(count, seed, parity=None):
+    """Draws questions, no two of which have the same answers in their passages.
 
     Args:
         count: How many.
         seed: The same seed gives the same questions in the same order.
+        parity: 0 or 1, for the names of one half of all pairs of words; those of the other half
+            are never drawn. `None`: all names.
 
     Returns:
         List of pairs of strings: see `QuestionAnsweringTask`.
     """
     dice = Dice(seed)
     entities, seen, questions = Entities(dice), set(), []
+    names = names_of(parity)
     while len(questions) < count:
-        facts = dice.some([(name, kind) for name in dice.some(NAMES, 2) for kind in FACTS], 4)
+        facts = _draw_facts(dice, names)
         answers = [" ".join(entities.draw(kind[0])) for _, kind in facts]
         content = tuple(sorted(answers))
-        if content in seen:
+        if content in seen or len({*answers}) < len(answers):
             continue
         seen.add(content)
-        asked, passage, byte = dice.below(len(facts)), "", 0
-        for number, ((name, kind), answer) in enumerate(zip(facts, answers, strict=True)):
-            before, after = dice.pick(kind[1]).replace("NAME", name).split("DATE")
-            passage += f" {before}" if passage else before
-            byte = len(passage.encode()) if number == asked else byte
-            passage += answer + after
-        name, kind = facts[asked]
-        question = dice.pick(kind[2]).replace("NAME", name)
-        questions.append((f"{question}\t{passage}", f"{byte}\t{answers[asked]}"))
+        questions.append(_write(dice, facts, answers))
     return questions
 
 
+def names_of(parity=None):
+    """Returns the names of one half of the pairs of words, or of both, a list of strings."""
+    return [
+        f"{first} {second}"
+        for i, first in enumerate(FIRST)
+        for k, second in enumerate(SECOND)
+        if parity in (None, (i + k) % 2)
+    ]
+
+
+def _draw_facts(dice, names):
+    """Pairs of a name and a kind; the question is about the first.
+
+    The second is of the same kind, the third of the same name.
+    """
+    asked, *others = dice.some(names, 3)
+    kind, *kinds = dice.some(FACTS, len(FACTS))
+    facts = [(asked, kind), (others[0], kind), (asked, kinds[0])]
+    rest = [(name, other) for name in (asked, *others) for other in FACTS]
+    rest = [fact for fact in rest if fact not in facts]
+    size = FEWEST + dice.below(MOST - FEWEST + 1)
+    return facts + dice.some(rest, size - len(facts))
+
+
+def _write(dice, facts, answers):
+    """The question with its passage, and the answer with its place."""
+    passage, byte = "", 0
+    for number in dice.some(range(len(facts)), len(facts)):
+        name, kind = facts[number]
+        before, after = dice.pick(kind[1]).replace("NAME", name).split("ANSWER")
+        passage += f" {before}" if passage else before
+        byte = len(passage.encode()) if number == 0 else byte
+        passage += answers[number] + after
+    name, kind = facts[0]
+    question = dice.pick(kind[2]).replace("NAME", name)
+    return f"{question}\t{passage}", f"{byte}\t{answers[0]}"
+
+
 def open_facts(settings):
-    """Generates the questions that a `[data]` section describes; no facts are in two splits.
+    """Generates the questions that a `[data]` section describes.
+
+    A name of the held-out questions is in no passage to train on: its words are, with others.
 
     Args:
         settings: The section, a `FactsData`, or anything with its attributes.
     """
-    examples = draw_questions(settings.examples, settings.seed)
-    held_out = min(HELD_OUT, len(examples) // 10)
+    held_out = min(HELD_OUT, settings.examples // 10)
+    examples = draw_questions(2 * held_out, settings.seed, parity=1)
     splits = {
         "validation": examples[:held_out],
-        "test": examples[held_out : 2 * held_out],
-        "train": examples[2 * held_out :],
+        "test": examples[held_out:],
+        "train": draw_questions(settings.examples - 2 * held_out, settings.seed + 1, parity=0),
     }
     return MemoryData(splits, "generated passages with phrases of Unicode's locale data")
