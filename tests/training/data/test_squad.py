@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from keras_transformer.training.data.sources.facts import draw_questions
 from keras_transformer.training.data.sources.squad import read_squad
 
 PASSAGE = "Köln 🚀 liegt\nam Rhein.\tSeit 50."
@@ -81,12 +80,3 @@ def test_another_file_is_one_clear_line(tmp_path, content, message):
         read_squad(path)
     with pytest.raises(ValueError, match="none.json: cannot be read: No such file"):
         read_squad(tmp_path / "none.json")
-
-
-def test_generated_answers_stand_in_their_passages():
-    questions = draw_questions(200, seed=1)
-    assert questions == draw_questions(200, seed=1) != draw_questions(200, seed=2)
-    for line, answers in questions:
-        _, passage = line.split("\t")
-        byte, text = answers.split("\t")
-        assert passage.encode()[int(byte) :].startswith(text.encode())

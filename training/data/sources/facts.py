@@ -10,7 +10,7 @@ from keras_transformer.training.data.sources.entities import Entities
 from keras_transformer.training.data.sources.memory import MemoryData
 
 HELD_OUT = 1000  # questions for validation, and as many for the test, or a tenth of all
-FEWEST, MOST = 4, 8  # facts of a passage
+FEWEST, MOST = 3, 6  # facts of a passage
 
 # A name is a word of each.
 FIRST = (
