@@ -67,7 +67,7 @@ def interleave(workers, steps, repeats, limits):
         workers: Dictionary of the `Worker`s by name.
         steps: How many steps of each are a repeat.
         repeats: Number of repeats.
-        limits: Names of those that are no peers: they begin every repeat.
+        limits: Names of those that are not peers: they begin every repeat.
 
     Returns:
         The answers of each, by name.

@@ -22,13 +22,12 @@ import tempfile
 
 import click
 import numpy as np
-import rich.console
-import rich.table
 from command import Peer, describe_machine, interleave, look_for, names, versions
 from decoding_files import commands, run_command
 from decoding_peers.parallel import ways
+from decoding_report import add_limits, add_peers, show, title_of
 from decoding_task import MODELS, Case
-from figures import BenchmarkError, spread
+from figures import BenchmarkError
 from workers import Worker
 
 OURS = "pip install -e ."
@@ -83,7 +82,7 @@ def numbers(context, parameter, value):
     except ValueError:
         chosen = [0]
     if min(chosen) < 1:
-        raise click.BadParameter(f"{value!r} is no list of positive numbers.")
+        raise click.BadParameter(f"{value!r} is not a list of positive numbers.")
     return list(dict.fromkeys(chosen))
 
 
@@ -168,7 +167,7 @@ def compare(report, model, case, folder, peers, cores, repeats, seconds):
     with contextlib.ExitStack() as stack:
 
         def start(name, module, **more):
-            print(f"{_title(model, case)}: starting {name}", flush=True)
+            print(f"{title_of(model, case)}: starting {name}", flush=True)
             return Worker(name, module, {**order, **more}, cores)
 
         workers = {
@@ -225,79 +224,6 @@ def compare_tokens(tokens):
                 "tokens may be equally good."
             )
     return shares
-
-
-def add_limits(report, model, case, times, facts):
-    """Adds what the machine can do, and what that means for a call."""
-    flops = spread([facts["products"]["flops"] / seconds for seconds in times["products"]])
-    memory = spread([facts["memory"]["bytes"] / seconds for seconds in times["memory"]])
-    report["limits"].append(
-        {
-            **_columns(model, case), "flops_per_second": flops, "bytes_per_second": memory,
-            "flops": case.flops(model), "bytes": case.length * model.step_bytes,
-            "seconds": max(
-                case.flops(model) / flops["median"],
-                case.length * model.step_bytes / memory["median"],
-            ),
-        }
-    )  # fmt: skip
-
-
-def add_peers(report, model, case, times, agreement, threads):
-    """Adds the figures of the peers; ratios are to the best that is not ours, repeat by repeat."""
-    seconds = {name: spread(measured) for name, measured in times.items()}
-    others = [name for name in times if not name.startswith("ours")]
-    best = min(others, key=lambda name: seconds[name]["median"], default=None)
-    for name in times:
-        pairs = zip(times[name], times[best], strict=True) if best else ()
-        ratios = [mine / theirs for mine, theirs in pairs]
-        report["decoding"].append(
-            {
-                **_columns(model, case), "peer": name, "seconds": seconds[name],
-                "seconds_per_token": seconds[name]["median"] / (case.batch_size * case.length),
-                "best_peer": best, "ratio": spread(ratios) if ratios else None,
-                "agreement": agreement[name], "threads": threads[name],
-            }
-        )  # fmt: skip
-
-
-def _columns(model, case):
-    return {
-        "size": model.size, "search": case.search, "batch": case.batch_size, "length": case.length,
-    }  # fmt: skip
-
-
-def _title(model, case):
-    return ", ".join(f"{name} {value}" for name, value in _columns(model, case).items())
-
-
-def show(report):
-    """Prints the report as tables."""
-    console = rich.console.Console()
-    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
-    table = rich.table.Table("size", "search", "batch", "length", "peer")
-    for title in ("ms", "quartiles", "ms/token", "to the best", "tokens"):
-        table.add_column(title, justify="right")
-    for row in report["decoding"]:
-        seconds, ratio = row["seconds"], row["ratio"]
-        table.add_row(
-            row["size"], row["search"], str(row["batch"]), str(row["length"]), row["peer"],
-            f"{1e3 * seconds['median']:,.2f}",
-            f"{1e3 * seconds['lower']:,.2f} to {1e3 * seconds['upper']:,.2f}",
-            f"{1e3 * row['seconds_per_token']:.3f}",
-            f"{ratio['median']:.2f}" if ratio else "", f"{row['agreement']:.0%}",
-        )  # fmt: skip
-    console.print(table)
-    print("to the best: time relative to the best peer's that is not ours; tokens: as the first's.")
-    for limit in report["limits"]:
-        print(
-            f"limit, {limit['size']}, {limit['search']}, batch {limit['batch']}, length "
-            f"{limit['length']}: {1e3 * limit['seconds']:,.2f} ms "
-            f"({limit['flops'] / 1e9:,.2f} GFLOP at "
-            f"{limit['flops_per_second']['median'] / 1e9:,.0f} GFLOP/s; "
-            f"{limit['bytes'] / 1e9:,.2f} GB at "
-            f"{limit['bytes_per_second']['median'] / 1e9:,.0f} GB/s)"
-        )
 
 
 if __name__ == "__main__":

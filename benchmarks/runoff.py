@@ -1,111 +1,151 @@
 """Discharge of a river from weather: five encoders, five seeds each.
 
-    python benchmarks/runoff.py --output RUNS [--encoders lstm,...] [--seeds 1,2,3] [--jobs 2]
+    python benchmarks/runoff.py --output RUNS [--encoders lstm,...] [--seeds 1,2,3] [--weather]
 
 Trains `runoff_ENCODER` for every seed into RUNS/ENCODER-SEED; what is finished there is not trained
-again. Prints for each encoder the median and the range of KGE' and NSE in the test period, and what
-airGR's CemaNeige-GR4J reaches by the same protocol; writes RUNS/runoff.json and RUNS/hydrograph.png
-of the best encoder's median run. With --choose the last year of the calibration is left out of the
-training and judged instead: the figures to choose settings by.
+again. Prints for each encoder the median and the range of KGE' and NSE over its seeds in
+calibration and in the test period, those of the mean of its seeds' simulations, and what airGR's
+CemaNeige-GR4J reaches by the same protocol; writes RUNS/runoff.json, and RUNS/hydrograph.png of the
+run in the middle of the encoder that is best in the test period. With --weather the models read the
+weather as it is, without an account of snow. With --choose the last year of the calibration is left
+out of the training and judged instead, and the test period is not looked at: the figures to choose
+settings by.
 """
 
-import concurrent.futures
 import datetime
+import io
 import json
 import pathlib
 import statistics
-import subprocess
-import sys
+import time
 
 import click
+import numpy as np
 from command import names
 
 ENCODERS = ("transformer", "lstm", "gru", "lstm_attention", "gru_attention")
-PUBLISHED = {"kge": 0.878}  # CemaNeige-GR4J, calibrated and validated by airGR's vignette
+# CemaNeige-GR4J, calibrated and validated by airGR's vignette.
+PUBLISHED = {"train": {"kge": 0.937}, "test": {"kge": 0.878}}
 CHOOSE = "data.train=[2000-09-01, 2004-08-31]"
+WEATHER = "data.snow=[]"
 
 
-def train(folder, encoder, seed, overrides):
-    """Trains one run, unless it is finished; returns the figures of its splits."""
-    command = [sys.executable, "-m", "keras_transformer"]
-    options = [word for override in overrides for word in ("--set", override)]
-    settings = ["--set", f"training.seed={seed}", *options]
-    run = [*command, "train", f"runoff_{encoder}", "--output", folder, *settings]
-    subprocess.run(run, check=True, capture_output=True, text=True)
-    figures = {}
-    for split in ("validation", "test"):
-        done = subprocess.run(
-            [*command, "evaluate", folder, "--split", split],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        figures[split] = json.loads(done.stdout)
-    return figures
+def train_run(folder, encoder, seed, overrides):
+    """Trains one run, unless it is finished; returns its settings."""
+    import keras
+    import rich.console
+
+    from keras_transformer.training.settings.toml import load_settings
+    from keras_transformer.training.train import train
+
+    keras.backend.clear_session()
+    settings = load_settings(f"runoff_{encoder}", [f"training.seed={seed}", *overrides])
+    train(settings, folder, console=rich.console.Console(file=io.StringIO()))
+    return settings
 
 
-def summary(results, split):
-    """Returns for each encoder the median, the least and the most of its figures over seeds."""
+def simulate(folder, settings, split):
+    """Returns what a run simulates and what was observed in a split, an array of its days each."""
+    from keras_transformer import SeriesSimulator
+    from keras_transformer.training.data.sources import open_source
+    from keras_transformer.training.evaluate import read_columns
+
+    inputs, observed = read_columns(open_source(settings.data), split)
+    days = len(dates_of(settings, split))
+    return SeriesSimulator.from_run(folder)(inputs)[-days:], np.array(observed[-days:])
+
+
+def dates_of(settings, split):
+    """Returns the days of a split."""
+    first, last = getattr(settings.data, split)
+    return [first + datetime.timedelta(day) for day in range((last - first).days + 1)]
+
+
+def figures_of(observed, simulated):
+    """Returns KGE' and NSE over the days whose discharge is known."""
+    from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
+
+    known = np.isfinite(observed)
     return {
-        encoder: {
-            name: {
-                "median": statistics.median(values),
-                "least": min(values),
-                "most": max(values),
-            }
-            for name in ("kge", "nse")
-            for values in [[figures[split][name] for figures in of_seeds.values()]]
-        }
-        for encoder, of_seeds in results.items()
+        "kge": kling_gupta(observed[known], simulated[known]),
+        "nse": nash_sutcliffe(observed[known], simulated[known]),
     }
 
 
-def table(results, split):
-    """Returns the lines of the table."""
-    lines = [f"{'':<16} {'KGE' + chr(39):>24} {'NSE':>24}"]
-    for encoder, figures in summary(results, split).items():
+def summary(simulations, observed):
+    """Returns the figures of one encoder in one split.
+
+    Args:
+        simulations: Dictionary from seeds to what they simulate, `[days]`.
+        observed: What was observed, `[days]`.
+
+    Returns:
+        Dictionary of `seeds`, the figures of each; `median`, `least` and `most` of these; and
+        `mean`, the figures of the mean of all simulations.
+    """
+    seeds = {seed: figures_of(observed, values) for seed, values in simulations.items()}
+    over = {"median": statistics.median, "least": min, "most": max}
+    return {
+        "seeds": seeds,
+        **{
+            name: {key: of([one[key] for one in seeds.values()]) for key in ("kge", "nse")}
+            for name, of in over.items()
+        },
+        "mean": figures_of(observed, np.mean(list(simulations.values()), axis=0)),
+    }
+
+
+def table(report):
+    """Returns the lines of the table: in each split KGE' and NSE, a median and its range.
+
+    Args:
+        report: Dictionary from encoders to splits to what `summary` returned.
+    """
+    splits = list(next(iter(report.values())))
+    header = "".join(f"{f'{split} {name}':>28}" for split in splits for name in ("KGE'", "NSE"))
+    lines = [f"{'':<16}{header}"]
+    for encoder, of_splits in report.items():
         cells = [
-            f"{value['median']:.3f} ({value['least']:.3f} to {value['most']:.3f})"
-            for value in figures.values()
+            f"{figures['median'][key]:.3f} ({figures['least'][key]:.3f} to "
+            f"{figures['most'][key]:.3f})"
+            for figures in of_splits.values()
+            for key in ("kge", "nse")
         ]
-        lines.append(f"{encoder:<16} {cells[0]:>24} {cells[1]:>24}")
-    if split == "test":
-        lines.append(f"{'CemaNeige-GR4J':<16} {PUBLISHED['kge']:>24.3f} {'':>24}")
+        lines.append(f"{encoder:<16}" + "".join(f"{cell:>28}" for cell in cells))
+        cells = [
+            f"{of_splits[split]['mean'][key]:.3f}" for split in splits for key in ("kge", "nse")
+        ]
+        lines.append(f"{'  mean of seeds':<16}" + "".join(f"{cell:>28}" for cell in cells))
+    if "test" in splits:
+        cells = [PUBLISHED[split]["kge"] for split in splits]
+        lines.append(f"{'CemaNeige-GR4J':<16}" + "".join(f"{c:>28.3f}{'':>28}" for c in cells))
     return lines
 
 
-def median_run(results, split):
-    """Returns the encoder with the best median, and its seed whose figure is nearest to it."""
-    medians = {name: of["kge"]["median"] for name, of in summary(results, split).items()}
-    best = max(medians, key=medians.get)
-    seeds = results[best]
-    seed = min(seeds, key=lambda seed: abs(seeds[seed][split]["kge"] - medians[best]))
-    return best, seed
+def middle_run(report, split):
+    """Returns the encoder with the best median KGE', and its seed that is nearest to it."""
+    best = max(report, key=lambda encoder: report[encoder][split]["median"]["kge"])
+    figures = report[best][split]
+    median = figures["median"]["kge"]
+    return best, min(figures["seeds"], key=lambda s: abs(figures["seeds"][s]["kge"] - median))
 
 
-def draw(folder, split, path, title):
+def draw(folder, settings, split, path, title):
     """Draws the hydrograph of a run."""
-    from keras_transformer import Run, SeriesSimulator
     from keras_transformer.plots.figure import save_figure
     from keras_transformer.plots.hydrograph import hydrograph_figure
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
-    from keras_transformer.training.settings.toml import load_settings
 
-    settings = load_settings(Run(folder).config).data
-    source = open_source(settings)
-    inputs, observed = read_columns(source, split)
-    simulated = SeriesSimulator.from_run(folder)(inputs)
-    first, last = getattr(settings, split)
-    days = (last - first).days + 1
-    dates = [first + datetime.timedelta(day) for day in range(days)]
-    rain = [row[0] for row in inputs[-days:]]
+    simulated, observed = simulate(folder, settings, split)
+    inputs, _ = read_columns(open_source(settings.data), split)
     figure = hydrograph_figure(
-        dates,
-        observed[-days:],
-        simulated[-days:],
-        rain=rain,
-        target=settings.target,
+        dates_of(settings, split),
+        observed,
+        simulated,
+        rain=[row[0] for row in inputs[-len(observed) :]],
+        target="discharge, mm per day",
+        rain_label="rain, mm",
         title=title,
     )
     save_figure(figure, path)
@@ -115,38 +155,33 @@ def draw(folder, split, path, title):
 @click.option("--output", type=click.Path(path_type=pathlib.Path), required=True)
 @click.option("--encoders", default=",".join(ENCODERS), callback=names(ENCODERS))
 @click.option("--seeds", default="1,2,3,4,5")
-@click.option("--jobs", default=1, type=click.IntRange(1), help="Trainings at a time.")
+@click.option("--weather", is_flag=True, help="Without an account of snow.")
 @click.option("--choose", is_flag=True, help="Leave the last year out and judge it.")
 @click.option("--set", "overrides", multiple=True, help="Settings of every training.")
-def main(output, encoders, seeds, jobs, choose, overrides):
-    """Train, evaluate, and print the table."""
-    overrides = [*overrides, *([CHOOSE] if choose else [])]
-    split = "validation" if choose else "test"
-    orders = [(encoder, int(seed)) for encoder in encoders for seed in seeds.split(",")]
-    results = {encoder: {} for encoder in encoders}
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        waiting = {
-            pool.submit(train, output / f"{encoder}-{seed}", encoder, seed, overrides): (
-                encoder,
-                seed,
-            )
-            for encoder, seed in orders
-        }
-        for done in concurrent.futures.as_completed(waiting):
-            encoder, seed = waiting[done]
-            try:
-                results[encoder][seed] = done.result()
-            except subprocess.CalledProcessError as error:
-                raise click.ClickException(error.stderr.strip().splitlines()[-1]) from error
-            print(f"{encoder} {seed}: {results[encoder][seed][split]}", flush=True)
-    print("\n".join(table(results, split)))
-    report = {"split": split, "results": results, "summary": summary(results, split)}
-    (output / "runoff.json").write_text(json.dumps(report, indent=2) + "\n")
-    encoder, seed = median_run(results, split)
-    kge = results[encoder][seed][split]["kge"]
+def main(output, encoders, seeds, weather, choose, overrides):
+    """Train, simulate, and print the table."""
+    overrides = [*overrides, *([CHOOSE] if choose else []), *([WEATHER] if weather else [])]
+    splits = ("train", "validation" if choose else "test")
+    report, seconds = {}, []
+    for encoder in encoders:
+        simulations, observed = {split: {} for split in splits}, {}
+        for seed in map(int, seeds.split(",")):
+            begin = time.perf_counter()
+            folder = output / f"{encoder}-{seed}"
+            settings = train_run(folder, encoder, seed, overrides)
+            for split in splits:
+                simulations[split][seed], observed[split] = simulate(folder, settings, split)
+            seconds.append(time.perf_counter() - begin)
+            print(f"{encoder} {seed}: {seconds[-1]:.0f} s", flush=True)
+        report[encoder] = {split: summary(simulations[split], observed[split]) for split in splits}
+        (output / "runoff.json").write_text(json.dumps(report, indent=2) + "\n")
+    print("\n".join(table(report)))
+    encoder, seed = middle_run(report, splits[1])
+    kge = report[encoder][splits[1]]["seeds"][seed]["kge"]
     picture = output / "hydrograph.png"
-    draw(output / f"{encoder}-{seed}", split, picture, f"{encoder}, KGE' {kge:.3f}")
-    print(picture)
+    title = f"The Durance at Embrun, {encoder} with seed {seed}: KGE' {kge:.3f}"
+    draw(output / f"{encoder}-{seed}", settings, splits[1], picture, title)
+    print(f"{picture}; {sum(seconds) / 60:.0f} minutes")
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def compare(report, task, precision, peers, cores, repeats, steps):
                 "tokens_per_second": speed,
                 "share_of_limit": speed["median"] * own_flops / flops["median"],
                 "peak_bytes": peak,
-                # What the libraries take by themselves is no matter of the batch.
+                # What the libraries take by themselves does not depend on the batch.
                 "bytes_per_token": (peak - worker.facts["start_bytes"]) / task.places,
                 "losses": [*losses[name], *(run["loss"] for run in runs[name])],
             }

@@ -36,8 +36,8 @@ rng = np.random.default_rng(1)
 """
 ## Data
 
-A fifth of the images is held out. Of each of the others there are nine in the training: as it is,
-and shifted by a pixel in every direction.
+A fifth of the images is held out. The training set has nine copies of each of the others:
+unchanged, and shifted by one pixel in each direction.
 """
 
 digits = load_digits()
@@ -54,8 +54,8 @@ print(f"{len(images) - held_out} images to train with, in nine places each; {hel
 """
 ## Model
 
-Patches of 2 x 2 pixels make 16 vectors, and the class token is the 17th, at position 0. All patches
-are real, so that there are no masks.
+Patches of 2 x 2 pixels make 16 vectors, and the class token is the 17th, at position 0. There
+is no padding, so no mask is needed.
 """
 
 
@@ -89,8 +89,8 @@ model.fit(x_train, y_train, batch_size=batch_size, epochs=EPOCHS, verbose=2)
 """
 ## Evaluation
 
-Two models of scikit-learn, with the training images in their own place, show how far one gets
-without attention.
+For comparison we train two models of scikit-learn, which have no attention, on the training images
+that are not shifted.
 """
 
 others = {"Logistic regression": LogisticRegression(max_iter=300), "Support vectors": SVC()}
@@ -105,5 +105,5 @@ print(f"Vision transformer, accuracy: {accuracy:.3f}")
 
 The transformer (0.978) is ahead of logistic regression (0.969) and not of support vectors (0.981):
 for 1,438 images of this size attention is not needed. With 359 held-out images one image is 0.003,
-so that small differences say nothing.
+so small differences mean nothing.
 """

@@ -15,8 +15,8 @@ in one sequence,
     where is anna ? [SEP] bob sleeps in the old barn . anna waits at the bridge . ...
 
 and gives every word two scores: that the answer starts there, and that it ends there. The answer is
-the pair with the highest sum. The texts are generated: each says of some people where they are or
-what they have.
+the pair with the highest sum. The texts are generated: in each of them a few people are somewhere
+or have something.
 """
 
 """
@@ -56,7 +56,7 @@ def phrase(nouns):
 def generated_example():
     """Question, text, and the first and the last place of the answer in the text."""
     people = rng.choice(PEOPLE, size=rng.integers(2, 5), replace=False)
-    asked, text = rng.integers(len(people)), []
+    subject, text = rng.integers(len(people)), []
     for number, person in enumerate(people):
         if rng.integers(2):
             question, answer = ["where", "is", person, "?"], phrase(PLACES)
@@ -64,7 +64,7 @@ def generated_example():
         else:
             question, answer = ["what", "has", person, "?"], phrase(THINGS)
             text += [person, "has", *answer]
-        if number == asked:
+        if number == subject:
             example = question, len(text) - len(answer), len(text) - 1
         text.append(".")
     question, start, end = example
@@ -119,8 +119,8 @@ model = keras.Model(inputs, outputs)
 """
 ## Training
 
-The positions are the classes of two cross-entropies, whose sum is the loss. Padding is no position
-that could be right, and its scores are out of the softmax already: no weights are needed.
+The positions are the classes of two cross-entropies, whose sum is the loss. The softmax already
+leaves out the scores of padding: no weights are needed.
 """
 
 batch_size = 64
@@ -145,7 +145,7 @@ model.fit(
 ## Evaluation
 
 Of all pairs in which the end is not before the start and at most four words away, the best one is
-the answer. For comparison: an answer from a sentence that is drawn by chance.
+the answer. For comparison we answer from a random sentence.
 """
 
 

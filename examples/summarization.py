@@ -9,8 +9,8 @@ Accelerator: None
 """
 ## Introduction
 
-A report of a match has a few sentences in any order. Its summary is one sentence that stands
-nowhere in the report: who beat whom, where, and with how many goals.
+A report of a match has a few sentences in any order. Its summary is one sentence that is
+not in the report: who won against whom, where, and with how many goals.
 
     the rain stopped at noon . lions scored 3 goals . the match was in delft . owls scored 1 goal .
     -> lions beat owls 3 1 in delft .
@@ -99,7 +99,7 @@ print(f"{len(examples) - held_out} reports to train with, {held_out} held out")
 ## Model
 
 The memory of the encoder has padding: `real` keeps the encoder and, as `memory_allowed`, the
-decoder from attending to it. The decoder's attention to itself is causal by nature. One matrix is
+decoder from attending to it. The decoder's attention to itself is always causal. One matrix is
 the embedding of both sides and the output weights.
 """
 
@@ -184,7 +184,7 @@ print(f"Model, exact summaries: {exact:.3f}")
 ## Conclusion
 
 The summaries have the right words (ROUGE-1 of 1.000 in our run), and 96 % of them are exact. The
-others name the teams in the wrong order, which ROUGE-1 does not see: count what matters. The
+others name the teams in the wrong order, which ROUGE-1 does not notice: measure what matters. The
 reports have the same few sentences as those it was trained with; articles by people need subwords,
 more weights and far more data.
 """

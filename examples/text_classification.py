@@ -9,7 +9,7 @@ Accelerator: None
 """
 ## Introduction
 
-A review has a mark for several things: "the food was good but the room was not clean". We ask for
+A review judges several things: "the food was good but the room was not clean". We ask for
 one of them, "room ?", and a classifier answers whether the review likes it. To answer, it must find
 the right clause and notice a "not" in it; counting words does not help. We train three models:
 
@@ -52,16 +52,16 @@ LINKS = ["and", "but", "while", "although"]
 
 
 def generated_review():
-    """A question, two or three clauses, and 1 if the clause that is asked for is positive."""
+    """A question, two or three clauses, and whether the clause about its subject is positive."""
     things = rng.choice(THINGS, size=rng.integers(2, 4), replace=False)
-    asked = rng.integers(len(things))
-    words, label = [things[asked], "?"], None
+    subject = rng.integers(len(things))
+    words, label = [things[subject], "?"], None
     for number, thing in enumerate(things):
         positive, negated = rng.random() < 0.5, rng.random() < 0.3
         adjective = rng.choice(GOOD if positive else BAD)
         words += [rng.choice(LINKS)] * (number > 0) + ["the", thing, "was"]
         words += ["not"] * negated + [adjective]
-        if number == asked:
+        if number == subject:
             label = "yes" if positive != negated else "no"
     return " ".join(words), label
 
@@ -104,7 +104,7 @@ vocab_size = vectorize.vocabulary_size()
 Masks of this package are boolean and `True` means "may attend". `real` is given to the blocks, so
 that no word attends to padding, and to the pooling, so that padding does not count in the mean.
 Rotary positions turn queries and keys and leave the embeddings alone: a word looks the same
-wherever it stands, which makes it easier to find the clause with the word of the question.
+at every position, which makes it easier to find the clause with the word of the question.
 """
 
 
@@ -149,7 +149,7 @@ for name, model in models.items():
 """
 ## Evaluation
 
-Two labels that are equally frequent make a guess right in half of the cases.
+Both labels are equally frequent, so a guess is right in half of the cases.
 """
 
 print(f"Most frequent label, accuracy: {np.bincount(y_test).max() / len(y_test):.3f}")
@@ -164,5 +164,5 @@ The mean of the embeddings gets 0.61: which clause is asked for is in the order 
 encoder finds it (1.000 in our run), the LSTM in the same time mostly (0.86); it was still
 improving. How a model is set up matters as much as its kind: a narrower encoder with sinusoidal
 positions reached 0.76 in as many epochs. And these are generated sentences of few words: the
-figures state that the layers can learn to look up, not how they do on real reviews.
+figures show that the layers can learn to look up, not how good they are on real reviews.
 """

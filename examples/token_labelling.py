@@ -10,9 +10,9 @@ Accelerator: None
 ## Introduction
 
 "jordan met paris in florence": three words of which each can be a person or a place. Only the words
-around them tell. An encoder sees both sides of a word and gives each word a label: `B-PER` and
-`I-PER` for the first and the other words of a person, `B-LOC` and `I-LOC` for those of a place, `O`
-for the rest.
+around them show which. An encoder sees both sides of a word and gives each word a label: `B-PER`
+and `I-PER` for the first and the other words of a person, `B-LOC` and `I-LOC` for those of a place,
+`O` for the rest.
 
 Texts have different lengths. Padding must change nothing: no word attends to it, and it counts in
 neither loss nor accuracy. The end of this example checks that.
@@ -38,8 +38,8 @@ rng = np.random.default_rng(1)
 """
 ## Data
 
-`PER` and `LOC` in a pattern are replaced with names of one to three words. First words are those of
-persons and places alike.
+`PER` and `LOC` in a pattern are replaced with names of one to three words. The same first
+words occur in names of persons and of places.
 """
 
 FIRST = """jordan paris florence sydney austin georgia dakota phoenix savannah brooklyn chelsea
@@ -135,20 +135,20 @@ model.fit(
 ## Evaluation
 
 For comparison every word gets the label that it most often has in the training texts. Beside the
-accuracy stands the F1 of whole names: a name counts if all of its words have the right labels.
+accuracy we report the F1 of whole names: a name counts if all of its words have the right labels.
 """
 
 
 def names_in(row):
     """Start, end and kind of every name in a row of numbers of labels."""
-    found, start = set(), None
+    names, start = set(), None
     for place, label in enumerate([*(LABELS[number] for number in row), "O"]):
         if start is not None and not label.startswith("I-"):
-            found.add((start, place, LABELS[row[start]][2:]))
+            names.add((start, place, LABELS[row[start]][2:]))
             start = None
         if label.startswith("B-"):
             start = place
-    return found
+    return names
 
 
 def report(title, predicted):
@@ -176,7 +176,7 @@ for word, number in zip(texts[0][0], shown, strict=False):
     print(f"    {word:12} {LABELS[number]}")
 
 """
-Twenty columns of padding more, and the logits of the words remain what they were:
+With twenty more columns of padding the logits of the words stay the same:
 """
 
 longer = np.pad(tokens[test], [(0, 0), (0, 20)])

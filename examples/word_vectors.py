@@ -160,7 +160,7 @@ assert np.array_equal(frozen.get_weights()[0], table)  # frozen indeed
 """
 ## Evaluation
 
-Once with texts of the words of the training, once with the other words.
+Once on texts with the words of the training, once on texts with the other words.
 """
 
 for name, model in models.items():
@@ -173,7 +173,6 @@ for name, model in models.items():
 ## Conclusion
 
 Both models learn the task with the words of the training. With new words the learned table, whose
-rows for them are still random, leaves nothing but a guess; the frozen table still works. How far
-that goes with real vectors depends on them: good and bad are close to each other in many such
-tables.
+rows for them are still random, can only guess; the frozen table still works. How well that works
+with real vectors depends on them: good and bad are close to each other in many such tables.
 """

@@ -84,13 +84,13 @@ class Agreement:
         self._teacher = Teacher(self.translator)
         self._sources = None
 
-    def judge(self, search, expected, found, what):
+    def judge(self, search, expected, exported, what):
         """Returns the figures of how the outputs of an export agree.
 
         Args:
             search: The `Search`, or a list, that of each sentence.
             expected: Outputs of the model in memory for the sentences.
-            found: Those of the export, in lists of the same length, with tokens.
+            exported: Those of the export, in lists of the same length, with tokens.
             what: Name of what was exported, for the error.
 
         Returns:
@@ -102,9 +102,9 @@ class Agreement:
         Raises:
             ExportError: If they do not agree.
         """
-        comparisons = self._comparisons(search, expected, found)
+        comparisons = self._comparisons(search, expected, exported)
         tokenizer = self.translator.target_tokenizer
-        parity = compare(self.sentences, best_of(expected), best_of(found), tokenizer)
+        parity = compare(self.sentences, best_of(expected), best_of(exported), tokenizer)
         report = {
             **parity.to_dict(),
             "hypotheses": len(comparisons),
@@ -119,15 +119,15 @@ class Agreement:
             require_agreement(parity, self.min_agreement, what)
         _require_losses(report, self.max_score_loss, what)
         if self.references is not None:
-            quality = measure_quality(best_of(expected), best_of(found), self.references)
+            quality = measure_quality(best_of(expected), best_of(exported), self.references)
             report.update(require_quality(quality, self.max_loss, what))
         return report
 
-    def _comparisons(self, search, expected, found):
+    def _comparisons(self, search, expected, exported):
         """A `Comparison` of each hypothesis of each sentence."""
         searches = search if isinstance(search, list) else [search] * len(self.sentences)
         longest = self.translator.max_length
-        columns = searches, self.sentences, self._read_sources(), expected, found
+        columns = searches, self.sentences, self._read_sources(), expected, exported
         rows = [
             ((search, rank, sentence, int(search.limit(len(source), longest))), source, pair)
             for search, sentence, source, *both in zip(*columns, strict=True)
@@ -165,9 +165,16 @@ def _require_same(comparisons, what):
     greedy = any(isinstance(comparison.search, Greedy) for comparison, _ in others)
     if greedy or len(others) > OTHERS_OF_BEAM * len(comparisons):
         mistakes += others
+    for comparison, _ in mistakes:
+        if comparison.is_padded:
+            raise ExportError(
+                f"{what}: the model in memory emits `pad_id` for {comparison.sentence!r}, as a "
+                "model without training may: where such an output ends is not known. "
+                "The export was not kept."
+            )
     if mistakes:
         first, clause = mistakes[0]
-        became = repr(first.found.text)
+        became = repr(first.exported.text)
         if not first.same:
             became += f", not {first.expected.text!r}"
         count = len({id(comparison) for comparison, _ in mistakes})
@@ -186,10 +193,10 @@ def _losses(comparisons):
         sum(reading.score for reading in side) / max(1, sum(reading.tokens for reading in side))
         for side in (
             [comparison.read_expected for comparison in best],
-            [comparison.read_found for comparison in best],
+            [comparison.read_exported for comparison in best],
         )
     )
-    errors = [comparison.score_error for comparison in comparisons if comparison.found.tokens]
+    errors = [comparison.score_error for comparison in comparisons if comparison.exported.tokens]
     return {"score_loss": ours - theirs, "score_error": float(np.mean(errors)) if errors else 0.0}
 
 

@@ -3,7 +3,8 @@
 import importlib
 
 from keras_transformer.export.parity import ExportError
-from keras_transformer.tasks.generator import ConditionalGenerator, Generator
+from keras_transformer.tasks.conditional_generator import ConditionalGenerator
+from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 # For each form, in order of preference: the class of what is exported, and its exporter. Imported

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.decoding.predictor import predictor_of
 from keras_transformer.decoding.search import Search
 
@@ -136,9 +137,9 @@ class Comparison:
         limit: Most tokens of an output.
         eos_id: The end of an output.
         expected: `Output` of the model in memory.
-        found: `Output` of the export, with tokens.
+        exported: `Output` of the export, with tokens.
         read_expected: `Reading` of the one.
-        read_found: `Reading` of the other.
+        read_exported: `Reading` of the other.
     """
 
     search: Search
@@ -147,46 +148,59 @@ class Comparison:
     limit: int
     eos_id: int
     expected: object
-    found: object
+    exported: object
     read_expected: Reading
-    read_found: Reading
+    read_exported: Reading
 
     @property
     def same(self):
         """Whether both are the same translation."""
         return (self.expected.text, self.expected.truncated) == (
-            self.found.text,
-            self.found.truncated,
+            self.exported.text,
+            self.exported.truncated,
         )
+
+    @property
+    def is_padded(self):
+        """Whether the model in memory emitted `pad_id`: nothing else stops without an end."""
+        tokens, score = self.expected.tokens, self.expected.score
+        if self.expected.guessed:
+            return False
+        if not tokens:
+            return exists(score) and score != 0
+        return tokens[-1] != self.eos_id and len(tokens) < self.limit
 
     @property
     def score_error(self):
         """How wrong the score is that the export reports, in nats per token."""
-        penalty = self.search.penalty(self.read_found.tokens)
-        return abs(self.found.score * penalty - self.read_found.score) / self.read_found.tokens
+        penalty = self.search.penalty(self.read_exported.tokens)
+        return (
+            abs(self.exported.score * penalty - self.read_exported.score)
+            / self.read_exported.tokens
+        )
 
     def mistake(self):
-        """Returns what is wrong with what was found, as a clause; `None` if nothing is."""
-        if self.expected.truncated != self.found.truncated:
+        """Returns what is wrong with the export's output, as a clause; `None` if nothing is."""
+        if self.expected.truncated != self.exported.truncated:
             return "only one of them read the whole source"
-        if bool(self.expected.tokens) != bool(self.found.tokens):
+        if bool(self.expected.tokens) != bool(self.exported.tokens):
             return "only one of them has such a hypothesis"
-        guessed = self.expected.guessed or self.found.guessed
-        if self.expected.tokens == self.found.tokens and not self.same and not guessed:
+        guessed = self.expected.guessed or self.exported.guessed
+        if self.expected.tokens == self.exported.tokens and not self.same and not guessed:
             return "the same tokens are written in another way"
-        if not self.found.tokens:
-            same = self.expected.score == self.found.score
-            return None if same else f"its score is {self.found.score:.7g}"
+        if not self.exported.tokens:
+            same = self.expected.score == self.exported.score
+            return None if same else f"its score is {self.exported.score:.7g}"
         if self.same and guessed:
             return self._other_score()
         return self._wrong_score() or self._wrong_end()
 
     def other_choice(self):
         """Returns how a search chose otherwise without a near tie, as a clause; `None` if not."""
-        guessed = self.expected.guessed or self.found.guessed
-        if self.found.tokens == self.expected.tokens or self.same and guessed:
+        guessed = self.expected.guessed or self.exported.guessed
+        if self.exported.tokens == self.expected.tokens or self.same and guessed:
             return None
-        ours, theirs = self.read_expected, self.read_found
+        ours, theirs = self.read_expected, self.read_exported
         if isinstance(self.search, Greedy):
             gap, bound = theirs.gap, 2 * theirs.rounding
         else:
@@ -203,27 +217,27 @@ class Comparison:
 
     def _other_score(self):
         """Of the same text, whose tokens are not known for certain."""
-        bound = 2 * _bound(self.read_found, self.search)
-        if abs(self.found.score - self.expected.score) <= bound:
+        bound = 2 * _bound(self.read_exported, self.search)
+        if abs(self.exported.score - self.expected.score) <= bound:
             return None
         return (
-            f"its score is {self.found.score:.7g}, not {self.expected.score:.7g}; rounding "
+            f"its score is {self.exported.score:.7g}, not {self.expected.score:.7g}; rounding "
             f"explains {bound:.1g}"
         )
 
     def _wrong_score(self):
-        reading = self.read_found
+        reading = self.read_exported
         scored = reading.score / self.search.penalty(reading.tokens)
         bound = _bound(reading, self.search)
-        if abs(self.found.score - scored) <= bound:
+        if abs(self.exported.score - scored) <= bound:
             return None
         return (
-            f"its score is {self.found.score:.7g}, where the model in memory finds {scored:.7g} "
+            f"its score is {self.exported.score:.7g}, where the model in memory finds {scored:.7g} "
             f"for the same tokens; rounding explains {bound:.1g}"
         )
 
     def _wrong_end(self):
-        tokens, limit = self.found.tokens, self.limit
+        tokens, limit = self.exported.tokens, self.limit
         ended = tokens[-1] == self.eos_id
         if len(tokens) > limit or not ended and len(tokens) < limit:
             return f"it stops after {len(tokens)} tokens, where the limit is {limit}"

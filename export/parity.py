@@ -53,32 +53,32 @@ class Parity:
         }
 
 
-def compare(sentences, expected, found, tokenizer):
+def compare(sentences, expected, exported, tokenizer):
     """Compares two lists of translations.
 
     Args:
         sentences: List of strings.
         expected: `Translation` of each by the model in memory.
-        found: `Translation` of each by what was exported.
+        exported: `Translation` of each by what was exported.
         tokenizer: Splits the translations into tokens, to count those that agree.
 
     Returns:
         A `Parity`.
     """
-    same = [_shown(ours) == _shown(theirs) for ours, theirs in zip(expected, found, strict=True)]
+    same = [_shown(ours) == _shown(theirs) for ours, theirs in zip(expected, exported, strict=True)]
     differences = [
         {"sentence": sentence, "expected": _shown(ours), "found": _shown(theirs)}
-        for sentence, ours, theirs, equal in zip(sentences, expected, found, same, strict=True)
+        for sentence, ours, theirs, equal in zip(sentences, expected, exported, same, strict=True)
         if not equal
     ]
     ours, theirs = (
-        np.array([translation.score for translation in side]) for side in (expected, found)
+        np.array([translation.score for translation in side]) for side in (expected, exported)
     )
     gaps = np.abs(ours - theirs) / np.maximum(1, np.abs(ours))
     return Parity(
         sentences=len(same),
         identical=sum(same),
-        token_agreement=_token_agreement(expected, found, tokenizer),
+        token_agreement=_token_agreement(expected, exported, tokenizer),
         score_difference=float(np.max(gaps[same], initial=0.0)),
         differences=tuple(differences[:SHOWN]),
     )
@@ -101,7 +101,7 @@ def require_identical(parity, what):
             f"differ from those of the model in memory. First: {first['sentence']!r} became "
             f"{first['found']!r}, not {first['expected']!r}. The export was not kept."
         )
-    if not parity.score_difference <= SCORE_TOLERANCE:  # not a number is no agreement either
+    if not parity.score_difference <= SCORE_TOLERANCE:  # NaN is not agreement either
         raise ExportError(
             f"{what}: the translations are those of the model in memory, but their scores differ "
             f"by up to {parity.score_difference:.2g} of the score. The export was not kept."
@@ -123,12 +123,12 @@ def require_agreement(parity, minimum, what):
     return parity
 
 
-def measure_quality(expected, found, references):
+def measure_quality(expected, exported, references):
     """Scores two lists of translations of the same sentences.
 
     Args:
         expected: `Translation` of each by the model in memory.
-        found: `Translation` of each by what was exported.
+        exported: `Translation` of each by what was exported.
         references: List of strings, the right translations.
 
     Returns:
@@ -136,7 +136,8 @@ def measure_quality(expected, found, references):
         `difference`; a difference below 0 is a loss.
     """
     ours, theirs = (
-        score([translation.text for translation in side], references) for side in (expected, found)
+        score([translation.text for translation in side], references)
+        for side in (expected, exported)
     )
     return {
         name: {
@@ -194,10 +195,10 @@ def _shown(translation):
     return translation.text + (" [source cut]" if translation.truncated else "")
 
 
-def _token_agreement(expected, found, tokenizer):
+def _token_agreement(expected, exported, tokenizer):
     ours, theirs = (
         tokenizer.encode([translation.text for translation in translations]).to_list()
-        for translations in (expected, found)
+        for translations in (expected, exported)
     )
     pairs = [list(itertools.zip_longest(*pair)) for pair in zip(ours, theirs, strict=True)]
     positions = list(itertools.chain(*pairs))

@@ -17,7 +17,7 @@ class SinglePassAgreement:
 
     In float32 every number must be the same within the codec's `tolerance`, and so every answer
     that is not tied within it. A quantised model is another model: what is limited is how far its
-    scores of the run's answers are off in the mean, and with references how much it loses of the
+    scores of the run's answers are off on average, and with references how much it loses of the
     codec's figures. The share of equal answers is reported, and is a limit where one is asked for.
 
     Args:
@@ -104,8 +104,8 @@ class SinglePassAgreement:
         limit = self.codec.max_score_loss[self.quantize] if limit is None else limit
         if not report["score_error"] <= limit:
             raise ExportError(
-                f"{what}: the scores of the answers are off by {report['score_error']:.2g} in the "
-                f"mean, {limit:g} are allowed; {100 * report['agreement']:.1f} % of the answers "
+                f"{what}: the scores of the answers are off by {report['score_error']:.2g} on "
+                f"average, {limit:g} are allowed; {100 * report['agreement']:.1f} % of the answers "
                 "are the same. The export was not kept."
             )
         if self.min_agreement is not None and not report["agreement"] >= self.min_agreement:

@@ -42,6 +42,7 @@ _MODULES = {
     "layers.embedding": ("PositionalEmbedding",),
     "layers.inputs.patches": ("PatchEmbedding",),
     "layers.inputs.series": ("SeriesEmbedding",),
+    "layers.inputs.snow": ("SnowAccount",),
     "layers.encoder": ("Encoder", "EncoderBlock"),
     "layers.decoder": ("Decoder", "DecoderBlock"),
     "models.transformer": ("Transformer",),

@@ -1,5 +1,6 @@
 """Trainings of a second: what they read, how they are called, and what two that are one have."""
 
+import functools
 import io
 import json
 
@@ -9,6 +10,7 @@ import rich.console
 
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 CONFIG = """
@@ -56,6 +58,13 @@ def write_pairs(folder, split, count, seed):
         (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n")
 
 
+def write_small_corpus(folder):
+    """Writes 40 pairs to train on, 7 to validate with, and `CONFIG` as `config.toml`."""
+    write_pairs(folder, "train", 40, seed=1)
+    write_pairs(folder, "validation", 7, seed=2)
+    (folder / "config.toml").write_text(CONFIG)
+
+
 class At(keras.callbacks.Callback):
     """Does something after the update of that number in this call."""
 
@@ -77,6 +86,20 @@ def run_quietly(settings, folder, callbacks=()):
         return None, text.getvalue()
 
 
+def finished_runs(corpus, tmp_path_factory):
+    """A function from a kind to its run, never interrupted, and what `train` returned.
+
+    Each is trained when it is first needed, by `KIND.toml` of the folder `corpus`.
+    """
+
+    @functools.cache
+    def run(kind):
+        folder = tmp_path_factory.mktemp(kind) / "run"
+        return folder, run_quietly(load_settings(corpus / f"{kind}.toml"), folder)[0]
+
+    return run
+
+
 def assert_same_end(folder, finished):
     """Every weight, of the model and of the optimizer, is bit for bit that of `finished`."""
     ours, theirs = Run(folder), Run(finished[0])
@@ -89,3 +112,9 @@ def assert_same_end(folder, finished):
         np.testing.assert_array_equal(first[one], second[two], err_msg=one)
     one, two = (json.loads(run.metrics.read_text()) for run in (ours, theirs))
     assert {**one, "train_seconds": 0} == {**two, "train_seconds": 0}
+
+
+def tf_config(workers=("a:1", "b:2"), kind="worker", index=0, **cluster):
+    """The environment variable `TF_CONFIG` of one task of a cluster."""
+    cluster = {"worker": list(workers), **cluster}
+    return json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})

@@ -136,3 +136,18 @@ def in_own_process(function, *arguments):
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
         return pool.submit(function, *arguments).result()
+
+
+def assert_padding_stays_finite(model, tokens):
+    """A row of nothing but padding: outputs and gradients are finite, the first row is the same."""
+    import tensorflow as tf
+
+    whole = to_numpy(model(tokens, training=True))
+    tokens[1:] = 0
+    with tf.GradientTape() as tape:
+        logits = model(tokens, training=True)
+        loss = tf.reduce_mean(logits**2)
+    assert logits.dtype == "float32" and np.all(np.isfinite(to_numpy(logits)))
+    np.testing.assert_array_equal(to_numpy(logits)[0], whole[0])
+    for gradient in tape.gradient(loss, model.trainable_variables):
+        assert np.all(np.isfinite(to_numpy(tf.convert_to_tensor(gradient))))

@@ -86,6 +86,7 @@ def test_a_model_comes_back_with_its_weights(tmp_path):
         assert (mine.numpy() == theirs.numpy()).all()
 
 
+@pytest.mark.slow
 def test_the_command_loads_a_model_though_it_imports_the_layers_late(tmp_path):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)

@@ -48,7 +48,7 @@ def weightless_model(settings):
         return settings.task.get().pipeline_class().model_class(config)
 
 
-def make_learner(settings, training):
+def make_learner(settings, training, make_model=None):
     """Returns the model to train, compiled, with the optimizer's variables made.
 
     The same settings and vocabulary give the same weights every time.
@@ -56,11 +56,16 @@ def make_learner(settings, training):
     Args:
         settings: The `Settings` of the run.
         training: The `Training` of its task, with the configuration of the model.
+        make_model: Function of a dtype policy to another Keras model of the same inputs and
+            outputs, to train in the place of the task's.
     """
     keras.utils.set_random_seed(settings.training.seed)
     options, task = settings.training, settings.task.get()
     policy = dtype_policy(options.precision)
-    model = task.pipeline_class().model_class(training.config, dtype=policy)
+    if make_model is None:
+        model = task.pipeline_class().model_class(training.config, dtype=policy)
+    else:
+        model = make_model(policy)
     if settings.model.freeze_vectors:
         freeze(model)
     learner = Learner(

@@ -14,7 +14,8 @@ from keras_transformer.export.ctranslate2.runtime import (
 )
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.parity import in_float32
-from keras_transformer.export.place import check_place_of_folder, check_space, place_folder, silent
+from keras_transformer.export.place import place_folder, silent
+from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference, outputs_of
 from keras_transformer.tasks.strings import check_samples
 from keras_transformer.text.tokenizers import FILES as TOKENIZERS
@@ -64,7 +65,7 @@ def export_ctranslate2(
     does, greedily and with a beam of 4 and averages where the limit cut nothing; with the beam 1 %
     of the translations may be others. If it does not, or on any other error, `directory` is as it
     was before. How that is judged: see `Agreement` in `agreement.py`. The kernels for int8 of a
-    processor without VNNI lose a good deal themselves: what limits a quantised model closely is
+    processor without VNNI themselves lose much: what limits a quantised model closely is
     what it loses when CTranslate2 computes with its weights in float32, on any processor.
 
     Args:
@@ -149,7 +150,7 @@ def _write(draft, translator, quantize):
 
 
 def _keep_figures(config, report):
-    """Adds the figures to the facts of a model; of nobody's sentences."""
+    """Adds the figures, but no sentences, to the facts of a model."""
     facts = json.loads(config.read_text("utf-8"))
     facts["agreement"] = {name: value for name, value in report.items() if name != "differences"}
     config.write_text(json.dumps(facts, indent=2), "utf-8")
@@ -182,11 +183,11 @@ def _judge_beam(draft, agreement, name):
     rows = [row for row in rows if loaded.tokenizers.target.eos_id in row[2][0].tokens]
     if not rows:
         return {"sentences": 0, "agreement": None}
-    sentences, expected, found = map(list, zip(*rows, strict=True))
+    sentences, expected, exported = map(list, zip(*rows, strict=True))
     agreement = dataclasses.replace(
         agreement, sentences=sentences, references=None, min_agreement=None
     )
-    return agreement.judge(BEAM, expected, found, name)
+    return agreement.judge(BEAM, expected, exported, name)
 
 
 def _outputs(loaded, sentences):

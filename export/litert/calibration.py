@@ -52,8 +52,8 @@ def check_calibration(quantize, sentences):
 def find_ranges(translator, calibration, sentences, what):
     """Calibrates, and checks the ranges with other sentences.
 
-    What lies outside of the ranges is cut. Translations stand a good deal of that before they
-    differ in many tokens: agreement alone does not find a calibration with the wrong sentences.
+    What lies outside of the ranges is cut. Much can be cut before translations differ in many
+    tokens: agreement alone does not find a calibration with the wrong sentences.
 
     Args:
         translator: A `Translator` whose model computes in float32.
@@ -188,7 +188,7 @@ def observed(dense, x, at_input, at_output):
 
 
 def _fake_quantize(low, high, x):
-    high = high if high > low else 1.0  # nothing but zeros
+    high = high if high > low else 1.0  # only zeros
     return tf.quantization.fake_quant_with_min_max_args(x, low, high)
 
 

@@ -4,9 +4,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 
-import tensorflow as tf
-
-import keras_transformer
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
@@ -14,14 +11,22 @@ from keras_transformer.export.litert.beams import beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.gate import Gate
-from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, STRINGS, Signature, pack
+from keras_transformer.export.litert.packed import (
+    SIGNATURES,
+    STRINGS,
+    Signature,
+    facts_of,
+    figures_of,
+    pack,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
 from keras_transformer.export.litert.source_ids import RULE
 from keras_transformer.export.litert.strings import string_options
 from keras_transformer.export.parity import ExportError, in_float32
-from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
+from keras_transformer.export.place import place_file, silent
+from keras_transformer.export.place_checks import check_place_of_file, check_space
 from keras_transformer.export.shapes import check_shapes, default_lengths
-from keras_transformer.tasks.generator import ConditionalGenerator
+from keras_transformer.tasks.conditional_generator import ConditionalGenerator
 from keras_transformer.tasks.strings import check_samples
 
 QUANTIZATIONS = ("none", "float16", "int8", "int8_static")
@@ -58,7 +63,7 @@ def export_litert(
     many more, such as `beam4_1x16`, which also take `max_length`, int32 `[1]`, the longest output
     of each sentence, and `length_penalty`, float32 `[1]`; to what `beam_decode` gives, `tokens`
     `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. A row of wrong ids, such as
-    one without `eos_id`, with an id that is not in the vocabulary or of nothing but padding, gives
+    one without `eos_id`, with an id that is not in the vocabulary or only of padding, gives
     padding, the score -1e9 and the length 0, and does not touch the other rows; the facts state
     under `source` what is right.
 
@@ -71,7 +76,7 @@ def export_litert(
     signature may hold it. With a beam another, `translate_beam4_1x16`, which also takes
     `extra_length`, int32 `[1]`, and `length_penalty`, float32 `[1]`, and gives the best hypothesis.
     These need a runtime that registers operators of TensorFlow Text, which the facts list under
-    `custom_operators`; one that does not runs the other signatures all the same.
+    `custom_operators`; one that does not still runs the other signatures.
 
     The file appears at `path` when it has translated `sentences` as the model in memory does. If
     it does not, or on any other error, `path` is as it was before.
@@ -81,7 +86,7 @@ def export_litert(
         path: The file. An older .tflite file is replaced.
         sentences: List of real sentences to check the export with.
         quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
-            quarter of the size, products in integers, activations rounded anew for each product.
+            quarter of the size, products in integers, activations rounded for each product.
             `"int8_static"`: the same, but activations rounded by ranges that `calibration` gave,
             those of encoder and decoder step apart; layer normalisation, attention's own products,
             softmax and logits stay in float32 or as for int8.
@@ -145,10 +150,9 @@ def export_litert(
     )
     gate = Gate(agreement, beam, n_best)
     beam_size = None if beam is None else beam.size
-    signatures = [
-        *_greedy_signatures(lengths, batch_sizes, translator.max_length, alignment),
-        *_beam_signatures(lengths, batch_sizes, translator.max_length, beam_size, n_best),
-    ]
+    signatures = _signatures(
+        lengths, batch_sizes, translator.max_length, beam_size, n_best, alignment
+    )
     options = string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
     about = {
         "source_language": source_language,
@@ -222,23 +226,15 @@ class _Contents:
         """What a program needs to know to use the file."""
         translator = self.gate.agreement.translator
         tokenizer = translator.source_tokenizer
-        return {
-            "format": FORMAT,
-            "task": translator.task,
+        about = {
             "tokens": {
                 name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")
             },
             "vocab_size": tokenizer.vocab_size,
             "source": RULE,
             "max_length": translator.max_length,
-            "parameters": translator.model.count_params(),
-            "quantize": self.gate.agreement.quantize,
-            SIGNATURES: [vars(signature) for signature in self.signatures],
-            "made_with": {
-                "keras_transformer": keras_transformer.__version__,
-                "tensorflow": tf.__version__,
-            },
         }
+        return facts_of(translator, self.signatures, self.gate.agreement.quantize, about)
 
 
 def _check_calibrates(translator, calibration):
@@ -249,28 +245,18 @@ def _check_calibrates(translator, calibration):
         )
 
 
-def _greedy_signatures(lengths, batch_sizes, target_length, alignment):
-    return [
+def _signatures(lengths, batch_sizes, target_length, beam_size, n_best, alignment):
+    """Those that take token ids: greedy search for all shapes, then the beam, if there is one."""
+    shapes = list(itertools.product(lengths, batch_sizes))
+    greedy = [
         Signature(f"greedy_{batch}x{length}", batch, length, target_length, alignment=alignment)
-        for length, batch in itertools.product(lengths, batch_sizes)
+        for length, batch in shapes
     ]
-
-
-def _beam_signatures(lengths, batch_sizes, target_length, beam_size, n_best):
     if beam_size is None:
-        return []
-    return [
+        return greedy
+    return greedy + [
         Signature(
             f"beam{beam_size}_{batch}x{length}", batch, length, target_length, beam_size, n_best
         )
-        for length, batch in itertools.product(lengths, batch_sizes)
+        for length, batch in shapes
     ]
-
-
-def figures_of(report):
-    """Returns what of a report travels with the file: nobody's sentences."""
-    return {
-        name: figures_of(value) if isinstance(value, dict) else value
-        for name, value in report.items()
-        if name != "differences"
-    }

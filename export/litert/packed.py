@@ -7,6 +7,9 @@ import json
 import zipfile
 import zlib
 
+import tensorflow as tf
+
+import keras_transformer
 from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import FILES, Tokenizers
 
@@ -51,6 +54,38 @@ class Signature:
             raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
         if self.alignment is not None:  # JSON knows lists only
             object.__setattr__(self, "alignment", tuple(self.alignment))
+
+
+def facts_of(pipeline, signatures, quantize, about):
+    """Returns what a program needs to know to use a file, a dictionary.
+
+    Args:
+        pipeline: The trained model, such as a `Translator`.
+        signatures: List of `Signature`s that take arrays.
+        quantize: How the weights are stored.
+        about: Dictionary of what its kind of model has besides.
+    """
+    return {
+        "format": FORMAT,
+        "task": pipeline.task,
+        **about,
+        "parameters": pipeline.model.count_params(),
+        "quantize": quantize,
+        SIGNATURES: [vars(signature) for signature in signatures],
+        "made_with": {
+            "keras_transformer": keras_transformer.__version__,
+            "tensorflow": tf.__version__,
+        },
+    }
+
+
+def figures_of(report):
+    """Returns what of a report is kept in the file: the figures, but no sentences."""
+    return {
+        name: figures_of(value) if isinstance(value, dict) else value
+        for name, value in report.items()
+        if name != "differences"
+    }
 
 
 def pack(path, content, tokenizers, facts):

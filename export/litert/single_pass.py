@@ -5,17 +5,16 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-import keras_transformer
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.export import figures_of
 from keras_transformer.export.litert.kernels import Int8LookUp
-from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, Signature, pack
+from keras_transformer.export.litert.packed import Signature, facts_of, figures_of, pack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths, load_interpreter
 from keras_transformer.export.litert.source_ids import screened
 from keras_transformer.export.parity import copy_model, in_float32
-from keras_transformer.export.place import check_place_of_file, check_space, place_file, silent
+from keras_transformer.export.place import place_file, silent
+from keras_transformer.export.place_checks import check_place_of_file, check_space
 from keras_transformer.export.shapes import check_shapes, default_lengths
 from keras_transformer.export.single_pass_agreement import MAX_LOSS, SinglePassAgreement
 from keras_transformer.layers.kernels import Kernels
@@ -176,7 +175,8 @@ def export_single_pass(
     def write(draft):
         progress(f"converting {len(signatures)} signatures")
         content = _convert(pipeline, signatures, quantize)
-        facts = {**_facts(pipeline, signatures, quantize), "license": license}
+        facts = facts_of(pipeline, signatures, quantize, pipeline.codec.facts())
+        facts["license"] = license
         pack(draft, content, pipeline.tokenizers, facts)
         progress(f"answering {len(examples)} examples with every signature")
         report = agreement.judge(_results(draft, examples), path)
@@ -227,22 +227,6 @@ def _trace(pipeline, signature):
     length = None if codec.longest is None else signature.source_length
     specs = codec.input_specs(signature.batch_size, length)
     return tf.function(checked, autograph=False).get_concrete_function(**specs)
-
-
-def _facts(pipeline, signatures, quantize):
-    """What a program needs to know to use the file."""
-    return {
-        "format": FORMAT,
-        "task": pipeline.task,
-        **pipeline.codec.facts(),
-        "parameters": pipeline.model.count_params(),
-        "quantize": quantize,
-        SIGNATURES: [vars(signature) for signature in signatures],
-        "made_with": {
-            "keras_transformer": keras_transformer.__version__,
-            "tensorflow": tf.__version__,
-        },
-    }
 
 
 def _results(draft, examples):

@@ -36,7 +36,7 @@ class Buckets:
 class BucketedSearch:
     """A search compiled by XLA for each of a few shapes, to which every batch is padded.
 
-    XLA compiles anew for every shape it meets, which takes seconds. Batches are padded with
+    XLA compiles again for every new shape, which takes seconds. Batches are padded with
     copies of their first sentence, which end no later than it does; sentences with padding.
 
     Args:

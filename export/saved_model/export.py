@@ -4,13 +4,8 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
 from keras_transformer.export.parity import copy_translator, in_float32
-from keras_transformer.export.place import (
-    check_place_of_versions,
-    check_space,
-    place_version,
-    save,
-    silent,
-)
+from keras_transformer.export.place import place_version, save, silent
+from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 from keras_transformer.export.saved_model.guide import (
     BATCHING,

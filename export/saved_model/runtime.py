@@ -11,8 +11,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.place import SAVED_MODEL, versions
+from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
+from keras_transformer.export.saved_model.facts import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
@@ -92,7 +93,7 @@ class SavedModelTranslator:
         return {"cross": Attention("cross", target, source, weights, False, cut)}
 
     def _search(self, batch):
-        """What the signature `search` gives, all sentences searched alike."""
+        """What the signature `search` gives, all sentences searched in the same way."""
         signatures, size = self._model.signatures, [batch.shape[0]]
         longest = signatures["tokens"].structured_outputs["tokens"].shape[-1]
         try:
@@ -132,18 +133,34 @@ class SavedModelSinglePass:
         path: The folder of a version, or the folder of all versions: then the newest is taken.
 
     Raises:
-        ValueError: If it is no SavedModel, or one of something else.
+        ValueError: If it is no SavedModel, one of something else, or its facts are missing.
+
+    Attributes:
+        codec: Its `Codec`, or the class, where that is all that its answers need.
     """
 
     def __init__(self, path):
         self.path = newest_version(path)
         self._model, self._answer, kind = _open(self.path, SinglePass)
-        self.codec = kind.codec_class
+        self.codec = read_codec(self.path, kind.codec_class)
 
     def answer_batch(self, examples):
-        """Returns a `Result` for each of a list of examples, as one batch."""
-        answers = self._answer(**self.codec.request(self.codec.check(examples)))
-        return self.codec.results({name: value.numpy() for name, value in answers.items()})
+        """Returns a `Result` for each of a list of examples, as one batch.
+
+        Raises:
+            ValueError: If the model refuses one of them, an image of another size, say.
+        """
+        return self.codec.results(self.run(**self.codec.request(self.codec.check(examples))))
+
+    def run(self, **request):
+        """Returns the answers to a request, a dictionary of arrays."""
+        request = {name: tf.convert_to_tensor(value) for name, value in request.items()}
+        try:
+            answers = self._answer(**request)
+        except tf.errors.InvalidArgumentError as error:
+            rule = re.search(r"assertion failed: \[([^\]]+)\]", error.message)
+            raise ValueError(f"{self.path}: {rule[1] if rule else reason(error)}") from error
+        return {name: value.numpy() for name, value in answers.items()}
 
 
 def newest_version(path):

@@ -6,15 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.export.parity import ExportError, in_float32
-from keras_transformer.export.place import (
-    check_place_of_versions,
-    check_space,
-    place_version,
-    save,
-    silent,
-)
+from keras_transformer.export.place import place_version, save, silent
+from keras_transformer.export.place_checks import check_place_of_versions, check_space
+from keras_transformer.export.saved_model.facts import write_facts
 from keras_transformer.export.saved_model.guide import README, model_name
-from keras_transformer.export.saved_model.verify import LOADERS
+from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.warmup import PATH, Request, write_requests
 from keras_transformer.export.single_pass_agreement import SinglePassAgreement
 from keras_transformer.tasks.strings import map_sorted
@@ -72,7 +68,7 @@ def export_single_pass(pipeline, directory, examples, *, references=None, progre
     Its signature `serving_default` is from a request to the answers of the pipeline's `Codec`. If
     that has a `signature` of its own, such as `tokens`, there is one of that name from the inputs
     of the model to its outputs. Beside the model lie a request with which TensorFlow Serving warms
-    it up and a `README.md`.
+    it up, a `README.md` and, if the codec needs them, its facts.
 
     The version appears in `directory` when it is complete and all signatures have answered
     `examples` as the model in memory does, loaded in both ways that TensorFlow has.
@@ -110,6 +106,7 @@ def export_single_pass(pipeline, directory, examples, *, references=None, progre
         save(module, draft, functions)
         request = {k: v.numpy() for k, v in pipeline.codec.request(examples[:1]).items()}
         write_requests(draft / PATH, model_name(directory), [Request(DEFAULT, request)])
+        write_facts(draft, pipeline.codec)
         readme = _readme(guide, functions, model_name(directory), pipeline.output)
         (draft / README).write_text(readme, "utf-8")
         return _verify(draft, directory, functions, pipeline.codec, agreement, progress)

@@ -5,18 +5,16 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel needs its operations)
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.parity import ExportError
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
+from keras_transformer.export.saved_model.loaders import LOADERS, SessionModel
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
 
-# The operations of TensorFlow Text that TensorFlow Serving has known for long.
-SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
 BATCH_SIZE = 64
 # What a signature calls the texts that a model generates.
 TEXTS = {task.pipeline_class().output for task in TASKS.values()}
@@ -122,10 +120,10 @@ def _written(tokenizer, row):
     return [text.decode("utf-8", "replace") for text in texts]
 
 
-def _require_others(what, sentence, expected, found, pad_id):
+def _require_others(what, sentence, expected, exported, pad_id):
     """Raises unless all other outputs are the same, numbers within `TOLERANCE`."""
     for output, ours in expected.items():
-        if not _same(*_equally_long(ours, found[output], pad_id)):
+        if not _same(*_equally_long(ours, exported[output], pad_id)):
             raise ExportError(
                 f"{what}: `{output}` of {sentence!r} differs from that of the model in memory. "
                 "The export was not kept."
@@ -198,76 +196,3 @@ def _texts(tokenizer, outputs, scores):
         for pair in zip(ids, scores, strict=True)
     ]
     return texts, tokens
-
-
-class SessionModel:
-    """Loads a SavedModel as TensorFlow Serving does: from the graph alone, without its objects.
-
-    What Python's loader puts together from the objects can hide that the graph is incomplete.
-
-    Args:
-        path: The folder of the SavedModel.
-
-    Raises:
-        ExportError: If it has operations that TensorFlow Serving does not have.
-    """
-
-    def __init__(self, path):
-        self._session = tf.compat.v1.Session(graph=tf.Graph())
-        logger = tf.get_logger()
-        level = logger.level
-        logger.setLevel("ERROR")  # it advises to use the other loader
-        try:
-            with self._session.graph.as_default():
-                meta = tf.compat.v1.saved_model.loader.load(self._session, ["serve"], str(path))
-        finally:
-            logger.setLevel(level)
-        check_operations(meta.graph_def)
-        self._signatures = meta.signature_def
-
-    def run(self, signature, **inputs):
-        """Returns the outputs of a signature as arrays, by name."""
-        known = self._signatures[signature]
-        outputs = {name: info.name for name, info in known.outputs.items()}
-        feed = {known.inputs[name].name: np.asarray(value) for name, value in inputs.items()}
-        return self._session.run(outputs, feed)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self._session.close()
-
-
-class PythonModel:
-    """Loads a SavedModel as a Python program does."""
-
-    def __init__(self, path):
-        self._model = tf.saved_model.load(str(path))
-
-    def run(self, signature, **inputs):
-        return self._model.signatures[signature](**inputs)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-
-# Both ways to load a SavedModel, and the program that loads it so.
-LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
-
-
-def check_operations(graph):
-    """Raises unless every operation is one that TensorFlow Serving has."""
-    functions = graph.library.function
-    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
-    names = {node.op for node in nodes} - {function.signature.name for function in functions}
-    foreign = sorted(
-        name
-        for name in names - SENTENCEPIECE
-        if not hasattr(tf.raw_ops, name) or name.startswith("Xla")
-    )
-    if foreign:
-        raise ExportError(f"TensorFlow Serving does not have the operations {', '.join(foreign)}.")

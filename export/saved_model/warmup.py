@@ -1,4 +1,4 @@
-"""Requests that TensorFlow Serving answers for itself before it answers anybody else.
+"""Requests that TensorFlow Serving answers while it loads a model, before those of clients.
 
 It reads them from `assets.extra/tf_serving_warmup_requests` when it loads a version: a TFRecord
 file of `tensorflow.serving.PredictionLog`. The package with those messages, tensorflow-serving-api,
@@ -67,7 +67,7 @@ def sentence_of_length(tokenizer, sentences, length):
     """
     ids = tokenizer.encode([" ".join(sentences)])[0, :-1]
     ids = tf.tile(ids, [-(-length // max(len(ids), 1))])[:length]
-    # What is split anew after a cut may have another length: every cut is tried.
+    # After a cut the rest may be split into other pieces: every cut is tried.
     begins = tf.ragged.constant([ids.numpy()[:count].tolist() for count in range(length)], tf.int32)
     texts = tokenizer.decode(begins)
     lengths = tokenizer.encode(texts).row_lengths().numpy()

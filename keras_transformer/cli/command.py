@@ -22,7 +22,7 @@ EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 
 
 class FiniteRange(click.FloatRange):
-    """A `click.FloatRange` without infinity and without what is no number."""
+    """A `click.FloatRange` without infinity and NaN."""
 
     def convert(self, value, param, ctx):  # noqa: D102
         number = super().convert(value, param, ctx)

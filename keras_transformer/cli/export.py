@@ -1,11 +1,11 @@
 """`keras-transformer export`: a command for each form in which a run leaves this package."""
 
 import inspect
-import json
 
 import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, refuse
+from keras_transformer.cli.export_figures import print_report, record
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
@@ -14,7 +14,7 @@ from keras_transformer.cli.export_options import (
     check_limits,
     quantize,
 )
-from keras_transformer.cli.export_sentences import FALLBACK, read_sentences
+from keras_transformer.cli.export_sentences import read_sentences
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
@@ -86,7 +86,7 @@ def saved_model(
     serving_default and tokens, to labels. DIRECTORY/1/README.md explains how to start the server
     and send requests. A Python program that loads the version must import tensorflow_text first.
     """
-    from keras_transformer.export.place import check_place_of_versions
+    from keras_transformer.export.place_checks import check_place_of_versions
 
     shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
     shapes = {name: value for name, value in shapes.items() if value is not None}
@@ -105,8 +105,8 @@ def saved_model(
         sentences, options["references"], source = read_sentences(run, sentences)
         export = _Export("saved-model", run, max_length)
         report = export(directory, sentences, progress=progress, **options)
-    _record(run, saved_model_agreement=100 * report["agreement"])
-    _print_report(report, source)
+    record(run, saved_model_agreement=100 * report["agreement"])
+    print_report(report, source)
 
 
 @export.command()
@@ -160,7 +160,7 @@ def litert(
     **options,
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
-    from keras_transformer.export.place import check_place_of_file
+    from keras_transformer.export.place_checks import check_place_of_file
 
     if options["n_best"] is not None and beam is None:
         raise click.UsageError("--n-best needs --beam.")
@@ -186,7 +186,7 @@ def litert(
 def ctranslate2(run, directory, sentences, references, **options):
     """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
     from keras_transformer.export.ctranslate2.export import FILES
-    from keras_transformer.export.place import check_place_of_folder
+    from keras_transformer.export.place_checks import check_place_of_folder
 
     check_limits(options["quantize"], sentences, references)
     check_place_of_folder(directory, FILES)
@@ -251,19 +251,8 @@ def _export_quantized(
         report = export(path, sentences, quantize=quantize, progress=progress, **options)
     name = form if quantize == "none" else f"{form}_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
-    _record(run, **figures)
-    _print_report(report, source)
-
-
-def _record(run, **figures):
-    """Keeps figures in the run, if it can be written: the export is in its place by now."""
-    from keras_transformer.run import Run
-
-    try:
-        Run(run).update_metrics(**figures)
-    except (OSError, ValueError) as error:  # not writable, or not JSON
-        reason = getattr(error, "strerror", None) or error
-        click.echo(f"Warning: {run} keeps no figures of this export: {reason}.", err=True)
+    record(run, **figures)
+    print_report(report, source)
 
 
 def _languages(run):
@@ -274,10 +263,3 @@ def _languages(run):
     config = Run(run).config
     data = load_settings(config).data if config.exists() else None
     return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
-
-
-def _print_report(report, source):
-    if FALLBACK in source:
-        click.echo(f"Checked with {source}.", err=True)
-    report = {**report, "checked_with": source}
-    click.echo(json.dumps(report, indent=2, ensure_ascii=False))

@@ -96,11 +96,6 @@ def _answered(model, path):
     codec = model.codec
     if not hasattr(codec, "lines"):
         return Answered(model)
-    if isinstance(codec, type):
-        raise click.UsageError(
-            f"{path} is a SavedModel, which keeps no names of columns and no length of a window: "
-            "name the run or a .tflite file."
-        )
     refuse(["scores", "batch_size"], f"has no effect on {path}: its lines are one series.")
     return codec.lines(model.run)
 
@@ -184,7 +179,7 @@ def _ctranslate2(path, search, n_best):
 
     refuse(
         sorted(OPTIONS - {"beam", "length_penalty", "normalization", "n_best"}),
-        f"has no effect on {path}: it is no option of CTranslate2's search.",
+        f"has no effect on {path}: it is not an option of CTranslate2's search.",
     )
     if isinstance(search, Beam):
         search = _search_of_ctranslate2(path, search)

@@ -59,7 +59,7 @@ def new_folder(path, worth_keeping):
 
     Args:
         path: The folder; it may exist.
-        worth_keeping: Function of the folder: whether it stays all the same.
+        worth_keeping: Function of the folder: whether it stays anyway.
     """
     made = _make(pathlib.Path(path))
     try:

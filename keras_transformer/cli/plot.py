@@ -9,7 +9,7 @@ from keras_transformer.cli.command import FILE, FOLDER, Command, refuse, warn
 from keras_transformer.cli.places import check_output
 from keras_transformer.config.block import Position
 from keras_transformer.plots.figure import FORMATS, save_figure
-from keras_transformer.tasks.attention import KINDS
+from keras_transformer.tasks.attention import CLASS, KINDS
 
 
 class Plots(click.Group):
@@ -45,9 +45,9 @@ OUTPUT = output_option()
 )
 @click.option(
     "--kind",
-    type=click.Choice([*KINDS]),
-    help="Attention of the decoder to the source, or of encoder or decoder to itself.  [default: "
-    "the first of these that MODEL has]",
+    type=click.Choice([*KINDS, CLASS]),
+    help="Attention of the decoder to the source, of encoder or decoder to itself, or of the class "
+    "token of an image.  [default: the first of these that MODEL has]",
 )
 @click.option(
     "--html",
@@ -58,11 +58,13 @@ def attention(model, sentence, output, layers, kind, html):
     """Draw which pieces each piece of a text attends to.
 
     MODEL is a run, or a SavedModel that was exported with --alignment. The text is SENTENCE, and of
-    a translator also its translation.
+    a translator also its translation. Of a classifier of images it is the path of an image, and the
+    picture shows what the class token attends to in it.
     """
     from keras_transformer.cli.open_model import open_attention
     from keras_transformer.plots.attention import attention_figure, choose
     from keras_transformer.plots.attention_page import save_page
+    from keras_transformer.plots.image_attention import image_attention_figure
 
     if output is None and html is None:
         raise click.UsageError("--output or --html must name a file.")
@@ -76,7 +78,9 @@ def attention(model, sentence, output, layers, kind, html):
     if any(one.truncated for one in attentions.values()):
         warn("SENTENCE is longer than the model's limit; its end was cut off")
     if output is not None:
-        _save(attention_figure(choose(attentions, kind), layers), output)
+        one = choose(attentions, kind)
+        draw = {CLASS: image_attention_figure}.get(one.kind, attention_figure)
+        _save(draw(one, layers), output)
     if html is not None:
         save_page(attentions, html)
         click.echo(html)

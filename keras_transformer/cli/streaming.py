@@ -98,7 +98,7 @@ def score_files(translator, source, target, output, warn, *, batch_size=64, wind
 
 
 def _text(line):
-    """The line without its end, or the error that says why it is no text."""
+    """The line without its end, or the error that says why it is not text."""
     try:
         return line.rstrip(b"\r\n").decode("utf-8")
     except UnicodeDecodeError as error:

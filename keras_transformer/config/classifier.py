@@ -3,11 +3,12 @@
 import dataclasses
 from typing import Literal
 
+from keras_transformer.config.labels import Labelled
 from keras_transformer.config.stack import StackConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassifierConfig(StackConfig):
+class ClassifierConfig(Labelled, StackConfig):
     """Everything that decides the shape and the arithmetic of a `TextClassifier`.
 
     The arguments are those of `StackConfig` and of `BlockConfig`, and:
@@ -27,28 +28,3 @@ class ClassifierConfig(StackConfig):
 
     labels: tuple = ("0", "1")
     pooling: Literal["mean", "max", "first", "attention"] = "mean"
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "labels", checked_labels(self.labels))
-
-    @property
-    def num_labels(self):
-        """Number of classes C."""
-        return len(self.labels)
-
-
-def checked_labels(value):
-    """Returns labels as a tuple; JSON knows lists only.
-
-    Raises:
-        ValueError: If they are not at least two strings, each there once.
-    """
-    labels = tuple(value) if isinstance(value, (list, tuple)) else ()
-    if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
-        raise ValueError(
-            f"`labels` must be at least two different strings. Received: labels={value!r}."
-        )
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"`labels` must each be there once. Received: labels={value!r}.")
-    return labels

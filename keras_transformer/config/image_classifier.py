@@ -4,12 +4,12 @@ import dataclasses
 from typing import Literal
 
 from keras_transformer.config.block import Count
-from keras_transformer.config.classifier import checked_labels
+from keras_transformer.config.labels import Labelled
 from keras_transformer.config.model import ModelConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageClassifierConfig(ModelConfig):
+class ImageClassifierConfig(Labelled, ModelConfig):
     """Everything that decides the shape and the arithmetic of an `ImageClassifier`.
 
     The arguments are those of `ModelConfig` and of `BlockConfig`, and those below. `max_length`
@@ -45,18 +45,12 @@ class ImageClassifierConfig(ModelConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "labels", checked_labels(self.labels))
         rows, columns = self.grid
         object.__setattr__(self, "max_length", max(1, rows * columns + self.has_class_token))
 
     @classmethod
     def without_effect(cls, fields):  # noqa: D102
         return {"max_length"}
-
-    @property
-    def num_labels(self):
-        """Number of classes C."""
-        return len(self.labels)
 
     @property
     def has_class_token(self):

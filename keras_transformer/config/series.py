@@ -30,6 +30,9 @@ class SeriesConfig(ModelConfig):
         target: Name of the target.
         input_mean: For each input what is taken away from it, its mean in training.
         input_scale: For each input what it is then divided by, its standard deviation.
+        snow: Of the inputs the names of precipitation and of temperature, in whose place a
+            `SnowAccount` puts water and snow; their `input_mean` and `input_scale` are those of
+            water and snow. Empty: both stay as they are.
         target_mean: Mean of the target in training.
         target_scale: Its standard deviation.
 
@@ -48,17 +51,23 @@ class SeriesConfig(ModelConfig):
     target: str = "target"
     input_mean: tuple = (0.0,)
     input_scale: tuple = (1.0,)
+    snow: tuple = ()
     target_mean: float = 0.0
     target_scale: Annotated[float, check_positive] = 1.0
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("inputs", "input_mean", "input_scale"):
+        for name in ("inputs", "input_mean", "input_scale", "snow"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON knows lists only
         if not len(self.inputs) == len(self.input_mean) == len(self.input_scale):
             raise ValueError(
                 "`inputs`, `input_mean` and `input_scale` must be equally long. Received: "
                 f"{len(self.inputs)}, {len(self.input_mean)} and {len(self.input_scale)}."
+            )
+        if self.snow and (len(self.snow) != 2 or len({*self.snow} & {*self.inputs}) != 2):
+            raise ValueError(
+                "`snow` must name two of the inputs, precipitation and temperature. Received: "
+                f"{', '.join(map(str, self.snow))}."
             )
         for scale in self.input_scale:
             check_positive("input_scale", scale)

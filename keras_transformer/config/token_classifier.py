@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from keras_transformer.config.classifier import checked_labels
+from keras_transformer.config.labels import Labelled
 from keras_transformer.config.stack import StackConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenClassifierConfig(StackConfig):
+class TokenClassifierConfig(Labelled, StackConfig):
     """Everything that decides the shape and the arithmetic of a `TokenClassifier`.
 
     The arguments are those of `StackConfig` and of `BlockConfig`, and:
@@ -23,12 +23,3 @@ class TokenClassifierConfig(StackConfig):
     """
 
     labels: tuple = ("O", "B-X", "I-X")
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "labels", checked_labels(self.labels))
-
-    @property
-    def num_labels(self):
-        """Number of classes C."""
-        return len(self.labels)

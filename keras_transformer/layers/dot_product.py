@@ -151,5 +151,5 @@ def _biased(scores, bias):
 
 
 def _softmax(scores):
-    # A single key is no mistake (an empty sentence is its end alone), but Keras warns of one.
+    # A single key is not a mistake (an empty sentence is its end alone), but Keras warns of one.
     return ops.ones_like(scores) if scores.shape[-1] == 1 else ops.softmax(scores, axis=-1)

@@ -54,7 +54,7 @@ def project(table, x):
 class Kernels:
     """Functions with which the layers compute, handed over when a model is built.
 
-    They change how something is computed and not what, so they are no part of a layer's
+    They change how something is computed and not what, so they are not part of a layer's
     configuration. Exports build their own copy of a model with other ones: another runtime than
     TensorFlow does the same faster in another form.
 

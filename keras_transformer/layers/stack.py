@@ -79,8 +79,8 @@ class Stack(AttendingLayer):
     def extended_cache(self, cache, length):
         """Returns a cache for `length` more positions; those there are do not change any more.
 
-        Every step writes the cache of its positions anew, and copies it where a runtime cannot
-        write in place. Of those that are set aside it only reads.
+        Every step writes to the cache of its positions, and copies it where a runtime cannot
+        write in place. It only reads the positions that are set aside.
 
         Args:
             cache: What `empty_cache` or a step at the last position returned.

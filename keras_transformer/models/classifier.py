@@ -3,10 +3,6 @@
 import keras
 
 from keras_transformer.config import ClassifierConfig
-from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.masks import PaddingMask
-from keras_transformer.models.base import make_embedding, make_logits
 from keras_transformer.models.encoder_only import EncoderModel
 from keras_transformer.models.heads import Pooling
 
@@ -43,24 +39,9 @@ class TextClassifier(EncoderModel):
     def __init__(self, config="base", dtype=None, name="classifier", **kwargs):
         super().__init__(config, dtype, name, **kwargs)
 
-    def _make_layers(self, config, policy, kernels):
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
-        return {
-            "mask": PaddingMask(config.pad_id, name="mask"),
-            "embedding": make_embedding(config, config.vocab_size, policy, kernels, "embedding"),
-            "encoder": Encoder(config.num_layers, **block, name="encoder"),
-            "pooling": Pooling(config.pooling, dtype=policy, name="pooling"),
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(config.num_labels, dtype=policy, name="output"),
-            "logits": make_logits(policy),
-        }
-
-    def _connect(self, layers, inputs):
-        allowed = layers["mask"](inputs)  # [B, 1, S]
-        x = layers["encoder"](layers["embedding"](inputs), allowed)  # [B, S, D]
-        x = layers["dropout"](layers["pooling"](x, allowed))  # [B, D]
-        return layers["logits"](layers["output_layer"](x))  # [B, C]
+    def _make_pooling(self, config, policy):
+        return {"pooling": Pooling(config.pooling, dtype=policy, name="pooling")}
 
     @property
     def head(self):  # noqa: D102
-        return self.pooling, self.output_layer, self.logits
+        return self.pooling, *super().head

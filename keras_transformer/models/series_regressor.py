@@ -9,6 +9,7 @@ from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.inputs.series import SeriesEmbedding
+from keras_transformer.layers.inputs.snow import SnowAccount
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.models.base import ConfiguredModel, make_logits
 
@@ -67,6 +68,7 @@ class SeriesRegressor(ConfiguredModel):
         ]
         make = _blocks if config.encoder == "transformer" else _recurrent_layers
         return {
+            **_snow(config),
             # In float32: a mean far from 0 would not survive 16 bits.
             "scaling": keras.layers.Rescaling(scaling, offset, dtype="float32", name="scaling"),
             **make(config, policy, kernels),
@@ -86,6 +88,14 @@ class SeriesRegressor(ConfiguredModel):
                 x = keras.layers.Add(dtype=layer.dtype_policy, name="residual")([before, x])
             before, x = x, layer(x)  # [B, T, F], [B, T, D], [B, T, 1] and [B, T]
         return x
+
+
+def _snow(config):
+    """The layer that makes water and snow of two of the inputs, if there is one."""
+    if not config.snow:
+        return {}
+    places = [config.inputs.index(name) for name in config.snow]
+    return {"snow": SnowAccount(*places, config.max_length, dtype="float32", name="snow")}
 
 
 def _blocks(config, policy, kernels):

@@ -3,10 +3,6 @@
 import keras
 
 from keras_transformer.config import TokenClassifierConfig
-from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.masks import PaddingMask
-from keras_transformer.models.base import make_embedding, make_logits
 from keras_transformer.models.encoder_only import EncoderModel
 
 
@@ -41,23 +37,3 @@ class TokenClassifier(EncoderModel):
 
     def __init__(self, config="base", dtype=None, name="token_classifier", **kwargs):
         super().__init__(config, dtype, name, **kwargs)
-
-    def _make_layers(self, config, policy, kernels):
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
-        return {
-            "mask": PaddingMask(config.pad_id, name="mask"),
-            "embedding": make_embedding(config, config.vocab_size, policy, kernels, "embedding"),
-            "encoder": Encoder(config.num_layers, **block, name="encoder"),
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(config.num_labels, dtype=policy, name="output"),
-            "logits": make_logits(policy),
-        }
-
-    def _connect(self, layers, inputs):
-        allowed = layers["mask"](inputs)  # [B, 1, S]
-        x = layers["encoder"](layers["embedding"](inputs), allowed)  # [B, S, D]
-        return layers["logits"](layers["output_layer"](layers["dropout"](x)))  # [B, S, C]
-
-    @property
-    def head(self):  # noqa: D102
-        return self.output_layer, self.logits

@@ -29,7 +29,15 @@ def attention_page(attentions):
 
     Returns:
         HTML, a string.
+
+    Raises:
+        ValueError: If they are not of a text.
     """
+    if other := [kind for kind in attentions if kind not in SIDES]:
+        raise ValueError(
+            "`attentions` must be of a text, whose pieces a page shows; draw a picture instead. "
+            f"Received: kind={other[0]!r}."
+        )
     data = [
         {
             "title": TITLES[kind],

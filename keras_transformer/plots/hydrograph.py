@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from keras_transformer.plots.figure import new_figure, picture
+from keras_transformer.plots.figure import COLORS, FAINT, INK, new_figure, picture
 
 
 @picture
-def hydrograph_figure(dates, observed, simulated, *, rain=None, target="discharge", title=""):
+def hydrograph_figure(
+    dates, observed, simulated, *, rain=None, target="discharge", rain_label="rain", title=""
+):
     """Draws a hydrograph.
 
     Args:
@@ -15,6 +17,7 @@ def hydrograph_figure(dates, observed, simulated, *, rain=None, target="discharg
         simulated: What was simulated, `[N]`, or a dictionary from names to such arrays.
         rain: What fell, `[N]`, drawn from above. `None`: nothing.
         target: What the axis is called, with its unit.
+        rain_label: What that of the rain is called.
         title: Title of the picture.
 
     Returns:
@@ -31,18 +34,23 @@ def hydrograph_figure(dates, observed, simulated, *, rain=None, target="discharg
                 f"`{name}` must have a number for each of {len(dates)} dates. "
                 f"Received: shape={np.shape(values)}."
             )
-    figure = new_figure(11, 4.5)
-    axis = figure.subplots()
-    axis.plot(dates, observed, color="black", linewidth=1.0, label="observed")
-    for name, values in lines.items():
-        axis.plot(dates, values, linewidth=1.0, alpha=0.8, label=name)
+    figure = new_figure(9, 4)
+    if rain is None:
+        axis = top = figure.subplots()
+    else:
+        top, axis = figure.subplots(2, sharex=True, height_ratios=(1, 4))
+        top.bar(dates, rain, width=1.0, color=FAINT)
+        top.set_ylim(max(1.0, float(np.max(rain))), 0)
+        top.set_ylabel(rain_label)
+        top.tick_params(bottom=False)
+        top.spines["bottom"].set_visible(False)
+    axis.plot(dates, observed, color=INK, linewidth=1.0, label="observed")
+    for number, (name, values) in enumerate(lines.items()):
+        color = COLORS[(number + 1) % len(COLORS)]
+        axis.plot(dates, values, color=color, linewidth=1.0, alpha=0.85, label=name)
     axis.set_ylabel(target)
     axis.set_ylim(bottom=min(0.0, *axis.get_ylim()))
-    axis.set_title(title)
-    axis.legend(loc="center left")
-    if rain is not None:
-        above = axis.twinx()
-        above.bar(dates, rain, width=1.0, color="tab:blue", alpha=0.4)
-        above.set_ylim(3 * max(1.0, float(np.max(rain))), 0)
-        above.set_ylabel("rain")
+    axis.margins(x=0.01)
+    top.set_title(title)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

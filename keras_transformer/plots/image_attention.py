@@ -1,50 +1,16 @@
 """A picture of what an image classifier looked at: the attention of the class token."""
 
-import numpy as np
-import tensorflow as tf
-
 from keras_transformer.plots.figure import new_figure, picture
 
 CELL = 2.4  # inches for an image
 
 
-def class_attention(recognizer, image):
-    """Returns what the class token attended to, for every head of every layer.
-
-    Args:
-        recognizer: An `ImageRecognizer` whose model has a class token.
-        image: A path, the bytes of a file, or an array `[H, W, C]` of uint8.
-
-    Returns:
-        The pixels `[H, W, C]`, uint8; the label; and the weights `[layers, heads, R, Q]` of the
-        patches in R rows and Q columns. What is missing to 1 went to the class token itself.
-
-    Raises:
-        ValueError: If the model has no class token.
-    """
-    model = recognizer.model
-    if not model.config.has_class_token:
-        raise ValueError(
-            '`recognizer` must have a model with a class token, `pooling = "class"`. Received: '
-            f"pooling={model.config.pooling!r}."
-        )
-    pixels = recognizer.read(image)
-    weights = model.attention_weights(tf.constant(pixels[None], tf.float32))
-    layers = [
-        tf.cast(weights[f"block_{number}/self_attention"], tf.float32).numpy()[0, :, 0, 1:]
-        for number in range(model.config.num_layers)
-    ]  # [H, R * Q] each
-    stack = np.stack(layers)
-    return pixels, recognizer([pixels])[0], stack.reshape(*stack.shape[:2], *model.config.grid)
-
-
 @picture
-def image_attention_figure(recognizer, image, layers=False):
+def image_attention_figure(attention, layers=False):
     """Draws an image, and what the class token attended to in it.
 
     Args:
-        recognizer: See `class_attention`.
-        image: See `class_attention`.
+        attention: An `ImageAttention`: what `ImageRecognizer.attention` returns under `"class"`.
         layers: Whether to draw every head (columns) of every layer (rows) by itself instead of the
             mean of all heads of the last layer.
 
@@ -52,10 +18,9 @@ def image_attention_figure(recognizer, image, layers=False):
         A matplotlib figure.
 
     Raises:
-        ValueError: If the model has no class token, the image cannot be read, or matplotlib is not
-            installed.
+        MatplotlibMissing: If matplotlib is not installed.
     """
-    pixels, label, weights = class_attention(recognizer, image)
+    pixels, label, weights = attention.pixels, attention.label, attention.weights
     panels = weights if layers else weights[-1:].mean(axis=1, keepdims=True)  # [rows, cols, R, Q]
     rows, columns = panels.shape[:2]
     figure = new_figure((columns + 1) * CELL, rows * CELL + 0.3)

@@ -10,6 +10,7 @@ KINDS = {
     "encoder": "encoder/block_{}/self_attention",
     "decoder": "decoder/block_{}/self_attention",
 }
+CLASS = "class"  # of a class token, in an image: see `ImageAttention`
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ class ClassificationTask(Task):
 
         return Classifier
 
-    def fields(self, rows):
+    def fields(self, rows, facts=None):
         """Returns the labels, in the order of their numbers if they are numbers."""
         batches = rows.batch(1024).as_numpy_iterator()
         return {"labels": ordered_labels(label for _, batch in batches for label in batch)}

@@ -2,18 +2,15 @@
 
 import functools
 
-import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy, Sample, greedy_decode
-from keras_transformer.decoding.encoder_decoder import check_alignment
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
-from keras_transformer.models.transformer import Transformer
-from keras_transformer.tasks.graphs import trace_alignment, trace_score, trace_search
+from keras_transformer.tasks.graphs import trace_search
 from keras_transformer.tasks.memory import beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
-from keras_transformer.tasks.results import Alignment, Generated, Score, to_best, to_n_best
+from keras_transformer.tasks.results import Generated, to_n_best
 from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
 
 SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
@@ -23,16 +20,7 @@ class Generator(TextPipeline):
     """A trained model that generates text, with its tokenizers.
 
     Args:
-        model: A model of the class `model_class`.
-        tokenizer: The `Tokenizer` it was trained with, or a pair of them: of its inputs and of its
-            outputs.
-        max_length: Longest input and longest output in tokens, the end of the text included.
-            `None`: the model's `max_length`.
-
-    Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
-            together.
+        model, tokenizer, max_length: See `TextPipeline`.
 
     Attributes:
         result: The class of its results.
@@ -160,113 +148,3 @@ class Generator(TextPipeline):
 
         numbered = list(zip(numbers, sentences, strict=True))
         return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
-
-
-class ConditionalGenerator(Generator):
-    """A trained `Transformer` with its tokenizers: texts are generated for a source.
-
-    Args:
-        model: A `Transformer`.
-        tokenizer: The `Tokenizer` it was trained with, or a pair of them, for source and target.
-        max_length: Longest source and longest output in tokens, the end of the sentence included.
-            `None`: the model's `max_length`.
-
-    Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
-            together.
-    """
-
-    model_class = Transformer
-    blank = True
-
-    def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(model, tokenizer, max_length)
-        self._scorer = functools.cache(functools.partial(trace_score, self))
-        self._aligner = functools.cache(functools.partial(trace_alignment, self))
-
-    def score(self, sources, targets, batch_size=64):
-        """Returns how probable the model finds given outputs.
-
-        Args:
-            sources: List of strings.
-            targets: What belongs to them, such as translations: a list of as many strings.
-            batch_size: Sentences scored at a time.
-
-        Returns:
-            List of `Score`.
-
-        Raises:
-            TypeError: If `sources` or `targets` is not a list of strings.
-            ValueError: If the lists are of different length.
-        """
-        sources, targets = (
-            check_sentences(sources, "sources"),
-            check_sentences(targets, "targets"),
-        )
-        if len(sources) != len(targets):
-            raise ValueError(
-                "`targets` must have one text for each source. "
-                f"Received: {len(sources)} sources, {len(targets)} targets."
-            )
-
-        def score(pairs):
-            outputs = self._scorer()(*(tf.constant(side) for side in zip(*pairs, strict=True)))
-            columns = (outputs[name].numpy().tolist() for name in ("score", "tokens", "truncated"))
-            return [Score(*row) for row in zip(*columns, strict=True)]
-
-        pairs = list(zip(sources, targets, strict=True))
-        return map_sorted(score, pairs, batch_size, key=lambda pair: sum(map(len, pair)))
-
-    def align(self, sentences, layer=-1, head=None, batch_size=64):
-        """Answers by greedy search and returns what each piece attended to in the source.
-
-        Args:
-            sentences: List of strings, of any length.
-            layer: Number of the decoder's layer.
-            head: Number of the attention head. `None`: the mean of all.
-            batch_size: Sentences decoded at a time.
-
-        Returns:
-            List of `Alignment`.
-
-        Raises:
-            ValueError: If there is no such layer or head.
-        """
-        config = self.model.config
-        check_alignment((layer, head), config)
-
-        def align(batch):
-            outputs = self._aligner(layer, head)(tf.constant(batch))
-            columns = (outputs[name].numpy() for name in ("source", "target", "weights"))
-            rows = zip(*columns, to_best(outputs, self.result), strict=True)
-            return [self._alignment(*row) for row in rows]
-
-        return map_sorted(align, check_sentences(sentences), batch_size)
-
-    def reading(self, sentence):
-        """The sentence, and what greedy search generates for it: see `Pipeline.reading`.
-
-        A row of the decoder is the position at which a piece was chosen: cross-attention names it
-        by that piece, and self-attention by the piece before it, which the position reads.
-        """
-        source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
-        output, _ = greedy_decode(self.model, source, self.max_length)  # [1, L]
-        config = self.model.config
-        target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
-        inputs = [config.bos_id, *target[:-1]]
-        read = self.source_tokenizer.pieces(source[0].numpy())
-        chosen, before = (self.target_tokenizer.pieces(ids) for ids in (target, inputs))
-        pieces = {"cross": (chosen, read), "encoder": (read, read), "decoder": (before, before)}
-        arguments = {"source": source, "target": tf.constant([inputs])}
-        return arguments, pieces, bool(truncated[0])
-
-    def _alignment(self, source, target, weights, translation):
-        source, target = (
-            side[: np.count_nonzero(side != self.model.config.pad_id)] for side in (source, target)
-        )
-        pieces = [
-            tokenizer.pieces(side)
-            for tokenizer, side in zip(self.tokenizers, (source, target), strict=True)
-        ]
-        return Alignment(*pieces, weights[: len(target), : len(source)], translation)

@@ -1,6 +1,6 @@
 """The graphs that a `Translator` makes when they are needed: searches, scores, alignments.
 
-Each is a `tf.function` of strings in which what can change is an argument. They are no methods of
+Each is a `tf.function` of strings in which what can change is an argument. They are not methods of
 the translator: every `tf.function` of a `tf.Module` would be part of its SavedModel.
 """
 

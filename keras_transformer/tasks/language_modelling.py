@@ -22,7 +22,7 @@ class LanguageModellingTask(Task):
         return TextGenerator
 
     def samples(self, inputs):
-        """Returns prompts: of the texts by turns nothing, a third or two thirds of their words."""
+        """Returns prompts: in turn none, a third and two thirds of the words of a text."""
         texts = [text.split() for text in inputs]
         return [
             " ".join(words[: len(words) * (number % 3) // 3]) for number, words in enumerate(texts)

@@ -88,13 +88,13 @@ class Pipeline(tf.Module):
         """The model."""
         return self._model()
 
-    def attention(self, sentence):
-        """Returns what each piece attends to: see `TextPipeline.attention`.
+    def attention(self, example):
+        """Returns what a model attends to: see `TextPipeline` and `ImageRecognizer`.
 
         Raises:
-            ValueError: If the model does not read texts.
+            ValueError: If it can be shown of no such model.
         """
-        raise ValueError(f"A model for {self.task} reads no text, whose attention could be shown.")
+        raise ValueError(f"A model for {self.task} has no attention that could be shown.")
 
 
 class TextPipeline(Pipeline):
@@ -170,7 +170,7 @@ def _check_max_length(max_length, config):
     """Returns the longest input in tokens: `max_length`, or that of a model's configuration.
 
     Raises:
-        TypeError: If it is no integer.
+        TypeError: If it is not an integer.
         ValueError: If it is out of range.
     """
     longest = config.max_length if max_length is None else max_length

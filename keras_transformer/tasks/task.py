@@ -74,12 +74,13 @@ class Task(abc.ABC):
         It has `model_class` and `from_run(path, max_length)`.
         """
 
-    def fields(self, rows):
+    def fields(self, rows, facts=None):
         """Returns those fields of the model's configuration that the training data decide.
 
         Args:
             rows: The `tf.data.Dataset` of the training split: tuples of the columns, strings where
                 a task reads text.
+            facts: Those fields that the source of the data decides, a dictionary.
         """
         return {}
 

@@ -1,6 +1,6 @@
 """Translation: a `Transformer` with its tokenizers, strings in one language to another."""
 
-from keras_transformer.tasks.generator import ConditionalGenerator
+from keras_transformer.tasks.conditional_generator import ConditionalGenerator
 from keras_transformer.tasks.results import Translation
 
 

@@ -70,7 +70,7 @@ class Tokenizer(tf.Module):
         return self._table()
 
     def _pieces(self):
-        # Made anew in every graph that uses it. TensorFlow Text's resource belongs to the operation
+        # Made in every graph that uses it. TensorFlow Text's resource belongs to the operation
         # that made it, and whoever sets a random seed (`keras.utils.set_random_seed`) makes
         # TensorFlow drop the operations it ran eagerly: a tokenizer that was shared between
         # graphs would then be gone from all of them ("Resource ... does not exist").

@@ -53,7 +53,7 @@ class Tokenizers(typing.NamedTuple):
             read: Function of the name of a file to its bytes, or `None` where there is none.
 
         Raises:
-            ValueError: If one is missing or is no vocabulary; the message begins with its name.
+            ValueError: If one is missing or is not a vocabulary; the message begins with its name.
         """
 
         def tokenizer(name):

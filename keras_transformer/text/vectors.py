@@ -49,9 +49,9 @@ def read_vectors(path, words, width):
         Dictionary from those of the words that are in the file to arrays `[width]`, float32.
 
     Raises:
-        ValueError: If a line is not UTF-8, has no word, not `width` values or one that is no finite
-            number, if one of `words` is there twice, if the first line promises other lines, or the
-            file is empty or no gzip file. One line, which names the file and the line.
+        ValueError: If a line is not UTF-8, has no word, not `width` values or one that is not
+            finite, if one of `words` is there twice, if the first line promises other lines, or the
+            file is empty or not a gzip file. One line, which names the file and the line.
     """
     vectors, number, header = {}, 0, None
     for number, line in enumerate(_lines(path, width), start=1):
@@ -64,12 +64,12 @@ def read_vectors(path, words, width):
         if word in vectors:
             raise ValueError(f"{path}, line {number}: {word!r} has a vector already, before.")
         vectors[word] = np.array(values, np.float32)
-    found = number - (header is not None)
-    if header is not None and found != header[0]:
+    count = number - (header is not None)
+    if header is not None and count != header[0]:
         raise ValueError(
-            f"{path}, line 1: promises {header[0]:,} words. Received: {found:,} lines of them."
+            f"{path}, line 1: promises {header[0]:,} words. Received: {count:,} lines of them."
         )
-    if not found:
+    if not count:
         raise ValueError(f"{path} must hold at least one word and its vector. Received: none.")
     return vectors
 

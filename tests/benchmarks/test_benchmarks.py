@@ -12,13 +12,6 @@ import pytest
 import tensorflow as tf
 from support import BENCHMARKS, run_benchmark
 
-
-@pytest.fixture(autouse=True)
-def beside_the_script(monkeypatch):
-    """The files of `benchmarks/` find each other as the script's own folder lets them."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-
 benchmark = functools.partial(run_benchmark, "training.py")
 
 

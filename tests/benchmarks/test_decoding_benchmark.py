@@ -6,14 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from support import BENCHMARKS, run_benchmark
-
-
-@pytest.fixture(autouse=True)
-def beside_the_script(monkeypatch):
-    """The files of `benchmarks/` find each other as the script's own folder lets them."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
+from support import run_benchmark
 
 benchmark = functools.partial(run_benchmark, "decoding.py")
 
@@ -151,7 +144,7 @@ def test_tokens_must_agree_in_float32():
 
 
 def test_ratios_are_to_the_best_that_is_not_ours():
-    from decoding import add_peers
+    from decoding_report import add_peers
     from decoding_task import MODELS, Case
 
     report = {"decoding": []}
@@ -177,8 +170,8 @@ def test_ratios_are_to_the_best_that_is_not_ours():
     [
         (["--peers=theirs"], "'theirs' is none of ours, ours-xla, "),
         (["--searches=best"], "'best' is none of greedy, beam."),
-        (["--lengths=32,0"], "'32,0' is no list of positive numbers."),
-        (["--batches=one"], "'one' is no list of positive numbers."),
+        (["--lengths=32,0"], "'32,0' is not a list of positive numbers."),
+        (["--batches=one"], "'one' is not a list of positive numbers."),
         (["--cores=4096"], "`--cores` must be at most "),
     ],
 )

@@ -22,12 +22,14 @@ def test_positions_are_compared(tmp_path):
     assert report["settings"]["updates"] == 2
     learned, t5 = report["positions"]
     assert (learned["position"], t5["position"]) == ("learned", "t5")
-    # A table of 4 * 4 positions; a table in each of two self-attentions.
-    assert learned["parameters"] - t5["parameters"] == 16 * 16 - 2 * 32 * 2
+    # A table of 4 * 4 positions; a table of 4 buckets and 2 heads in each of two self-attentions.
+    assert learned["parameters"] - t5["parameters"] == 16 * 16 - 2 * 4 * 2
+    assert (learned["untrained"], t5["untrained"]) == (16 - 4, 0)
     for row in (learned, t5):
         counts = [row[kind]["sentences"] for kind in ("trained", "longer")]
         assert counts == [learned[kind]["sentences"] for kind in ("trained", "longer")]
         assert all(counts) and sum(counts) <= 60
         assert row["trained"]["perplexity"] > 1 and row["longer"]["perplexity"] > 1
+    assert "learned: 12 rows of its table" in done.stdout and "t5: " not in done.stdout
     assert "2 updates with sentences of up to 4 tokens" in done.stdout
     assert (tmp_path / "runs" / "t5" / "model.keras").exists()

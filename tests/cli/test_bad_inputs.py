@@ -18,6 +18,12 @@ from keras_transformer.cli.main import cli
 
 CASES = [*command_line.CASES, *configuration.CASES, *data.CASES, *models.CASES]
 
+
+def marked(case):
+    """Those that read a SavedModel are slow: it takes ten times as long to make as the others."""
+    return pytest.param(case, marks=pytest.mark.slow if "SAVED" in case.materials() else ())
+
+
 CONFIG = """
 [model]
 num_layers = 1
@@ -135,7 +141,7 @@ def prepared(materials, tmp_path, monkeypatch):
     return prepare
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [marked(case) for case in CASES], ids=lambda case: case.id)
 def test_a_bad_input_gets_one_line_and_leaves_nothing(case, prepared, capfd):
     folder = prepared(case)
     before = snapshot(folder)

@@ -2,12 +2,14 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from pipelines import classifier, generator, translator
+from support import randomise
 
-from keras_transformer import Run
+from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer, Run
 from keras_transformer.cli import plot
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
@@ -81,6 +83,43 @@ def test_attention_of_a_run(runs, drawn, task, tmp_path):
         done = call("attention", runs[task], SENTENCE, "--output", output, "--kind", kind)
         line = f"Error: `kind` must be one of {', '.join(kinds)}. Received: kind='{kind}'.\n"
         assert (done.exit_code, done.stderr) == (1, line)
+
+
+@pytest.fixture(scope="module")
+def image_run(tmp_path_factory):
+    """The folder of a run for images, whose model was never trained, and the path of an image."""
+    run = Run(tmp_path_factory.mktemp("images") / "run")
+    run.path.mkdir()
+    config = ImageClassifierConfig(
+        labels=("a", "b"), image_height=4, image_width=6, channels=1, patch_size=2, num_layers=2,
+        num_heads=3, d_model=12, d_ff=8, pooling="class",
+    )  # fmt: skip
+    randomise(ImageClassifier(config)).save(run.model)
+    path = run.path / "seven.png"
+    keras.utils.save_img(path, np.random.default_rng(0).integers(0, 256, (4, 6, 1)), scale=False)
+    return run.path, path
+
+
+def test_attention_of_an_image(image_run, drawn, tmp_path):
+    folder, image = image_run
+    attention = ImageRecognizer.from_run(folder).attention(image)["class"]
+    for options in ([], ["--kind", "class", "--layers"]):
+        draw("attention", folder, image, "--output", tmp_path / "x.png", *options)
+    of_last, of_all = ([axis.images[-1].get_array() for axis in f.axes] for f in drawn)
+    np.testing.assert_allclose(of_last[1], attention.weights[-1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(of_all[-1], attention.weights[1, 2], atol=1e-6)
+    assert drawn[0].axes[0].get_title() == attention.label
+    for words, line in (
+        ([image, "--output", tmp_path / "x.png", "--kind", "cross"],
+         "`kind` must be one of class. Received: kind='cross'."),
+        ([image, "--html", tmp_path / "x.html"],
+         "`attentions` must be of a text, whose pieces a page shows; draw a picture instead. "
+         "Received: kind='class'."),
+        (["none.png", "--output", tmp_path / "x.png"],
+         "none.png: cannot be read: No such file or directory."),
+    ):  # fmt: skip
+        done = call("attention", folder, *words)
+        assert (done.exit_code, done.stderr) == (1, f"Error: {line}\n")
 
 
 def test_a_page_and_a_picture_are_written_together(runs, tmp_path):

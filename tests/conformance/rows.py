@@ -152,6 +152,7 @@ ROWS = {
         ("pixels",),
     ),
     "SeriesEmbedding": Row(lambda: kt.SeriesEmbedding(D, max_length=29), ("series",)),
+    "SnowAccount": Row(lambda: kt.SnowAccount(0, 2, max_length=29), ("series",)),
     "SeriesRegressor": Row(
         lambda: kt.SeriesRegressor(kt.SeriesConfig(**PLAIN, **SERIES)), ("series",)
     ),

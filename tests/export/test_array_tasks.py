@@ -15,6 +15,7 @@ from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass, export_single_pass
 from keras_transformer.export.parity import ExportError
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.export.saved_model.single_pass import export_single_pass as export_saved
 from keras_transformer.models.series_regressor import SeriesRegressor
 from keras_transformer.training.settings.toml import load_settings
@@ -74,6 +75,8 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path):
     large = tf.io.encode_png(np.zeros((9, 9, 1), "uint8"))
     with pytest.raises(tf.errors.InvalidArgumentError, match="an image must have 4 x 6 pixels"):
         loaded.signatures["serving_default"](images=tf.expand_dims(large, 0))
+    with pytest.raises(ValueError, match="1: an image must have 4 x 6 pixels.$"):
+        SavedModelSinglePass(directory).answer_batch([large.numpy()])
 
 
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
@@ -127,8 +130,23 @@ def test_a_series_in_a_saved_model(runs, corpus, tmp_path):
     readme = (directory / "1" / "README.md").read_text()
     code = readme.split("```python\n")[1].split("```")[0].replace('load(".")', "load(folder)")
     exec(code, {"folder": str(directory / "1")})
-    line = command("predict", directory, data=b"1,2\n", code=2)
-    assert "keeps no names of columns" in line
+
+
+def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, tmp_path):
+    folder, directory = runs("time_series"), tmp_path / "river"
+    command("export", "saved-model", folder, directory)
+    text, rows = weather(corpus)
+    lines = command("predict", directory, data=text).splitlines()
+    assert lines[0] == "flow" and len(lines) == len(rows) + 1
+    expected = SeriesSimulator.from_run(folder)(rows)
+    np.testing.assert_allclose(list(map(float, lines[1:])), expected, rtol=1e-4, atol=1e-5)
+    facts = directory / "1" / "assets.extra" / "facts.json"
+    assert json.loads(facts.read_text())["inputs"] == ["rain", "warmth"]
+    facts.write_text("{}")
+    assert "facts.json cannot be read" in command("predict", directory, data=text, code=1)
+    facts.unlink()
+    line = command("predict", directory, data=text, code=1)
+    assert "has no assets.extra/facts.json, which holds the names of columns" in line
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -143,6 +161,18 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     lines = command("predict", tmp_path / "x.tflite", data=text).splitlines()
     assert lines[0] == "flow" and len(lines) == len(rows) + 1
     np.testing.assert_allclose(list(map(float, lines[1:])), simulator(rows), rtol=1e-3, atol=1e-4)
+
+
+def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
+    model = SeriesSimulator.from_run(runs("time_series")).model
+    fields = {**model.config.to_dict(), "encoder": "gru", "snow": ("rain", "warmth")}
+    simulator = SeriesSimulator(SeriesRegressor(type(model.config).from_dict(fields)))
+    text, rows = weather(corpus)
+    export_single_pass(simulator, tmp_path / "x.tflite", [rows])
+    export_saved(simulator, tmp_path / "saved", [rows])
+    for name in ("x.tflite", "saved"):
+        lines = command("predict", tmp_path / name, data=text).splitlines()[1:]
+        np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("quantize", ["float16", "int8"])

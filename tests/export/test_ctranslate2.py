@@ -1,3 +1,5 @@
+"""The folder for CTranslate2: checked before it is kept, opened, and used by other programs."""
+
 import json
 import pathlib
 import shutil
@@ -5,11 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from click.testing import CliRunner
-from support import listing, randomise, small_config
+from support import listing
 
-from keras_transformer import Beam, Run, Transformer, Translator, beam_decode, greedy_decode
+from keras_transformer import Beam, Run, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export as module
@@ -25,7 +26,6 @@ ctranslate2 = pytest.importorskip(
 )
 
 MEAN, SUM = (Beam(4, normalization=name, extra_length=None) for name in ("average", "none"))
-PIECES = [f"piece {number}" for number in range(19)]
 FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
 
 # A program that runs CTranslate2: its package and SentencePiece, nothing of ours.
@@ -54,176 +54,6 @@ def exported(translator, sentences, tmp_path_factory):
         return made[quantize]
 
     return of
-
-
-def random_model(seed=0, **changes):
-    return randomise(Transformer(small_config(**changes)), seed)
-
-
-def model_that_ends(seed, eos, sharpness=1, **changes):
-    """A model of random weights that ends some sentences, and emits no padding and no start.
-
-    The last normalisation gives every hidden state a 1 in the first place, where the output weights
-    of the special tokens have what is added to their logits.
-    """
-    model = random_model(seed, tie="none", **changes)
-    norm = model.decoder.norm or model.decoder.blocks[-1].feed_forward_norm
-    for weights, first in ((norm.gamma, 0), (norm.beta, 1)):
-        values = weights.numpy()
-        values[0] = first
-        weights.assign(values)
-    kernel = sharpness * model.output_layer.kernel.numpy()  # [D, V]
-    kernel[0] = 0
-    kernel[0, [model.config.pad_id, model.config.bos_id]] = -20
-    kernel[0, model.config.eos_id] = eos
-    model.output_layer.kernel.assign(kernel)
-    return model
-
-
-def random_sources(config, count=24, seed=0):
-    """Token ids `[count, 14]`, sentences of 2 to 14 tokens."""
-    random = np.random.default_rng(seed)
-    words = [w for w in range(19) if w not in (config.pad_id, config.bos_id, config.eos_id)]
-    sources = np.full((count, 14), config.pad_id, "int32")
-    for row in sources:
-        length = random.integers(2, 15)
-        row[: length - 1] = random.choice(words, length - 1)
-        row[length - 1] = config.eos_id
-    return sources
-
-
-def load(model, folder, quantize=None):
-    spec = make_spec(model, PIECES, PIECES, 1, 29)
-    spec.optimize(quantize)
-    spec.save(str(folder))
-    return ctranslate2.Translator(str(folder), intra_threads=1)
-
-
-def search(loaded, sources, config, **options):
-    """Hypotheses as lists of pieces, with their end, and their scores."""
-    ends = [list(row).index(config.eos_id) for row in sources]
-    results = loaded.translate_batch(
-        [[PIECES[token] for token in row[:end]] for row, end in zip(sources, ends, strict=True)],
-        **{
-            "return_end_token": True,
-            "return_scores": True,
-            "min_decoding_length": 0,
-            "max_decoding_length": 29,
-            **options,
-        },
-    )
-    return [result.hypotheses[0] for result in results], [result.scores[0] for result in results]
-
-
-def pieces_of(tokens, config):
-    """The same from rows of token ids."""
-    rows = [list(row) for row in tokens.numpy()]
-    ends = [row.index(config.eos_id) + 1 if config.eos_id in row else len(row) for row in rows]
-    return [[PIECES[token] for token in row[:end]] for row, end in zip(rows, ends, strict=True)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"norm": "pre", "position": "learned", "layer_norm_epsilon": 0.05},
-        {"tie": "none", "attention_bias": True, "d_k": 7, "d_v": 4, "activation": "gelu"},
-        {"tie": "target", "position": "none", "activation": "swish", "target_vocab_size": 13},
-        {"num_layers": 3, "num_decoder_layers": None, "num_heads": 2, "d_k": None, "d_v": None},
-        {"score": "dot_product", "norm": "pre"},
-        {"score": "general", "attention_bias": True, "position": "binary"},
-        {"tie": "all", "output_bias": True},
-        {"tie": "none", "output_bias": True, "target_vocab_size": 13},
-        {"norm": "pre", "attention_bias": True, "pad_id": 4, "bos_id": 0, "eos_id": 2},
-    ],
-    ids=lambda changes: ", ".join(map(str, changes.values())) or "small",
-)
-def test_every_kind_of_model_gives_the_same(changes, tmp_path):
-    model = random_model(**changes)
-    config, sources = model.config, random_sources(model.config)
-    tokens, scores = greedy_decode(model, sources)
-    loaded = load(model, tmp_path)
-    pieces, exported_scores = search(loaded, sources, config, beam_size=1, length_penalty=0)
-    assert pieces == pieces_of(tokens, config)
-    np.testing.assert_allclose(exported_scores, scores, rtol=1e-5, atol=1e-5)
-    assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the source
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
-)
-@pytest.mark.parametrize(
-    ("seed", "eos", "norm"), [(0, 0.5, "pre"), (2, 1.0, "post")], ids=["pre", "post"]
-)
-def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, tmp_path):
-    """But where the limit came before the end: see `export_ctranslate2`."""
-    model = model_that_ends(seed, eos, norm=norm)
-    config, sources = model.config, random_sources(model.config)
-    decode = tf.function(lambda: beam_decode(model, sources, normalization=normalization))
-    tokens, scores = decode()
-    loaded = load(model, tmp_path)
-    outputs, exported_scores = search(
-        loaded, sources, config, beam_size=4, length_penalty=length_penalty
-    )
-    ended = [output[-1] == PIECES[config.eos_id] for output in outputs]
-    assert sum(ended) > 10 and len({tuple(output) for output in outputs}) > 9
-    for row, mine in enumerate(pieces_of(tokens[:, 0], config)):
-        if ended[row]:
-            assert outputs[row] == mine
-            assert exported_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
-
-
-@pytest.mark.slow
-def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
-    """Why `normalization="none"` is 1e-9 there: with 0 another rule decides when to stop."""
-    model = model_that_ends(3, 9, sharpness=6, norm="pre")
-    config, sources = model.config, random_sources(model.config)
-    _, scores = tf.function(lambda: beam_decode(model, sources, normalization="none"))()
-    loaded = load(model, tmp_path)
-    outputs, equal = search(loaded, sources, config, beam_size=4, length_penalty=1e-9)
-    _, longer = search(loaded, sources, config, beam_size=4, length_penalty=0)
-    ended = np.array([output[-1] == PIECES[config.eos_id] for output in outputs])
-    np.testing.assert_allclose(np.array(equal)[ended], scores[:, 0][ended], atol=1e-4)
-    assert (np.array(longer) > np.array(equal) + 0.01)[ended].sum() > 5
-
-
-def test_the_defaults_of_ctranslate2_do_not_fail(tmp_path):
-    """They allow more tokens than the model's limit of 29, so there are positions for them."""
-    loaded = load(random_model(), tmp_path)
-    assert loaded.translate_batch([PIECES[5:] * 4])[0].hypotheses[0]
-
-
-def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
-    load(random_model(pad_id=4, bos_id=0, eos_id=2), tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert {name: config[name] for name in config if name.endswith("_token")} == {
-        "bos_token": "piece 0",
-        "decoder_start_token": "piece 0",
-        "unk_token": "piece 1",
-        "eos_token": "piece 2",
-    }
-    assert config["add_source_eos"] and config["layer_norm_epsilon"] == 1e-6
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"activation": "leaky_relu"}, "activations relu, gelu, silu. This model has leaky_relu"),
-        ({"tie": "none", "target_vocab_size": 23}, "has 23 target tokens, its vocabulary 19"),
-        ({"position": "rotary", "d_k": 6}, "cannot express rotary positions"),
-        ({"position": "alibi"}, "cannot express alibi positions"),
-        ({"position": "relative"}, "cannot express relative positions"),
-        ({"position": "t5"}, "cannot express t5 positions"),
-        ({"score": "additive"}, "cannot express additive scores"),
-        ({"embedding_scale": 1.0}, "cannot express an `embedding_scale` of its own"),
-        ({"feed_forward_bias": False}, "cannot express a feed-forward network without biases"),
-    ],
-)
-def test_what_ctranslate2_cannot_express_is_named(changes, message):
-    with pytest.raises(ExportError, match=message):
-        make_spec(Transformer(small_config(**changes)), PIECES, PIECES, 1, 29)
 
 
 def test_the_report_says_what_was_written_and_checked(exported, sentences):

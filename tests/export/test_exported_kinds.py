@@ -68,10 +68,8 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
         assert len(np.unique(np.round(scores, 3))) > 25  # they depend on the source
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [kind if kind == "additive" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
-)
+@pytest.mark.slow
+@each_kind
 def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     translator, path = translators(kind), tmp_path / "x.tflite"
     options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}

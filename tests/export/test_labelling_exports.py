@@ -12,8 +12,8 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export.exporters import exporter_of
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.parity import ExportError
+from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.export.saved_model.verify import SessionModel
 from keras_transformer.export.single_pass_agreement import SinglePassAgreement
 from keras_transformer.tasks.labelling.labeller import Labelling, LabellingCodec
 

@@ -268,6 +268,24 @@ def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge,
         agreement.judge(search, ours, [*ours[:-1], wrong], "it")
 
 
+def test_a_model_that_emits_padding_is_named(judge, random_translator, program, texts):
+    """In place of the word that most outputs begin with: greedy search forbids no token."""
+    first = judge.expected[False][0][0].tokens[0]
+
+    def prefer_padding(model):
+        kernel = model.output_layer.kernel.numpy()
+        kernel[:, random_translator.target_tokenizer.pad_id] = 1.1 * kernel[:, first]
+        model.output_layer.kernel.assign(kernel)
+
+    model = copy_model(random_translator.model)
+    prefer_padding(model)
+    tokenizer, search = random_translator.source_tokenizer, program.searches[False].search
+    agreement = Agreement(Translator(model, tokenizer, LIMIT), texts)
+    outputs = program.outputs(texts, False, prefer_padding)
+    with pytest.raises(ExportError, match="^it: the model in memory emits `pad_id` for '.*', as a"):
+        agreement.judge(search, outputs, outputs, "it")
+
+
 def test_the_output_of_an_empty_sentence_is_empty(judge):
     rows = [
         row if row[0].tokens else [dataclasses.replace(row[0], score=-1.0)]

@@ -10,14 +10,15 @@ import pytest
 from support import listing
 
 from keras_transformer.export import place as staging
+from keras_transformer.export import place_checks
 from keras_transformer.export.parity import ExportError
 from keras_transformer.files import draft_of
 
 NAMES = {"model.bin"}
 CHECKS = {
-    "file": lambda path: staging.check_place_of_file(path / "x.tflite"),
-    "versions": lambda path: staging.check_place_of_versions(path),
-    "folder": lambda path: staging.check_place_of_folder(path, NAMES),
+    "file": lambda path: place_checks.check_place_of_file(path / "x.tflite"),
+    "versions": lambda path: place_checks.check_place_of_versions(path),
+    "folder": lambda path: place_checks.check_place_of_folder(path, NAMES),
 }
 
 
@@ -98,18 +99,18 @@ def test_a_file_system_that_makes_no_folders_is_refused(kind):
 def test_a_disk_without_room_for_the_weights_is_refused(tmp_path, monkeypatch, quantize, needed):
     model = types.SimpleNamespace(count_params=lambda: 1_000_000)
     translator = types.SimpleNamespace(model=model)
-    staging.check_space(tmp_path / "new" / "x", translator, quantize)
+    place_checks.check_space(tmp_path / "new" / "x", translator, quantize)
     usage = types.SimpleNamespace(free=500_000)
-    monkeypatch.setattr(staging.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(place_checks.shutil, "disk_usage", lambda path: usage)
     message = f"x cannot be written: the model needs {needed} MB, and 0.5 MB are free"
     with pytest.raises(OSError, match=message):
-        staging.check_space(tmp_path / "new" / "x", translator, quantize)
+        place_checks.check_space(tmp_path / "new" / "x", translator, quantize)
 
 
 def test_what_a_killed_export_of_versions_left_is_removed_by_the_next(tmp_path):
     kill("versions", tmp_path / "new")
     assert len(listing(tmp_path)) == 4
-    staging.check_place_of_versions(tmp_path / "new")
+    place_checks.check_place_of_versions(tmp_path / "new")
     staging.place_version(tmp_path / "new", write_folder)
     assert listing(tmp_path) == ["new", "new/1", "new/1/model.bin"]
 
@@ -125,7 +126,7 @@ def test_what_a_killed_export_of_a_file_left_is_removed_by_the_next(tmp_path):
 def test_what_a_killed_export_of_a_folder_left_is_removed_by_the_next(tmp_path, name):
     kill("folder", tmp_path / name)
     assert len(listing(tmp_path)) == 3
-    staging.check_place_of_folder(tmp_path / name, NAMES)
+    place_checks.check_place_of_folder(tmp_path / name, NAMES)
     staging.place_folder(tmp_path / name, write_folder)
     assert listing(tmp_path) == [name, f"{name}/model.bin"]
 

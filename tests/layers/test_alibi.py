@@ -12,18 +12,15 @@ from support import (
     D,
     H,
     K,
-    S,
     T,
     normal,
     random_mask,
     randomise,
-    sentences,
-    small_config,
     to_numpy,
     weights_of,
 )
 
-from keras_transformer import Alibi, MultiHeadSelfAttention, PositionalEmbedding, Transformer
+from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding
 from keras_transformer.layers.positions import Position, distances
 from keras_transformer.layers.positions.alibi import alibi_slopes
 
@@ -59,36 +56,6 @@ def test_attention_is_the_formula(causal):
     np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
     plain, _ = reference.multi_head(weights, x, x, seen, H)
     assert np.abs(plain - expected).max() > 0.1
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_it_depends_on_distances_alone(causal):
-    """The same sentence, three places later, after padding that no query may attend to."""
-    layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=causal, position=Alibi())
-    x = normal(B, T, D)
-    later = np.concatenate([normal(B, 3, D, seed=5), x], axis=1)
-    allowed = np.arange(T + 3)[None] >= 3
-    np.testing.assert_allclose(layer(later, allowed)[:, 3:], layer(x), rtol=0, atol=1e-5)
-
-
-def test_padding_before_a_source_changes_nothing():
-    model = randomise(Transformer(small_config(position="alibi")))
-    source, target = sentences([S, S]), sentences([T, 7], first=2)
-    before = np.pad(source, [(0, 0), (4, 0)])
-    logits = [model({"source": ids, "target": target}) for ids in (source, before)]
-    np.testing.assert_allclose(*logits, rtol=0, atol=1e-4)
-
-
-def test_a_source_and_its_reverse_are_the_same():
-    """As the docstring warns: distances have no direction, and a memory has no order."""
-    source, target = sentences([S, 5]), sentences([T, 7], first=2)
-    inputs = [{"source": ids, "target": target} for ids in (source, source[:, ::-1])]
-    apart = {
-        position: np.abs(np.subtract(*(model(pair) for pair in inputs))).max()
-        for position in ("alibi", "sinusoidal")
-        for model in [randomise(Transformer(small_config(position=position)))]
-    }
-    assert apart["alibi"] < 1e-5 and apart["sinusoidal"] > 0.01
 
 
 @pytest.mark.parametrize(("policy_name", "digits"), [("mixed_bfloat16", 8), ("mixed_float16", 11)])

@@ -164,7 +164,7 @@ def test_keras_s_attention_on_the_same_memory_in_a_functional_model(embedding):
     assert_padding_changes_nothing(lambda *ids: model(list(ids)), TARGETS, SOURCES)
 
 
-@each_embedding
+@pytest.mark.parametrize("embedding", ["ours", pytest.param("of Keras", marks=pytest.mark.slow)])
 def test_keras_s_attention_on_the_same_memory_in_a_subclassed_model(embedding):
     """What a layer of ours has seen on the memory, or has put there, it finds there again."""
     thief, first = keras.layers.MultiHeadAttention(2, 4), DecoderBlock(**BLOCK)

@@ -9,7 +9,7 @@ import pytest
 import reference
 from support import normal, randomise, to_numpy, weights_of
 
-from keras_transformer import SeriesConfig, SeriesEmbedding, SeriesRegressor
+from keras_transformer import SeriesConfig, SeriesEmbedding, SeriesRegressor, SnowAccount
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 ENCODERS = ("transformer", "lstm", "gru", "lstm_attention", "gru_attention")
@@ -126,6 +126,82 @@ def test_the_embedding_is_a_linear_map_and_a_position():
     np.testing.assert_allclose(layer(series()), expected + weights["positions"], atol=1e-5)
 
 
+def snow_reference(fallen, temperature, factor, offsets):
+    """Degree days in each zone, one step at a time, in float64: water and snow, `[T]` each."""
+    water, snow = np.zeros((2, len(fallen)))
+    for offset in offsets:
+        lying = 0.0
+        for t, (p, warmth) in enumerate(zip(fallen, temperature + offset, strict=True)):
+            falls = p * min(max((2 - warmth) / 4, 0), 1)
+            melts = min(lying + falls, factor * max(warmth, 0))
+            lying += falls - melts
+            water[t] += (p - falls + melts) / len(offsets)
+            snow[t] += lying / len(offsets)
+    return water, snow
+
+
+def weather(steps=37):
+    rng = np.random.default_rng(0)
+    fallen = rng.gamma(0.4, 9, (2, steps))
+    return np.stack([rng.normal(size=(2, steps)), 6 * rng.normal(size=(2, steps)) - 1, fallen], -1)
+
+
+@pytest.mark.parametrize(("factor", "offsets"), [(4.0, (-4.5, 0.0, 4.5)), (1.5, (0.0,))])
+def test_the_snow_account_is_that_of_the_reference(factor, offsets):
+    given = weather()
+    out = to_numpy(SnowAccount(2, 1, 37, factor, offsets)(given.astype("float32")))
+    for b in range(2):
+        water, snow = snow_reference(given[b, :, 2], given[b, :, 1], factor, offsets)
+        assert snow.max() > 5 and np.diff(snow).min() < -5, "it comes and goes"
+        np.testing.assert_allclose(out[b, :, 2], water, atol=1e-4)
+        np.testing.assert_allclose(out[b, :, 1], snow, atol=1e-4)
+    np.testing.assert_array_equal(out[..., 0], given[..., 0].astype("float32"))
+    assert out[..., 1].min() >= 0 and out[..., 2].min() >= -1e-4
+
+
+def test_no_water_is_lost():
+    given = weather().astype("float32")
+    out = to_numpy(SnowAccount(2, 1)(given)).astype("float64")
+    np.testing.assert_allclose(
+        out[..., 2].sum(axis=1) + out[:, -1, 1], given[..., 2].sum(axis=1), rtol=1e-5
+    )
+
+
+def test_of_a_series_longer_than_the_longest_old_snow_is_forgotten():
+    winter = np.tile(np.array([[[0.0, -9.0, 3.0]]], "float32"), (1, 3, 1))
+    long = np.concatenate([np.tile([[[0.0, 9.0, 0.0]]], (1, 1, 1)), winter], axis=1)
+    np.testing.assert_allclose(SnowAccount(2, 1, 2, offsets=(0,))(long)[0, :, 1], [0, 3, 3, 3])
+    np.testing.assert_allclose(SnowAccount(2, 1, 4, offsets=(0,))(long)[0, :, 1], [0, 3, 6, 9])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0), "`precipitation` and `temperature` must be different inputs"),
+        ((-1, 0), "`precipitation` must be a number of an input. Received: -1"),
+        ((0, 1, 0), "`max_length` must be"),
+        ((0, 1, 9, 0.0), "`factor` must be above 0"),
+        ((0, 1, 9, 4.0, ()), "`offsets` at least one"),
+        ((0, 3), "must be numbers of inputs, counted from 0. Received: 0 and 3 of 3 inputs"),
+    ],
+)
+def test_wrong_snow_accounts_are_one_line(arguments, message):
+    with pytest.raises(ValueError, match=message) as error:
+        SnowAccount(*arguments)(weather().astype("float32"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("encoder", ["transformer", "lstm"])
+def test_a_model_reads_water_and_snow_in_the_place_of_weather(encoder):
+    plain, given = model_of(encoder), weather(STEPS).astype("float32")
+    model = model_of(encoder, snow=("c", "b"))
+    model.set_weights(plain.get_weights())
+    water = SnowAccount(2, 1, FIELDS["max_length"])(given)
+    expected = to_numpy(plain(water))
+    np.testing.assert_allclose(model(given), expected, rtol=0, atol=1e-4)
+    assert np.abs(to_numpy(plain(given)) - expected).max() > 0.01
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -146,6 +222,8 @@ def test_other_inputs_are_one_line(value, message):
         ({"encoder": "rnn"}, "`encoder` must be one of transformer, lstm, gru, lstm_attention"),
         ({"input_mean": (0.0,)}, "`inputs`, `input_mean` and `input_scale` must be equally long"),
         ({"input_scale": (1.0, 0.0, 1.0)}, "`input_scale` must be above 0"),
+        ({"snow": ("a",)}, "`snow` must name two of the inputs, precipitation and temperature"),
+        ({"snow": ("a", "e")}, "`snow` must name two of the inputs"),
         ({"target_scale": 0.0}, "`target_scale` must be above 0"),
     ],
 )

@@ -15,9 +15,11 @@ def test_logits_are_those_of_the_reference_and_of_separator_and_passage_alone():
     tokens = np.array([[5, 6, 2, 7, 8, 9, 3], [2, 7, 3, 0, 0, 0, 0], [5, 6, 7, 8, 9, 4, 3]])
     passage = np.array([[0, 0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7], bool)
     weights = weights_of(model)
+    after = np.array([[0, 0, 1, 1, 1, 1, 1], [1] * 7, [0] * 7])  # the separator
+    segments = reference.scope(weights, "segments")["table"][after]
     x = reference.encoder(
         reference.scope(weights, "encoder"),
-        reference.embedding(reference.scope(weights, "embedding"), tokens),
+        reference.embedding(reference.scope(weights, "embedding"), tokens) + segments,
         reference.everyone(7, tokens != 0),
         2,
         model.config.num_heads,

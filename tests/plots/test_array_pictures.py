@@ -7,8 +7,9 @@ import pytest
 from support import randomise, to_numpy
 
 from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer
+from keras_transformer.plots.attention_page import attention_page
 from keras_transformer.plots.hydrograph import hydrograph_figure
-from keras_transformer.plots.image_attention import class_attention, image_attention_figure
+from keras_transformer.plots.image_attention import image_attention_figure
 
 pytest.importorskip("matplotlib")
 
@@ -37,9 +38,10 @@ def image(channels=1):
 
 
 def test_the_attention_is_the_class_token_s_of_every_patch_in_its_place():
-    pixels, label, weights = class_attention(recognizer(), image())
-    assert weights.shape == (LAYERS, HEADS, ROWS, COLUMNS) and label in ("a", "b")
-    np.testing.assert_array_equal(pixels, image())
+    (attention,) = recognizer().attention(image()).values()
+    weights = attention.weights
+    assert weights.shape == (LAYERS, HEADS, ROWS, COLUMNS) and attention.label in ("a", "b")
+    np.testing.assert_array_equal(attention.pixels, image())
     model = recognizer().model
     all_weights = model.attention_weights(image()[None].astype("float32"))
     whole = to_numpy(all_weights["block_1/self_attention"])  # [1, H, S, S]
@@ -50,12 +52,10 @@ def test_the_attention_is_the_class_token_s_of_every_patch_in_its_place():
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_image_and_its_attention_are_drawn(channels):
-    seen = recognizer(channels=channels)
-    pixels, label, weights = class_attention(seen, image(channels))
-    of_last, of_all = (
-        image_attention_figure(seen, image(channels), layers).axes for layers in (False, True)
-    )
-    assert [axis.get_title() for axis in of_last] == [label, "attention"]
+    attention = recognizer(channels=channels).attention(image(channels))["class"]
+    pixels, weights = attention.pixels, attention.weights
+    of_last, of_all = (image_attention_figure(attention, layers).axes for layers in (False, True))
+    assert [axis.get_title() for axis in of_last] == [attention.label, "attention"]
     np.testing.assert_array_equal(np.squeeze(of_last[0].images[0].get_array()), np.squeeze(pixels))
     np.testing.assert_allclose(
         of_last[1].images[1].get_array(), weights[-1].mean(axis=0), rtol=0, atol=1e-6
@@ -65,8 +65,13 @@ def test_an_image_and_its_attention_are_drawn(channels):
 
 
 def test_without_a_class_token_there_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="must have a model with a class token.*pooling='mean'"):
-        image_attention_figure(recognizer("mean"), image())
+    with pytest.raises(ValueError, match="must have a class token.*pooling='mean'"):
+        recognizer("mean").attention(image())
+
+
+def test_an_image_has_no_page_of_pieces():
+    with pytest.raises(ValueError, match="`attentions` must be of a text.*Received: kind='class'"):
+        attention_page(recognizer().attention(image()))
 
 
 def days(count):
@@ -78,12 +83,15 @@ def test_a_hydrograph_is_drawn():
     observed, simulated, rain = rng.gamma(2, size=(3, 50))
     observed[7] = np.nan
     both = {"lstm": simulated, "transformer": simulated + 1}
-    below, above = hydrograph_figure(days(50), observed, both, rain=rain, title="A river").axes
+    figure = hydrograph_figure(days(50), observed, both, rain=rain, title="A river")
+    above, below = figure.axes
     lines = {line.get_label(): line.get_ydata() for line in below.lines}
     assert list(lines) == ["observed", "lstm", "transformer"]
     for name, values in {"observed": observed, **both}.items():
         np.testing.assert_array_equal(lines[name], values)
-    assert below.get_title() == "A river" and below.get_ylabel() == "discharge"
+    assert above.get_title() == "A river" and below.get_ylabel() == "discharge"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(lines)
     np.testing.assert_allclose([bar.get_height() for bar in above.patches], rain)
     assert above.get_ylim()[0] > above.get_ylim()[1], "rain falls from above"
     assert len(hydrograph_figure(days(50), observed, simulated).axes) == 1

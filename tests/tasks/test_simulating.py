@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from support import normal, randomise, to_numpy
 
-from keras_transformer import SeriesConfig, SeriesRegressor, SeriesSimulator
+from keras_transformer import SeriesConfig, SeriesRegressor, SeriesSimulator, SnowAccount
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.series.windows import Windowed, window_of
@@ -223,6 +224,19 @@ def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
     assert again["nse"] == pytest.approx(figures["nse"], abs=1e-4) and again["steps"] == 23
     with pytest.raises(ValueError, match="at least one step whose target is known"):
         TASKS["time_series"].evaluate(simulator, [list(series(3)), [np.nan] * 3])
+
+
+def test_scales_are_of_water_and_snow_where_the_model_reads_these():
+    given = np.abs(series(40)) * [9, -6] + [0, 4]  # rain, and warmth about 0
+    data = tf.data.Dataset.from_tensor_slices((given.astype("float32"), np.arange(40.0)))
+    facts = {"inputs": INPUTS, "snow": ("rain", "warmth")}
+    plain, fields = (TASKS["time_series"].fields(data, known) for known in (None, facts))
+    np.testing.assert_allclose(plain["input_mean"], given.mean(axis=0), rtol=1e-4)
+    assert fields["target_mean"] == plain["target_mean"] == 19.5
+    water = SnowAccount(0, 1)(given[None].astype("float32")).numpy()[0]
+    np.testing.assert_allclose(fields["input_mean"], water.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(fields["input_scale"], water.std(axis=0), rtol=1e-4)
+    assert abs(fields["input_mean"][1] - plain["input_mean"][1]) > 1
 
 
 def test_a_length_in_tokens_has_no_effect(simulator):

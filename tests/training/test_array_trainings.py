@@ -11,7 +11,7 @@ import pytest
 from array_corpora import KINDS, write_corpus
 from click.testing import CliRunner
 from documents import ROOT, unrun_examples
-from small_runs import At, assert_same_end, run_quietly
+from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
@@ -29,17 +29,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
-    """A function from a kind to its run, never interrupted, and what `train` returned."""
-    made = {}
-
-    def run(kind):
-        if kind not in made:
-            folder = tmp_path_factory.mktemp(kind) / "run"
-            settings = load_settings(corpus / f"{kind}.toml")
-            made[kind] = folder, run_quietly(settings, folder)[0]
-        return made[kind]
-
-    return run
+    return finished_runs(corpus, tmp_path_factory)
 
 
 def command(*arguments, data=b""):
@@ -130,6 +120,7 @@ def test_a_changed_corpus_is_not_gone_on_with(finished, corpus, tmp_path, kind):
     assert path and key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_weights_of_a_run_are_started_from(finished, corpus, tmp_path, kind):
     folder, figures = finished(kind)
@@ -208,7 +199,7 @@ def test_wrong_images_are_named(finished):
         recognizer([good, good[:, :3]])
     with pytest.raises(ValueError, match="image 3: must be an array of uint8, from 0 to 255. Rec"):
         recognizer([good, good, good / 255], batch_size=2)
-    with pytest.raises(ValueError, match="image 1: is no PNG or JPEG image"):
+    with pytest.raises(ValueError, match="image 1: is not a PNG or JPEG image"):
         recognizer([b"no image"])
     with pytest.raises(TypeError, match="`images` must be a list of images. Received: 'x.png'"):
         recognizer("x.png")
@@ -279,6 +270,7 @@ def test_options_without_effect_are_refused(finished, kind):
         ),
         ("time_series", ['data.inputs=["flow"]'], "`inputs` must name different columns, and not"),
         ("time_series", ["data.train=[1]"], "data.train"),
+        ("time_series", ['data.snow=["rain", "flow"]'], "`snow` must name two of `inputs`, precip"),
     ],
 )
 def test_settings_without_effect_are_one_line(corpus, kind, overrides, message):

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from small_runs import CONFIG, run_quietly, write_pairs
+from small_runs import run_quietly, write_small_corpus
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
@@ -21,9 +21,7 @@ from keras_transformer.training.train import train
 def original(tmp_path_factory):
     """A run with the checkpoints of updates 3, 4 and 5."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_pairs(folder, "train", 40, seed=1)
-    write_pairs(folder, "validation", 7, seed=2)
-    (folder / "config.toml").write_text(CONFIG)
+    write_small_corpus(folder)
     overrides = ["updates=5", "checkpoint_every=1", "keep_checkpoints=3", "validate_every=5"]
     overrides = [f"training.{override}" for override in overrides]
     run_quietly(load_settings(folder / "config.toml", overrides), folder / "run")

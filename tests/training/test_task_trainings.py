@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 from documents import ROOT, unrun_examples
-from small_runs import At, assert_same_end, run_quietly
+from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import (
     Classifier,
@@ -16,6 +16,8 @@ from keras_transformer import (
     Summarizer,
     TextClassifier,
     TextGenerator,
+    TokenClassifier,
+    TokenLabeller,
     Translator,
 )
 from keras_transformer.run import Run
@@ -68,6 +70,7 @@ MORE = {
         "model": 'pooling = "attention"',
         "training": 'best_by = "accuracy"\nfinal_model = "best"',
     },
+    "labelling": {},
     "language_modelling": {},
     # Some of the sources are longer than four tokens, and no target is.
     "summarization": {"data": "cut_source = true"},
@@ -82,6 +85,9 @@ def line_of(kind, digits):
     text = "".join(map(str, digits))
     if kind == "classification":
         return f"{text}\t{LABELS[digits[0] % 3]}"
+    if kind == "labelling":
+        labels = ["B-ODD" if digit % 2 else "O" for digit in digits]
+        return f"{' '.join(text)}\t{' '.join(labels)}"
     if kind == "summarization":
         return f"{text}\t{digits[0]}"
     letters = "".join("abcdefghij"[digit] for digit in digits)
@@ -113,17 +119,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(corpus, tmp_path_factory):
-    """A function from a kind to its run, never interrupted, and what `train` returned."""
-    made = {}
-
-    def run(kind):
-        if kind not in made:
-            folder = tmp_path_factory.mktemp(kind) / "run"
-            settings = load_settings(corpus / f"{kind}.toml")
-            made[kind] = folder, run_quietly(settings, folder)[0]
-        return made[kind]
-
-    return run
+    return finished_runs(corpus, tmp_path_factory)
 
 
 def columns(corpus, kind, split="validation"):
@@ -138,13 +134,18 @@ def table(folder):
 
 CLASSES = {
     "classification": (TextClassifier, Classifier, "examples_seen"),
+    "labelling": (TokenClassifier, TokenLabeller, "labels_seen"),
     "language_modelling": (LanguageModel, TextGenerator, "tokens_seen"),
     "summarization": (None, Summarizer, "tokens_seen"),
     "translation": (None, Translator, "tokens_seen"),
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Summaries are trained as translations are.
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow if k == "summarization" else ()) for k in KINDS],
+)
 def test_a_run_explains_itself(finished, corpus, kind):
     folder, figures = finished(kind)
     task, (model_class, pipeline_class, seen) = TASKS[kind], CLASSES[kind]
@@ -319,6 +320,7 @@ def test_tokens_of_texts_are_counted(finished, corpus):
 # Summarisation
 
 
+@pytest.mark.slow
 def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
     settings = load_settings(corpus / "summarization.toml", ["training.updates=1"])
     _, shown = run_quietly(settings, tmp_path / "run")
@@ -328,6 +330,7 @@ def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
     assert f"; 40 examples, {longer} sources cut at 5 tokens; " in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_a_run_for_summaries_is_measured_by_rouge(finished):
     pytest.importorskip("rouge_score")
     results = evaluate_split(finished("summarization")[0], "validation")
@@ -402,7 +405,9 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
     [
         ("classification", "classifier", "runs/sst2"),
         ("language_modelling", "text_generator", "runs/captions"),
-        ("summarization", "summarization/summarizer", "runs/reports"),
+        pytest.param(
+            "summarization", "summarization/summarizer", "runs/reports", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):

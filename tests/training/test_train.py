@@ -10,7 +10,7 @@ import sys
 
 import pytest
 import rich.console
-from small_runs import CONFIG, At, assert_same_end, run_quietly, write_pairs
+from small_runs import At, assert_same_end, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
 from keras_transformer import files as atomic
@@ -29,9 +29,7 @@ UPDATES = 11
 def corpus(tmp_path_factory):
     """40 training pairs, so that 11 updates are more than two epochs."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_pairs(folder, "train", 40, seed=1)
-    write_pairs(folder, "validation", 7, seed=2)
-    (folder / "config.toml").write_text(CONFIG)
+    write_small_corpus(folder)
     return folder
 
 

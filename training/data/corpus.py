@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.data.batching import plan_batches
-from keras_transformer.training.data.cutting import cut_texts
+from keras_transformer.training.data.encoding import encode_rows
 from keras_transformer.training.data.packing import pack_texts
 from keras_transformer.training.data.stream import Epochs
 from keras_transformer.training.data.weighting import WeightedEpochs
@@ -41,7 +41,7 @@ class TokenizedCorpus:
         training: A `Training`, which makes batches of them.
         too_long, empty: How many examples were left out, and why.
         cut: How many examples have a text that was cut.
-        weights: How often an epoch holds each example in the mean, `[examples]`; see
+        weights: How often an epoch holds each example on average, `[examples]`; see
             `WeightedEpochs`. `None`: once, exactly.
         examples: How many there are, in rows that hold several. `None`: one in each.
 
@@ -102,44 +102,17 @@ class TokenizedCorpus:
             A `TokenizedCorpus`.
 
         Raises:
-            ValueError: If no example is left, a column that is no text has what cannot be, or
+            ValueError: If no example is left, a column other than text has what cannot be, or
                 `weights` are not as many as `rows`.
         """
-        chunks, too_long, empty, cut, every = {}, 0, 0, 0, []
-        encoded = rows.batch(1024).map(
-            lambda *columns: (training.encode(*columns), columns),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
-        for batch, strings_of_batch in encoded.prefetch(1):
-            lengths = np.stack([batch[number].row_lengths().numpy() for number in training.texts])
-            is_empty = lengths.min(axis=0) < 2
-            if cut_source:
-                batch = (cut_texts(batch[0], max_length), *batch[1:])
-                is_cut, lengths[0] = lengths[0] > max_length, batch[0].row_lengths()
-            is_long = ~is_empty & (lengths.max(axis=0) > max_length) & (not training.packed)
-            empty, too_long = empty + int(is_empty.sum()), too_long + int(is_long.sum())
-            kept = ~(is_empty | is_long)
-            cut += int((kept & is_cut).sum()) if cut_source else 0
-            before = sum(map(len, every))
-            _check_numbers(batch, strings_of_batch, training, split, before)
-            every.append(kept)
-            for number, column in enumerate(batch):
-                chunks.setdefault(number, []).append(_kept(column, kept, training.texts, number))
-        if not sum(kept.sum() for kept in every):
-            raise ValueError(
-                "The data must hold at least one example with words in each text and at most "
-                f"`max_length` tokens. Received: {empty} empty and {too_long} longer examples, "
-                f"with max_length={max_length}."
-            )
-        columns = tuple(
-            _ragged(batches) if number in training.texts else tf.constant(np.concatenate(batches))
-            for number, batches in sorted(chunks.items())
-        )
+        encoded = encode_rows(rows, training, max_length, split, cut_source)
         if training.packed:
-            rows, cut = pack_texts(columns[0], max_length)
-            return cls((rows,), training, empty=empty, cut=cut, examples=columns[0].nrows())
-        weights = _weights_of(weights, np.concatenate(every))
-        return cls(columns, training, too_long=too_long, empty=empty, cut=cut, weights=weights)
+            texts = encoded.columns[0]
+            packed, cut = pack_texts(texts, max_length)
+            return cls((packed,), training, empty=encoded.empty, cut=cut, examples=texts.nrows())
+        weights = _weights_of(weights, encoded.kept)
+        counts = {name: getattr(encoded, name) for name in ("too_long", "empty", "cut")}
+        return cls(encoded.columns, training, **counts, weights=weights)
 
     def batches(self, batch_tokens, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=BUCKETS):
         """Returns the batches of one epoch.
@@ -276,34 +249,3 @@ def _weights_of(weights, kept):
             f"Received: {len(weights)} for {len(kept)}."
         )
     return np.ascontiguousarray(weights[kept], np.float64)
-
-
-def _check_numbers(batch, columns, training, split, before):
-    """Raises if a column has what cannot be, which is numbered below 0."""
-    for number, column in enumerate(batch):
-        rows = column
-        if isinstance(column, tf.RaggedTensor):
-            rows = tf.reduce_min(column, axis=1)
-        if (wrong := np.flatnonzero(rows.numpy() < 0)).size:
-            value = columns[number].numpy()[wrong[0]].decode("utf-8", "replace")
-            raise ValueError(
-                f"the {split} split of the data, example {before + wrong[0] + 1}: column "
-                f"{number + 1} must be {training.explain(number)}. Received: {value!r}."
-            )
-
-
-def _kept(column, kept, texts, number):
-    """What is kept of a column of a batch: values, and of a text the lengths as well."""
-    if number not in texts:
-        return column.numpy()[kept]
-    lengths = column.row_lengths().numpy()
-    values = column.flat_values.numpy()[np.repeat(kept, lengths)]
-    compact = np.uint16 if texts[number].vocab_size <= 2**16 else np.int32
-    return values.astype(compact), lengths[kept]
-
-
-def _ragged(chunks):
-    """Joins (ids, lengths) of many batches into one `tf.RaggedTensor`."""
-    values, lengths = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
-    with tf.device("CPU:0"):  # a GPU is no place for a corpus, and tf.data could not read it there
-        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

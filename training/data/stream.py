@@ -55,7 +55,7 @@ def endless_batches(epochs, *, skip=0, accumulate=1):
         accumulate: Batches of an update.
 
     Returns:
-        A `tf.data.Dataset` without end, of batches, or of tuples of `accumulate` batches.
+        An endless `tf.data.Dataset` of batches, or of tuples of `accumulate` batches.
     """
     first, done = divmod(skip * accumulate, epochs.steps)
 

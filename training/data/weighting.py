@@ -17,7 +17,7 @@ class WeightedEpochs:
     pair, the same number.
 
     Args:
-        weights: How often an epoch is to hold each pair in the mean, [pairs], positive.
+        weights: How often an epoch is to hold each pair on average, [pairs], positive.
         lengths: Tokens in each pair, [pairs], by which batches are planned.
 
     Attributes:

@@ -6,7 +6,7 @@ import math
 class Best:
     """The best validation so far, and how many there were since.
 
-    A validation that equals the best one is no improvement; one that is no number is neither.
+    A validation that equals the best one is not an improvement, nor is one that is NaN.
 
     Args:
         figures: What a validation measures, a dictionary from names to `Figure`s.

@@ -18,7 +18,7 @@ def write_model(session):
     """
     learner, run, best = session.learner, session.run, session.best
     seen = int(learner.seen.numpy())
-    update, validation = _load_final(session)
+    update, validation = load_final(session)
     with averaged_weights(learner), replacing(run.model) as temporary:
         _in_float32(learner.model).save(temporary)
     figures = {
@@ -39,11 +39,14 @@ def write_model(session):
     return figures
 
 
-def _load_final(session):
+def load_final(session):
     """Loads the weights that are to be the model; returns their update and its validation.
 
     With `final_model = "best"` these are the best ones that can be read: damage to a file must not
     keep a training from its end.
+
+    Args:
+        session: A `Session` that has trained.
     """
     best, checkpoints = session.best, session.checkpoints
     last = session.update, session.validation

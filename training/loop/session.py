@@ -38,16 +38,20 @@ class Session:
         workers: The `Workers` that train together.
         start: The `Start` whose vocabulary and weights a new training begins with, or `None`.
         check: Called before anything is saved; raises if the run is no longer ours.
+        make_model: See `make_learner`; such a model is not written, but left by `load_final`.
     """
 
-    def __init__(self, run, settings, data, console, workers, start=None, check=lambda: None):
+    def __init__(
+        self, run, settings, data, console, workers, start=None, check=lambda: None, make_model=None
+    ):
         self.workers = workers
         self.run = run
         self.settings = settings
         self.console = console
         self.data = data
         self.task = settings.task.get()
-        self.fields = {**data.facts(), **self.task.fields(data.rows("train"))}
+        facts = data.facts()
+        self.fields = {**facts, **self.task.fields(data.rows("train"), facts)}
         vocabulary_of = start if workers.is_chief else None  # the others read what it has written
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
@@ -58,7 +62,7 @@ class Session:
         self.corpus = self.training.corpus(data, "train", settings.data)
         self.epochs = self.training.epochs(self.corpus, data, settings)
         with workers.strategy.scope():
-            self.learner = make_learner(settings, self.training)
+            self.learner = make_learner(settings, self.training, make_model)
         self.validator = Validator(self.learner, self.training, self.data, settings, workers)
         options = settings.training
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
@@ -133,10 +137,8 @@ class Session:
         """Goes on looking for the best validation, if it is still measured in the same way."""
         if state.get("measure", self._measure()) != self._measure():
             if self.best.by is not None:
-                say(
-                    self.console,
-                    "The best validation is looked for anew: it is measured otherwise now.",
-                )
+                text = "The search for the best validation starts again: its measure has changed."
+                say(self.console, text)
             return
         self.best.restore(state["best"])
         if self.best.update is not None and not self.checkpoints.path(self.best.update).exists():

@@ -28,11 +28,11 @@ def give_vectors(learner, tokenizers, settings):
     for word, vector in vectors.items():
         rows[words[word]] = vector
     table.assign(rows)
-    found = sum(len(words[word]) for word in vectors)
+    count = sum(len(words[word]) for word in vectors)
     return {
         "file": settings.vectors,
-        "found": found,
-        "missing": tokenizer.vocab_size - len(special) - found,
+        "found": count,
+        "missing": tokenizer.vocab_size - len(special) - count,
         "frozen": bool(settings.freeze_vectors),
     }
 

@@ -1,4 +1,4 @@
-"""The kinds of `[data]` that are no texts."""
+"""The kinds of `[data]` other than text."""
 
 import datetime
 from typing import Annotated, ClassVar, Literal
@@ -93,6 +93,12 @@ class SeriesData(ArrayData):
     target: str = Field(
         description="Name of the column to learn; a cell is empty where it is not known."
     )
+    snow: list[str] = Field(
+        [],
+        description="Of the inputs the columns of daily precipitation in mm and of temperature in "
+        "degrees Celsius: the model puts in their place what rains or melts and what lies as snow, "
+        "by degree days. Left out or empty: they stay as they are.",
+    )
     train: Period = Field(description="First and last day of the training.")
     validation: Period = Field(description="First and last day of the validation.")
     test: Period | None = Field(
@@ -122,5 +128,10 @@ class SeriesData(ArrayData):
             raise ValueError(
                 "`inputs` must name different columns, and not `target`. Received: "
                 f"{', '.join(self.inputs)}."
+            )
+        if self.snow and (len(self.snow) != 2 or len({*self.snow} & {*self.inputs}) != 2):
+            raise ValueError(
+                "`snow` must name two of `inputs`, precipitation and temperature. Received: "
+                f"{', '.join(self.snow)}."
             )
         return self

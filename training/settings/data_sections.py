@@ -91,7 +91,7 @@ class TextData(TokenData):
     train_weights: list[Weight] | None = Field(
         None,
         description="For each of several files (or pairs of files), how often an epoch holds each "
-        "of its examples in the mean: 0.25 is every fourth, other ones in the next epoch; 2 is "
+        "of its examples on average: 0.25 is every fourth, others in the next epoch; 2 is "
         "each of them twice. The vocabulary is learned from all of them once. Default: 1 for each.",
     )
     validation_source: PathText | None = Field(None, description="Texts to validate with.")

@@ -41,7 +41,11 @@ class ConllData(TokenData):
         description="Place of the label in a line, counted from 1; below 0 from the end of the "
         "line.",
     )
-    scheme: Literal["BIO", "BIOES"] = SCHEME
+    scheme: Literal["BIO", "BIOES", "IOB1"] = Field(
+        "BIO",
+        description="As of entities; or IOB1, CoNLL-2003's own, in which I-X also begins a span, "
+        "and which is read as BIO.",
+    )
 
     @field_validator("column")
     @classmethod

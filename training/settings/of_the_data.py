@@ -1,4 +1,4 @@
-"""Fields of the models' configurations that are no settings: vocabularies and data decide them."""
+"""Fields of the models' configurations that are not settings: vocabularies and data decide them."""
 
 OF_THE_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
 # Whether weights also fit that were trained with another value.
@@ -11,6 +11,7 @@ OF_THE_DATA = {
     "scored": True,
     "inputs": False,
     "target": False,
+    "snow": False,
     "input_mean": True,
     "input_scale": True,
     "target_mean": True,

@@ -79,7 +79,7 @@ class ScheduleSettings(Section):
     peak: float | None = Field(
         None,
         gt=0,
-        description='Highest learning rate. `kind = "inverse_sqrt"` does without.',
+        description='Highest learning rate. `kind = "inverse_sqrt"` does not need it.',
     )
 
     @model_validator(mode="after")

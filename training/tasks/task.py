@@ -144,11 +144,11 @@ class TextTraining(Training):
         )
 
     def number(self, column):
-        """Returns the numbers, int32 `[B]`, of a column that is no text."""
+        """Returns the numbers, int32 `[B]`, of a column that is not text."""
         raise NotImplementedError
 
     def explain(self, column):
-        """Returns what is right in a column that is no text, for an error."""
+        """Returns what is right in a column that is not text, for an error."""
         raise NotImplementedError
 
     def weigh(self, inputs, labels):

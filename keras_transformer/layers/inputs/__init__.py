@@ -1,1 +1,1 @@
-"""Inputs that are no tokens: images and time series as sequences of vectors."""
+"""Inputs other than tokens: images and time series as sequences of vectors."""

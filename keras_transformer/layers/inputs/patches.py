@@ -57,7 +57,7 @@ class PatchEmbedding(CompositeLayer):
         `[B, R * Q, D]`, or with a class token `[B, 1 + R * Q, D]`.
 
     Raises:
-        ValueError: If height or width is no multiple of `patch_size`, or positions do not fit.
+        ValueError: If height or width is not a multiple of `patch_size`, or positions do not fit.
 
     Example:
         >>> import numpy as np

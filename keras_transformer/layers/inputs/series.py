@@ -13,8 +13,8 @@ from keras_transformer.layers.dropout import Dropout
 class SeriesEmbedding(CompositeLayer):
     """The steps of a series as vectors, with their positions and dropout on the sum.
 
-    `x_t = W s_t + b + p_t`: in the place of the embedding of a token stands a linear map of what
-    was measured at a step.
+    `x_t = W s_t + b + p_t`: a linear map of what was measured at a step takes the place of the
+    embedding of a token.
 
     Args:
         d_model: Width of the model, in features.

@@ -46,7 +46,7 @@ class T5Bias(AttentionPosition):
         attention.distance_bias = attention.add_weight(
             shape=(self.buckets, attention.num_heads),
             initializer=keras.initializers.RandomNormal(stddev=attention.widths["x"] ** -0.5),
-            autocast=False,  # scores are in float32, too
+            autocast=False,  # as scores are, in float32
             name="distance_bias",
         )
 

@@ -59,7 +59,7 @@ class ImageSize:
         try:
             image = tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
         except tf.errors.OpError:
-            raise ValueError(f"{name}: is no PNG or JPEG image that can be read.") from None
+            raise ValueError(f"{name}: is not a PNG or JPEG image that can be read.") from None
         if self.resize:
             image = resized(image, self.height, self.width)
         return self.checked(image.numpy(), name)

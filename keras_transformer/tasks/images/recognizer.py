@@ -3,6 +3,8 @@
 import os
 
 from keras_transformer.models.image_classifier import ImageClassifier
+from keras_transformer.tasks.attention import CLASS
+from keras_transformer.tasks.images.attention import image_attention
 from keras_transformer.tasks.images.codec import ImageCodec
 from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
@@ -50,7 +52,7 @@ class ImageRecognizer(SinglePass):
             batch_size: Images at a time.
 
         Raises:
-            TypeError: If `images` is no list.
+            TypeError: If `images` is not a list.
             ValueError: If an image cannot be read or has another size; it is named.
         """
         return self.answer(images, batch_size)
@@ -63,6 +65,20 @@ class ImageRecognizer(SinglePass):
     def answer_batch(self, images):
         """Returns a `Classification` for each of a list of images, as one batch."""
         return super().answer_batch([self.read(image) for image in images])
+
+    def attention(self, image):
+        """Returns what the class token attends to in an image.
+
+        Args:
+            image: A path, the bytes of a file, or an array `[H, W, C]` of uint8.
+
+        Returns:
+            Dictionary from `"class"` to an `ImageAttention`, with every layer and head.
+
+        Raises:
+            ValueError: If the model has no class token, or the image cannot be read.
+        """
+        return {CLASS: image_attention(self, image)}
 
     def read(self, image, number=1):
         """Returns an image as an array `[H, W, C]`, uint8.

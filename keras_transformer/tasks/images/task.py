@@ -22,7 +22,7 @@ class ImageClassificationTask(Task):
 
         return ImageRecognizer
 
-    def fields(self, rows):
+    def fields(self, rows, facts=None):
         """Returns the labels, as of texts, and height, width and channels of the images."""
         labels = ordered_labels(label for _, label in rows.as_numpy_iterator())
         height, width, channels = rows.element_spec[0].shape

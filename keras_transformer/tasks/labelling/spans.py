@@ -1,13 +1,14 @@
 """Spans of words, and the labels BIO and BIOES that stand for them.
 
 `B-X` begins a span of type X, `I-X` is inside of it, and `O` is outside of all; in BIOES `E-X` ends
-a span of several words and `S-X` is a span of one. Words count from 0, and the end is excluded.
+a span of several words and `S-X` is a span of one. In IOB1, which is only read, `I-X` also begins a
+span, unless one of the same type ends right before it. Words count from 0, and the end is excluded.
 """
 
 import collections
 import dataclasses
 
-SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
+SCHEMES = {"BIO": "BI", "BIOES": "BIES", "IOB1": "BI"}
 OUTSIDE = "O"
 
 
@@ -81,7 +82,7 @@ def find_problem(labels, scheme="BIO"):
 
     Args:
         labels: List of strings.
-        scheme: `"BIO"` or `"BIOES"`.
+        scheme: `"BIO"`, `"BIOES"` or `"IOB1"`.
     """
     before = OUTSIDE, ""
     for place, label in enumerate(labels):
@@ -90,7 +91,8 @@ def find_problem(labels, scheme="BIO"):
             forms = ", ".join(f"{letter}-TYPE" for letter in SCHEMES[scheme])
             return place, f"the label must be O or one of {forms} in {scheme}. Received: {label}."
         is_open = before[0] in ("B", "I")
-        if prefix in ("I", "E") and not (is_open and before[1] == kind):
+        begins = scheme == "IOB1" or prefix not in ("I", "E")
+        if not begins and not (is_open and before[1] == kind):
             after = "-".join(before).strip("-") if place else "the beginning of the sentence"
             return place, f"{label} must follow B-{kind} or I-{kind}. Received: it after {after}."
         if scheme == "BIOES" and is_open and prefix not in ("I", "E"):

@@ -35,7 +35,7 @@ class LabellingTask(Task):
 
         return TokenLabeller
 
-    def fields(self, rows):
+    def fields(self, rows, facts=None):
         """Returns the labels: `O`, and those of each type one after the other.
 
         Raises:

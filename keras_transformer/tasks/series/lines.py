@@ -41,10 +41,11 @@ class SeriesLines:
         For each line a list of one `Step`.
 
     Raises:
-        ValueError: If a line has too few columns or what is no number. One line that names it.
+        ValueError: If a line has too few columns or something other than a number. One line, which
+            names it.
     """
 
-    blank = False  # an empty line is no step
+    blank = False  # an empty line is not a step
 
     def __init__(self, series, inputs, target):
         self._series, self._inputs, self._target = series, inputs, target

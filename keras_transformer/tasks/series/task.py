@@ -36,10 +36,11 @@ class TimeSeriesTask(Task):
 
         return SeriesSimulator
 
-    def fields(self, rows):
+    def fields(self, rows, facts=None):
         """Returns mean and standard deviation of the inputs and of the target in training.
 
-        Those of the inputs are of all days of the training split and of the window before it.
+        Those of the inputs are of all days of the training split and of the window before it; with
+        `snow` those of water and snow take the place of those of precipitation and temperature.
         """
         inputs, target = (
             np.array(column, np.float64) for column in zip(*rows.as_numpy_iterator(), strict=True)
@@ -47,6 +48,12 @@ class TimeSeriesTask(Task):
         observed = target[np.isfinite(target)]
         if not len(observed):
             raise ValueError("the training split must have a step whose target is known.")
+        if snow := (facts or {}).get("snow"):
+            from keras_transformer.layers.inputs.snow import SnowAccount
+
+            places = [facts["inputs"].index(name) for name in snow]
+            account = SnowAccount(*places, max_length=len(inputs), dtype="float32")
+            inputs = np.array(account(inputs[None].astype(np.float32))[0], np.float64)
         scales = [float(scale) or 1.0 for scale in inputs.std(axis=0)]
         return {
             "input_mean": tuple(map(float, inputs.mean(axis=0))),

@@ -78,13 +78,15 @@ class Codec(abc.ABC):
         verb: What the signatures of a .tflite file are called.
         example, number: What an input and what one of the numbers is called, for messages.
         tolerance: How far the numbers of two runtimes may differ in float32.
-        max_score_loss: What a quantised model's scores may be off by in the mean, by quantisation.
+        max_score_loss: How far a quantised model's scores may be off on average, by quantisation.
         blank: Whether an empty line of text has an empty answer.
         signature: Name of the SavedModel's signature that takes the inputs. `None`: there is none.
         longest: Longest row of the inputs, such as tokens. `None`: rows have no length.
         request_specs: The tensors of a request, a dictionary of `tf.TensorSpec`s.
         rule: What a right row of the inputs is and what a wrong one gives, a sentence for a file.
         nothing: What each output is in a wrong row, a dictionary of numbers.
+        needs_facts: Whether its facts lie beside a SavedModel as well, because lines cannot be
+            answered without them, such as the names of columns. It then needs no tokenizers.
         padding: What each input is padded with after its length, a dictionary of numbers.
     """
 
@@ -95,11 +97,12 @@ class Codec(abc.ABC):
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1}
     blank = True
     signature = longest = None
+    needs_facts = False
     request_specs = {}
     rule = ""
     nothing = padding = {}
 
-    # Without a state: what also a SavedModel is used by, which keeps no facts
+    # Without a state: what a SavedModel is used by that keeps no facts
 
     @classmethod
     @abc.abstractmethod

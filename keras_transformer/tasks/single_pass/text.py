@@ -105,15 +105,7 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
     """A trained model that answers in one pass about a text, with its tokenizer.
 
     Args:
-        model: A model of the class `model_class`.
-        tokenizer: The `Tokenizer` it was trained with.
-        max_length: Longest text in tokens, its end included; longer ones are cut. `None`: the
-            model's `max_length`.
-
-    Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
-            together.
+        model, tokenizer, max_length: See `TextPipeline`; longer texts are cut.
     """
 
     def __init__(self, model, tokenizer, max_length=None):

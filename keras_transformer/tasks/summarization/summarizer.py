@@ -1,6 +1,6 @@
 """Summarisation: a `Transformer` with its tokenizers, texts to what matters in them."""
 
-from keras_transformer.tasks.generator import ConditionalGenerator
+from keras_transformer.tasks.conditional_generator import ConditionalGenerator
 from keras_transformer.tasks.results import Summary
 
 

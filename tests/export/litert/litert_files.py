@@ -1,9 +1,12 @@
-"""Contents of a .tflite file, and a program that needs nothing of ours to run one."""
+"""Contents of a .tflite file, a program that runs one without us, and a model to export."""
 
 import zipfile
 
+import keras
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
+
+from keras_transformer import Transformer, TransformerConfig, Translator
 
 # The program of a phone: the interpreter and the ids, nothing of ours and no TensorFlow.
 PHONE = """
@@ -71,3 +74,13 @@ def codes_of(table):
         scale = np.abs(values).max() / 127
         row[:] = [int(abs(v) / scale + 0.5) * (1 if v > 0 else -1) for v in values]
     return codes
+
+
+def untrained_translator(tokenizer):
+    """One that has learned nothing: what it writes is long and different for each sentence."""
+    keras.utils.set_random_seed(0)
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size,
+        num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
+    )  # fmt: skip
+    return Translator(Transformer(config), tokenizer)

@@ -5,12 +5,12 @@ import functools
 import json
 import types
 
-import keras
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from litert_files import untrained_translator
 
-from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer import Translator
 from keras_transformer.cli import main as command_line
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.batch_rows import require_rows_as_alone
@@ -61,13 +61,7 @@ def test_one_at_a_time_each_has_the_shortest_signature_that_holds_it():
 
 @pytest.fixture(scope="module")
 def translator(tokenizer):
-    """One that has learned nothing: what it writes is long and different for each sentence."""
-    keras.utils.set_random_seed(0)
-    config = TransformerConfig(
-        vocab_size=tokenizer.vocab_size,
-        num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
-    )  # fmt: skip
-    return Translator(Transformer(config), tokenizer)
+    return untrained_translator(tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from litert_files import untrained_translator
 
-from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
@@ -59,19 +60,29 @@ def model():
 
 
 @pytest.fixture(scope="module", params=["none", pytest.param("int8", marks=pytest.mark.slow)])
-def runners(request, model):
-    """Functions from `source` to the outputs, by signature; and the same without the check."""
-    from ai_edge_litert.interpreter import Interpreter
+def quantize(request):
+    return request.param
 
-    def load():
-        content = conversion.convert(model, SIGNATURES, request.param)
-        interpreter = Interpreter(model_content=content)
-        return {signature.name: _runner(interpreter, signature) for signature in SIGNATURES}
 
+@pytest.fixture(scope="module")
+def checked(model, quantize):
+    """Functions from `source` to the outputs, by signature."""
+    return _runners(model, quantize)
+
+
+@pytest.fixture(scope="module")
+def unchecked(model, quantize):
+    """The same without the check."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversion, "refuse_wrong_rows", lambda search, config: search)
-        unchecked = load()
-    return load(), unchecked
+        return _runners(model, quantize)
+
+
+def _runners(model, quantize):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=conversion.convert(model, SIGNATURES, quantize))
+    return {signature.name: _runner(interpreter, signature) for signature in SIGNATURES}
 
 
 def _runner(interpreter, signature):
@@ -91,8 +102,7 @@ def is_nothing(outputs, row):
 
 
 @pytest.mark.slow
-def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(runners):
-    checked, unchecked = runners
+def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(checked, unchecked):
     batches = {"1": [[row] for row in RIGHT], "3": [RIGHT]}
     for name, run in checked.items():
         for batch in batches[name[-1]]:
@@ -104,19 +114,19 @@ def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(runners):
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_wrong_ids_give_nothing(runners, kind):
+def test_wrong_ids_give_nothing(checked, kind):
     for name in ("greedy_1", "beam_1"):
-        outputs = runners[0][name]([WRONG[kind]])
+        outputs = checked[name]([WRONG[kind]])
         shape = (1, LIMIT) if name == "greedy_1" else (1, 2, LIMIT)
         assert outputs["tokens"].shape == shape
         assert is_nothing(outputs, 0)
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_wrong_ids_in_a_batch_do_not_touch_the_other_rows(runners, place):
+def test_wrong_ids_in_a_batch_do_not_touch_the_other_rows(checked, place):
     for name, wrong in itertools.product(("greedy_3", "beam_3"), WRONG.values()):
-        expected = runners[1][name](RIGHT)
-        outputs = runners[0][name]([*RIGHT[:place], wrong, *RIGHT[place + 1 :]])
+        expected = checked[name](RIGHT)
+        outputs = checked[name]([*RIGHT[:place], wrong, *RIGHT[place + 1 :]])
         assert is_nothing(outputs, place)
         others = [row for row in range(3) if row != place]
         for key in ("tokens", "length"):
@@ -138,13 +148,7 @@ def test_a_vocabulary_without_a_bos_of_its_own_loses_no_id():
 
 @pytest.fixture(scope="module")
 def translator(tokenizer):
-    """One that has learned nothing, but reads and writes."""
-    keras.utils.set_random_seed(0)
-    config = TransformerConfig(
-        vocab_size=tokenizer.vocab_size,
-        num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
-    )  # fmt: skip
-    return Translator(Transformer(config), tokenizer)
+    return untrained_translator(tokenizer)
 
 
 @pytest.fixture(scope="module")

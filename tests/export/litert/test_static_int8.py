@@ -45,6 +45,7 @@ def test_real_sentences_give_a_file_that_agrees(export, sentences):
     assert report["bytes"] == path.stat().st_size < export("none")[0].stat().st_size
 
 
+@pytest.mark.slow
 def test_the_file_records_how_it_was_calibrated(export):
     path, report = export("int8_static")
     facts = LiteRTTranslator(path).facts
@@ -193,6 +194,7 @@ def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges)
     assert x.Type() == FLOAT32
 
 
+@pytest.mark.slow
 def test_no_weight_of_an_attention_is_rounded(export):
     """The output of a softmax is read by the mask, in float32."""
     graphs = Graphs(model_of(export("int8_static")[0]))
@@ -207,12 +209,14 @@ def id_of(tensor):
     return tensor._tab.Pos
 
 
+@pytest.mark.slow
 def test_builtin_operators_only_and_none_ends_in_a_loop(export):
     names, ends = operators(export("int8_static")[0])
     assert "WHILE" in names and "CUSTOM" not in names
     assert len(ends) == 6 and "WHILE" not in ends.values()
 
 
+@pytest.mark.slow
 def test_the_tied_table_is_stored_once_and_in_int8(export, translator):
     path, _ = export("int8_static")
     table = translator.model.source_embedding.table.numpy()
@@ -221,6 +225,7 @@ def test_the_tied_table_is_stored_once_and_in_int8(export, translator):
     assert table.tobytes() not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
     path, _ = export("int8_static")

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_transformer import beam_decode, greedy_decode
 from keras_transformer.export import SavedModelTranslator
-from keras_transformer.export.saved_model.verify import SessionModel
+from keras_transformer.export.saved_model.loaders import SessionModel
 
 
 @pytest.fixture(

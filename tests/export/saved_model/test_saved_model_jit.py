@@ -11,8 +11,8 @@ from phrases import phrases
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import greedy_decode
+from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.signatures import make_endpoints
-from keras_transformer.export.saved_model.verify import SessionModel
 
 slow = pytest.mark.slow  # the export of all shapes takes a minute
 

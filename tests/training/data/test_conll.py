@@ -1,10 +1,12 @@
 """CoNLL files: what is read of them, and mistakes that name their file and line."""
 
 import gzip
+import itertools
 from types import SimpleNamespace
 
 import pytest
 
+from keras_transformer.tasks.labelling.spans import find_problem
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.conll import read_conll
 
@@ -43,8 +45,60 @@ def test_sentences_are_words_with_the_labels_of_a_column(tmp_path):
     ):
         for column in (4, -1):
             assert read_conll(path, column, "BIO") == expected
-    iob1 = read_conll(written(tmp_path, "EU NNP B-NP O\n", "c.conll"), 3, "BIO")
-    assert iob1 == [[("EU", "B-NP")]]
+    chunks = read_conll(written(tmp_path, "EU NNP B-NP O\n", "c.conll"), 3, "BIO")
+    assert chunks == [[("EU", "B-NP")]]
+
+
+@pytest.mark.parametrize(
+    ("iob1", "bio"),
+    [
+        # Ramshaw and Marcus (1995): B-X only where two spans of a type touch.
+        ("O I-X O", "O B-X O"),
+        ("I-X I-X O", "B-X I-X O"),
+        ("I-X I-Y I-Y", "B-X B-Y I-Y"),
+        ("I-X B-X I-X", "B-X B-X I-X"),
+        ("I-X I-X B-X B-X", "B-X I-X B-X B-X"),
+        ("I-X O I-X I-Y B-Y I-X", "B-X O B-X B-Y B-Y B-X"),
+        ("B-X I-X O B-Y", "B-X I-X O B-Y"),  # what is BIO already stays
+        ("O O", "O O"),
+    ],
+)
+def test_iob1_is_read_as_bio(tmp_path, iob1, bio):
+    lines = [f"w{number} NN {label}" for number, label in enumerate(iob1.split())]
+    path = written(tmp_path, "\n".join([*lines, "", "w NN I-X", ""]))
+    first, second = read_conll(path, 3, "IOB1")
+    assert first == [(f"w{number}", label) for number, label in enumerate(bio.split())]
+    assert second == [("w", "B-X")], "a span ends with its sentence"
+    assert find_problem([label for _, label in first]) is None
+
+
+def test_every_set_of_spans_comes_back_from_iob1(tmp_path):
+    """To IOB1 by its definition, and back."""
+    for prefixes in itertools.product(("O", "B-X", "I-X", "B-Y", "I-Y"), repeat=4):
+        if find_problem(prefixes) is not None:
+            continue
+        old = [
+            "I" + label[1:] if label[0] == "B" and label[1:] != before[1:] else label
+            for before, label in itertools.pairwise(("O", *prefixes))
+        ]
+        path = written(tmp_path, "".join(f"w {label}\n" for label in old))
+        assert [label for _, label in read_conll(path, 2, "IOB1")[0]] == [*prefixes]
+
+
+def test_a_label_that_only_iob1_has_is_known_by_its_bio(tmp_path):
+    """I-Y begins the spans of both files, and no file has an I-Y of BIO."""
+    given = settings(tmp_path, "a I-Y\n\nb O\n", "c O\nd I-Y\n", scheme="IOB1")
+    rows = open_source(given).rows("validation").as_numpy_iterator()
+    assert next(rows)[1] == b"O B-Y"
+    given = settings(tmp_path, "a I-Y\n", "c O\nd I-Y\ne I-Y\n", scheme="IOB1")
+    with pytest.raises(ValueError, match="validation.conll, line 3: .*B-Y, O. Received: 'I-Y'"):
+        open_source(given)
+    given = settings(tmp_path, "a O\nb E-Y\n", "c O\n", scheme="IOB1")
+    with pytest.raises(ValueError, match="line 2: the label must be O or one of B-TYPE, I-TYPE in"):
+        open_source(given)
+    given = settings(tmp_path, "a O\nb I-Y\n", "c O\n", scheme="BIO")
+    with pytest.raises(ValueError, match='line 2: I-Y must .* as in CoNLL-2003, set `scheme = "IO'):
+        open_source(given)
 
 
 def settings(folder, train, validation, **changes):

@@ -1,6 +1,7 @@
 """Folders of images and the digits: splits, sizes, and one line for every mistake."""
 
 import builtins
+import collections
 import types
 
 import keras
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.images import stratified
+from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.image_classification import shifted
 
 
@@ -76,8 +78,8 @@ def test_images_are_resized_where_a_size_is_given(folder):
     [
         ("train/a/4.png", draw(6, 7), "4.png: must have height x width x channels of 5 x 7 x 3. R"),
         ("validation/a/4.png", draw(5, 8), "4.png: must have .* Received: 5 x 8 x 3."),
-        ("train/a/4.png", b"no image", "4.png: is no PNG or JPEG image that can be read."),
-        ("train/a/4.jpg", b"", "4.jpg: is no PNG or JPEG image that can be read."),
+        ("train/a/4.png", b"no image", "4.png: is not a PNG or JPEG image that can be read."),
+        ("train/a/4.jpg", b"", "4.jpg: is not a PNG or JPEG image that can be read."),
     ],
 )
 def test_a_wrong_file_is_named(folder, name, content, message):
@@ -98,11 +100,27 @@ def test_a_folder_that_cannot_be_read_is_an_image_that_cannot(folder):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nowhere", "nowhere: is no folder; it must hold"), ("train/a", "a: must hold a folder for")],
+    [
+        ("nowhere", "nowhere: is not a folder; it must hold"),
+        ("train/a", "a: must hold a folder for"),
+    ],
 )
 def test_a_wrong_folder_is_named(folder, name, message):
     with pytest.raises(ValueError, match=message):
         open_source(settings(folder, test=str(folder / name)))
+
+
+@pytest.mark.parametrize("second", ["validation", "test"])
+def test_a_folder_of_two_splits_is_refused(tmp_path, second):
+    config = tmp_path / "config.toml"
+    splits = {"train": "a", "validation": "b", "test": "c", second: "a"}
+    lines = "".join(f'{split} = "{folder}"\n' for split, folder in splits.items())
+    config.write_text(f'[task]\nkind = "image_classification"\n[data]\nsource = "images"\n{lines}')
+    message = "`train`, `validation` and `test` must be different folders"
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)
+    config.write_text(config.read_text().replace(f'{second} = "a"', f'{second} = "d"'))
+    assert load_settings(config).data.train == str(tmp_path / "a")
 
 
 def test_splits_have_the_same_share_of_every_label():
@@ -122,16 +140,25 @@ def test_splits_have_the_same_share_of_every_label():
 def test_digits_are_those_of_scikit_learn():
     sklearn = pytest.importorskip("sklearn.datasets")
     source = open_source(types.SimpleNamespace(source="digits", seed=1))
-    assert [source.count(split) for split in source.splits] == [1259, 179, 359]
-    images = {
-        image.tobytes(): label
-        for split in source.splits
-        for image, label in examples(source, split)
-    }
     digits = sklearn.load_digits()
-    for pixels, digit in zip(digits.images, digits.target, strict=True):
-        image = np.rint(pixels * 255 / 16).astype("uint8")
-        assert images[image.tobytes()] == str(digit)
+    expected = sorted(
+        (np.rint(pixels * 255 / 16).astype("uint8").tobytes(), str(digit))
+        for pixels, digit in zip(digits.images, digits.target, strict=True)
+    )
+    splits = {
+        split: [(image.tobytes(), label) for image, label in examples(source, split)]
+        for split in source.splits
+    }
+    # All of them, and none twice: the images differ, so no two splits share one.
+    assert len({image for image, _ in expected}) == len(expected) == len(digits.target)
+    assert sorted(row for rows in splits.values() for row in rows) == expected
+    # "Decides which fifth is the test split and which tenth validates; each has the same share of
+    # every digit", to the nearest image.
+    whole = collections.Counter(digits.target.tolist())
+    for split, share, most in (("test", 0.2, 0.5), ("validation", 0.1, 0.5), ("train", 0.7, 1.0)):
+        assert source.count(split) == len(splits[split])
+        own = collections.Counter(int(label) for _, label in splits[split])
+        assert all(abs(own[digit] - share * count) <= most for digit, count in whole.items())
 
 
 def test_without_scikit_learn_there_is_one_line(monkeypatch):

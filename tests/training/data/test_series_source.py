@@ -36,6 +36,7 @@ def settings(folder, content=None, **changes):
         "date_column": "date",
         "inputs": ["warmth", "rain"],
         "target": "flow",
+        "snow": [],
         "train": [day(2), day(5)],
         "validation": [day(6), day(9)],
         "test": None,
@@ -67,7 +68,10 @@ def test_where_the_file_begins_there_is_less_before_a_split(tmp_path):
 
 def test_what_the_model_must_know_of_the_data(tmp_path):
     facts = open_source(settings(tmp_path)).facts()
-    assert facts == {"inputs": ("warmth", "rain"), "target": "flow", "max_length": 4, "scored": 2}
+    sizes = {"max_length": 4, "scored": 2}
+    assert facts == {"inputs": ("warmth", "rain"), "target": "flow", "snow": (), **sizes}
+    snow = ["rain", "warmth"]
+    assert open_source(settings(tmp_path, snow=snow)).facts()["snow"] == ("rain", "warmth")
 
 
 def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import CONFIG, At, run_quietly, write_pairs
+from small_runs import At, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
 from keras_transformer.files import sync
@@ -27,9 +27,7 @@ MOMENTUM = 0.7
 def configured(tmp_path_factory):
     """A function from changes to the settings of a small training."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_pairs(folder, "train", 40, seed=1)
-    write_pairs(folder, "validation", 7, seed=2)
-    (folder / "config.toml").write_text(CONFIG)
+    write_small_corpus(folder)
 
     def settings(**changes):
         changes = {"updates": 6, "validate_every": 3, "checkpoint_every": 1, **changes}
@@ -304,9 +302,7 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
 @pytest.mark.slow
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
     """A training that continued would see some pairs twice in an epoch and others never."""
-    write_pairs(tmp_path, "train", 40, seed=1)
-    write_pairs(tmp_path, "validation", 7, seed=2)
-    (tmp_path / "config.toml").write_text(CONFIG)
+    write_small_corpus(tmp_path)
     settings = load_settings(tmp_path / "config.toml", ["training.updates=6"])
     assert run_quietly(settings, tmp_path / "run", [press_ctrl_c(2)])[0] is None
     for side in ("src", "tgt"):

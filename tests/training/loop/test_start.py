@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from small_runs import CONFIG, run_quietly, write_pairs
+from small_runs import run_quietly, write_pairs, write_small_corpus
 
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
@@ -41,9 +41,7 @@ validate_sentences = 0
 def folder(tmp_path_factory):
     """A folder with a finished run, `first`, and a configuration that starts from it."""
     folder = tmp_path_factory.mktemp("start")
-    write_pairs(folder, "train", 40, seed=1)
-    write_pairs(folder, "validation", 7, seed=2)
-    (folder / "config.toml").write_text(CONFIG)
+    write_small_corpus(folder)
     settings = load_settings(folder / "config.toml", ["training.updates=6"])
     run_quietly(settings, folder / "first")
     (folder / "configs").mkdir()

@@ -205,6 +205,7 @@ print(json.dumps([one, two]))
 """
 
 
+@pytest.mark.slow
 def test_two_replicas_of_unequal_length_equal_one_device():
     process = subprocess.run(
         [sys.executable, "-c", TWO_REPLICAS], capture_output=True, text=True, timeout=120

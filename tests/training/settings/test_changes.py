@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from small_runs import CONFIG, assert_same_end, run_quietly, write_pairs
+from small_runs import assert_same_end, run_quietly, write_small_corpus
 
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
@@ -18,9 +18,7 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 def configured(tmp_path_factory):
     """A function from overrides to the settings of a small training."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_pairs(folder, "train", 40, seed=1)
-    write_pairs(folder, "validation", 7, seed=2)
-    (folder / "config.toml").write_text(CONFIG)
+    write_small_corpus(folder)
     return lambda *overrides: load_settings(folder / "config.toml", overrides)
 
 
@@ -187,7 +185,7 @@ def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     overrides = ["training.patience=1", *impatient[1], "training.best_by=perplexity"]
     figures, shown = run_quietly(configured(*overrides, "training.updates=6"), folder)
-    assert "The best validation is looked for anew: it is measured otherwise now." in shown
+    assert "The search for the best validation starts again: its measure has changed." in shown
     assert (figures["updates"], figures["best_update"]) == (6, 6)
 
 

@@ -40,7 +40,7 @@ class Source(abc.ABC):
         """Returns the number of examples in a split, or None if only reading it would show."""
 
     def weights(self, split):
-        """Returns how often an epoch holds each example of a split in the mean.
+        """Returns how often an epoch holds each example of a split, on average.
 
         Returns:
             A float64 array in the order of `rows`, or None if every example is held once.

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from keras_transformer.tasks.labelling.spans import OUTSIDE, find_problem
+from keras_transformer.tasks.labelling.spans import OUTSIDE, find_problem, labels_of, spans_of
 from keras_transformer.text.lines import binary_lines
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.memory import MemoryData
 
-DOCUMENT = "-DOCSTART-"  # begins a document; it is no word
+DOCUMENT = "-DOCSTART-"  # begins a document; it is not a word
 
 
 def open_conll(settings):
@@ -45,11 +45,11 @@ def read_conll(path, column, scheme, known=None):
     Args:
         path: The file; UTF-8, and gzip if its name ends in `.gz`.
         column: Place of the label in a line, from 1; below 0 from the end, -1 for the last.
-        scheme: `"BIO"` or `"BIOES"`.
+        scheme: `"BIO"`, `"BIOES"` or `"IOB1"`.
         known: The labels there may be, a set. `None`: any.
 
     Returns:
-        List of sentences, each a list of pairs: a word and its label.
+        List of sentences, each a list of pairs: a word and its label, in BIO if it was in IOB1.
 
     Raises:
         ValueError: See `open_conll`.
@@ -58,8 +58,10 @@ def read_conll(path, column, scheme, known=None):
 
     def end():
         if rows:
-            _check(path, begin, [label for _, label in rows], scheme)
-            sentences.append(list(rows))
+            words, labels = zip(*rows, strict=True)
+            sentences.append(
+                [*zip(words, _labels(path, begin, labels, scheme, known), strict=True)]
+            )
             rows.clear()
 
     try:
@@ -69,7 +71,7 @@ def read_conll(path, column, scheme, known=None):
                 end()
                 continue
             begin = begin if rows else number
-            rows.append((cells[0], _label(path, number, cells, column, known)))
+            rows.append((cells[0], _label(path, number, cells, column)))
         end()
     except UnicodeDecodeError:
         raise ValueError(f"{path}, line {number}: must be UTF-8.") from None
@@ -80,7 +82,7 @@ def read_conll(path, column, scheme, known=None):
     return sentences
 
 
-def _label(path, number, cells, column, known):
+def _label(path, number, cells, column):
     """The label in a line."""
     place = column - 1 if column > 0 else column
     least = max(2, abs(column))
@@ -89,17 +91,26 @@ def _label(path, number, cells, column, known):
             f"{path}, line {number}: must have at least {least} columns, a word and in column "
             f"{column} its label. Received: {len(cells)} ({' '.join(cells)!r})."
         )
-    label = cells[place]
-    if known is not None and label not in known:
-        raise ValueError(
-            f"{path}, line {number}: the label must be one of the training data's, "
-            f"{', '.join(sorted(known))}. Received: {label!r}."
-        )
-    return label
+    return cells[place]
 
 
-def _check(path, begin, labels, scheme):
-    """Raises unless the labels of a sentence, which begins on a line, follow a scheme."""
+def _labels(path, begin, labels, scheme, known):
+    """The labels of a sentence, which begins on a line, in BIO or BIOES.
+
+    Raises:
+        ValueError: If they break the scheme, or one is not among those that are known.
+    """
     if problem := find_problem(labels, scheme):
         place, what = problem
+        if scheme == "BIO" and labels[place].startswith("I-"):
+            what += ' If spans begin with I-, as in CoNLL-2003, set `scheme = "IOB1"`.'
         raise ValueError(f"{path}, line {begin + place}: {what}")
+    if scheme == "IOB1":
+        labels = labels_of(spans_of(labels), len(labels))
+    for number, label in enumerate(labels, start=begin):
+        if known is not None and label not in known:
+            raise ValueError(
+                f"{path}, line {number}: the label must be one of the training data's, "
+                f"{', '.join(sorted(known))}. Received: {label!r}."
+            )
+    return labels

@@ -2,7 +2,7 @@
 
 The spans are phrases of Unicode's locale data (CLDR, through Babel): dates, money, countries,
 languages, durations and measures. They stand in English sentences, some of whose other numbers and
-names are no span.
+names are not spans.
 """
 
 import babel

@@ -10,14 +10,12 @@ from keras_transformer.training.data.sources.entities import Entities
 from keras_transformer.training.data.sources.memory import MemoryData
 
 HELD_OUT = 1000  # questions for validation, and as many for the test, or a tenth of all
-FEWEST, MOST = 3, 6  # facts of a passage
+FEWEST, MOST = 3, 4  # facts of a passage
 
-# A name is a word of each.
-FIRST = (
+NAMES = (
     "Arvo", "Belis", "Corda", "Dalen", "Ekron", "Fenix", "Galor", "Hexa", "Iluna", "Jovin",
     "Kesta", "Lumar", "Mirko", "Nadir", "Orion", "Pelta", "Quanto", "Ravel", "Sirius", "Tamar",
 )  # fmt: skip
-SECOND = ("Brothers", "Group", "Labs", "Mills", "Partners", "Systems", "Trust", "Works")
 # Of each kind of fact: the type of its answer, statements, and questions.
 FACTS = (
     ("DATE", ("NAME was founded on ANSWER.", "The founding of NAME was on ANSWER."),
@@ -35,23 +33,20 @@ FACTS = (
 )  # fmt: skip
 
 
-def draw_questions(count, seed, parity=None):
+def draw_questions(count, seed):
     """Draws questions, no two of which have the same answers in their passages.
 
     Args:
         count: How many.
         seed: The same seed gives the same questions in the same order.
-        parity: 0 or 1, for the names of one half of all pairs of words; those of the other half
-            are never drawn. `None`: all names.
 
     Returns:
         List of pairs of strings: see `QuestionAnsweringTask`.
     """
     dice = Dice(seed)
     entities, seen, questions = Entities(dice), set(), []
-    names = names_of(parity)
     while len(questions) < count:
-        facts = _draw_facts(dice, names)
+        facts = _draw_facts(dice)
         answers = [" ".join(entities.draw(kind[0])) for _, kind in facts]
         content = tuple(sorted(answers))
         if content in seen or len({*answers}) < len(answers):
@@ -61,22 +56,12 @@ def draw_questions(count, seed, parity=None):
     return questions
 
 
-def names_of(parity=None):
-    """Returns the names of one half of the pairs of words, or of both, a list of strings."""
-    return [
-        f"{first} {second}"
-        for i, first in enumerate(FIRST)
-        for k, second in enumerate(SECOND)
-        if parity in (None, (i + k) % 2)
-    ]
-
-
-def _draw_facts(dice, names):
+def _draw_facts(dice):
     """Pairs of a name and a kind; the question is about the first.
 
     The second is of the same kind, the third of the same name.
     """
-    asked, *others = dice.some(names, 3)
+    asked, *others = dice.some(NAMES, 3)
     kind, *kinds = dice.some(FACTS, len(FACTS))
     facts = [(asked, kind), (others[0], kind), (asked, kinds[0])]
     rest = [(name, other) for name in (asked, *others) for other in FACTS]
@@ -102,16 +87,16 @@ def _write(dice, facts, answers):
 def open_facts(settings):
     """Generates the questions that a `[data]` section describes.
 
-    A name of the held-out questions is in no passage to train on: its words are, with others.
+    The answers of a held-out passage are together in no passage to train on.
 
     Args:
         settings: The section, a `FactsData`, or anything with its attributes.
     """
     held_out = min(HELD_OUT, settings.examples // 10)
-    examples = draw_questions(2 * held_out, settings.seed, parity=1)
+    examples = draw_questions(settings.examples, settings.seed)
     splits = {
         "validation": examples[:held_out],
-        "test": examples[held_out:],
-        "train": draw_questions(settings.examples - 2 * held_out, settings.seed + 1, parity=0),
+        "test": examples[held_out : 2 * held_out],
+        "train": examples[2 * held_out :],
     }
     return MemoryData(splits, "generated passages with phrases of Unicode's locale data")

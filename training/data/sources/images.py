@@ -64,7 +64,9 @@ def open_images(settings):
 def _read(folder, size):
     """The images below a folder, their labels, and the size that all others must have."""
     if not folder.is_dir():
-        raise ValueError(f"{folder}: is no folder; it must hold a folder of images for each label.")
+        raise ValueError(
+            f"{folder}: is not a folder; it must hold a folder of images for each label."
+        )
     images, labels = [], []
     for below in sorted(path for path in folder.iterdir() if path.is_dir()):
         for path in sorted(below.iterdir()):

@@ -86,7 +86,7 @@ class PhraseBook:
         return [kind for kind, n in weights.items() if needs.get(kind, True) for _ in range(n)]
 
     def draw(self, seed):
-        """Draws phrases without end, some of them more than once.
+        """Draws phrases endlessly, some of them more than once.
 
         Args:
             seed: The same seed gives the same phrases in the same order.

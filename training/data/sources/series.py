@@ -21,7 +21,8 @@ class Series(Source):
         first: Date of the first step.
         inputs: `[N, F]`, float32.
         target: `[N]`, float32, not a number where it is not known.
-        names: Names of the inputs, and name of the target.
+        names: Names of the inputs, name of the target, and of the inputs those of precipitation and
+            temperature or none: see `SnowAccount`.
         periods: Dictionary from a split to its first and its last day.
         window: Steps in a window: as many steps but one come before each split, if there are any,
             with a target that is not known.
@@ -45,10 +46,11 @@ class Series(Source):
 
     def facts(self):
         """Returns the names of inputs and target, and the sizes of a window."""
-        inputs, target = self._names
+        inputs, target, snow = self._names
         return {
             "inputs": inputs,
             "target": target,
+            "snow": snow,
             "max_length": self._window,
             "scored": self._scored,
         }
@@ -74,7 +76,7 @@ def open_series(settings):
 
     Raises:
         ValueError: If it cannot be read, lacks a column, or has a line with a gap or a date out of
-            order or what is no number. One line that names file and line.
+            order or something other than a number. One line that names file and line.
     """
     path = pathlib.Path(settings.file)
     try:
@@ -87,7 +89,7 @@ def open_series(settings):
     except csv.Error as error:
         raise ValueError(f"{path}: is no CSV file: {error}.") from None
     periods = {split: tuple(days) for split in SPLITS if (days := getattr(settings, split))}
-    names = tuple(settings.inputs), settings.target
+    names = tuple(settings.inputs), settings.target, tuple(settings.snow)
     return Series(path, first, inputs, target, names, periods, settings.window, settings.scored)
 
 

@@ -21,7 +21,7 @@ class _File:
     Attributes:
         path: Where it is.
         lines: Number of its lines.
-        empty: Numbers, from 1, of the lines of which a side is nothing but white space.
+        empty: Numbers, from 1, of the lines of which a side is only white space.
         marked: Whether it begins with a byte order mark.
     """
 

@@ -1,0 +1,37 @@
+"""The facts beside a SavedModel: a JSON of what no signature keeps, such as names of columns."""
+
+import json
+
+PATH = "assets.extra/facts.json"
+
+
+def write_facts(folder, codec):
+    """Writes the facts of a `Codec` that needs them into the folder of a version."""
+    if codec.needs_facts:
+        path = folder / PATH
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(codec.facts(), indent=2) + "\n", "utf-8")
+
+
+def read_codec(folder, codec_class):
+    """Returns the `Codec` of a version; its class, where a class is all that its answers need.
+
+    Args:
+        folder: The folder of the version, a `pathlib.Path`.
+        codec_class: The class of the codec.
+
+    Raises:
+        ValueError: If the facts are needed and missing, or damaged.
+    """
+    if not codec_class.needs_facts:
+        return codec_class
+    path = folder / PATH
+    try:
+        return codec_class.from_facts(json.loads(path.read_text("utf-8")), None)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{folder} has no {PATH}, which holds the names of columns and the length of a window. "
+            "Export it again."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read ({error!r}). Export it again.") from error

@@ -1,0 +1,83 @@
+"""SavedModels as the programs that use them load them: TensorFlow Serving and Python."""
+
+import numpy as np
+import tensorflow as tf
+
+import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel needs its operations)
+from keras_transformer.export.parity import ExportError
+
+# The operations of TensorFlow Text that TensorFlow Serving has known for long.
+SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
+
+
+class SessionModel:
+    """Loads a SavedModel as TensorFlow Serving does: from the graph alone, without its objects.
+
+    What Python's loader puts together from the objects can hide that the graph is incomplete.
+
+    Args:
+        path: The folder of the SavedModel.
+
+    Raises:
+        ExportError: If it has operations that TensorFlow Serving does not have.
+    """
+
+    def __init__(self, path):
+        self._session = tf.compat.v1.Session(graph=tf.Graph())
+        logger = tf.get_logger()
+        level = logger.level
+        logger.setLevel("ERROR")  # it advises to use the other loader
+        try:
+            with self._session.graph.as_default():
+                meta = tf.compat.v1.saved_model.loader.load(self._session, ["serve"], str(path))
+        finally:
+            logger.setLevel(level)
+        check_operations(meta.graph_def)
+        self._signatures = meta.signature_def
+
+    def run(self, signature, **inputs):
+        """Returns the outputs of a signature as arrays, by name."""
+        known = self._signatures[signature]
+        outputs = {name: info.name for name, info in known.outputs.items()}
+        feed = {known.inputs[name].name: np.asarray(value) for name, value in inputs.items()}
+        return self._session.run(outputs, feed)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._session.close()
+
+
+class PythonModel:
+    """Loads a SavedModel as a Python program does."""
+
+    def __init__(self, path):
+        self._model = tf.saved_model.load(str(path))
+
+    def run(self, signature, **inputs):
+        return self._model.signatures[signature](**inputs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+# Both ways to load a SavedModel, and the program that loads it so.
+LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
+
+
+def check_operations(graph):
+    """Raises unless every operation is one that TensorFlow Serving has."""
+    functions = graph.library.function
+    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
+    names = {node.op for node in nodes} - {function.signature.name for function in functions}
+    foreign = sorted(
+        name
+        for name in names - SENTENCEPIECE
+        if not hasattr(tf.raw_ops, name) or name.startswith("Xla")
+    )
+    if foreign:
+        raise ExportError(f"TensorFlow Serving does not have the operations {', '.join(foreign)}.")

@@ -1,0 +1,56 @@
+"""What a class token attended to in an image."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tasks.attention import CLASS
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageAttention:
+    """Attention weights of the class token, for one image.
+
+    Args:
+        pixels: The image, `[H, W, C]`, uint8.
+        label: What the model takes it for.
+        weights: Array `[layers, heads, R, Q]` of the patches in R rows and Q columns, float32. What
+            is missing to 1 went to the class token itself.
+        kind: `"class"`.
+        truncated: An image is never cut.
+    """
+
+    pixels: np.ndarray
+    label: str
+    weights: np.ndarray
+    kind: str = CLASS
+    truncated: bool = False
+
+
+def image_attention(recognizer, image):
+    """Returns an `ImageAttention`.
+
+    Args:
+        recognizer: An `ImageRecognizer` whose model has a class token.
+        image: A path, the bytes of a file, or an array `[H, W, C]` of uint8.
+
+    Raises:
+        ValueError: If the model has no class token, or the image cannot be read.
+    """
+    model = recognizer.model
+    if not model.config.has_class_token:
+        raise ValueError(
+            "the model must have a class token, whose attention could be shown: "
+            f'`pooling = "class"`. Received: pooling={model.config.pooling!r}.'
+        )
+    pixels = recognizer.read(image)
+    weights = model.attention_weights(tf.constant(pixels[None], tf.float32))
+    layers = np.stack(
+        [
+            tf.cast(weights[f"block_{number}/self_attention"], tf.float32).numpy()[0, :, 0, 1:]
+            for number in range(model.config.num_layers)
+        ]
+    )  # [layers, heads, R * Q]
+    patches = layers.reshape(*layers.shape[:2], *model.config.grid)
+    return ImageAttention(pixels, recognizer([pixels])[0], patches)

@@ -1,0 +1,133 @@
+"""Exports of a model with a vocabulary for sources and another one for targets."""
+
+import pathlib
+
+import pytest
+from support import randomise
+
+from keras_transformer import (
+    Beam,
+    Transformer,
+    TransformerConfig,
+    Translator,
+)
+from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.loaders import SessionModel
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.text.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def two_vocabularies():
+    """A model whose source and target tokenizers differ in size and in pieces."""
+    from types import SimpleNamespace
+
+    from phrases import phrases
+
+    from keras_transformer.training.vocabulary import learn_vocabulary
+
+    options = {"model_type": "unigram", "split_digits": True, "character_coverage": 1.0}
+    source, target = (
+        Tokenizer(
+            learn_vocabulary(
+                [pair[side] for pair in phrases()], SimpleNamespace(size=size, **options)
+            )
+        )
+        for side, size in ((0, 45), (1, 49))
+    )
+    ids = {name: getattr(source, name) for name in ("pad_id", "bos_id", "eos_id")}
+    sizes = {"vocab_size": 45, "target_vocab_size": 49, "max_length": 64, "num_layers": 2}
+    sizes |= {"d_model": 24, "d_ff": 40, "num_heads": 3}
+    config = TransformerConfig(**ids, **sizes, dropout=0.0, tie="none", norm="pre")
+    return Translator(randomise(Transformer(config)), (source, target), max_length=20)
+
+
+@pytest.mark.slow
+def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_path):
+    translator = two_vocabularies
+    texts = sentences[:12]
+    expected = translator(texts)
+    assert len(set(expected)) > 6, "outputs depend on the source"
+    source, target = translator.tokenizers
+    assert source.model != target.model
+    report = exporter_of("saved-model", translator)(
+        translator, tmp_path / "m", texts, alignment=(-1, None)
+    )
+    assert report["agreement"] == 1.0
+    outputs = SavedModelTranslator(report["path"]).translate_batch(texts)
+    assert [output.text for output in outputs] == expected
+    pieces = SessionModel(report["path"]).run("alignment", sentences=texts[:1])
+    ids = source.encode(texts[:1]).to_list()[0]
+    assert [piece.decode() for piece in pieces["source_pieces"][0]] == source.pieces(ids)
+    report = exporter_of("litert", translator)(
+        translator, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True
+    )
+    assert report["agreement"] == report["strings"]["agreement"] == 1.0
+    loaded = LiteRTTranslator(report["path"])
+    assert [output.text for output in loaded.translate_batch(texts)] == expected
+    assert loaded.tokenizers.source.model == source.model
+    assert loaded.tokenizers.target.model == target.model
+
+
+def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_path):
+    pytest.importorskip("ctranslate2")
+    from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+
+    texts = [text for text in sentences[:12] if text.strip()]
+    report = exporter_of("ctranslate2", two_vocabularies)(two_vocabularies, tmp_path / "c", texts)
+    assert report["agreement"] == 1.0
+    outputs = CTranslate2Translator(tmp_path / "c").translate_batch(texts)
+    assert [output.text for output in outputs] == two_vocabularies(texts)
+    files = {path.name for path in (tmp_path / "c").iterdir()}
+    assert {"source.model", "target.model"} <= files and "tokenizer.model" not in files
+
+
+@pytest.mark.slow
+def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_path):
+    from keras_transformer import Summarizer, Summary
+    from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
+
+    summarizer = Summarizer(two_vocabularies.model, two_vocabularies.tokenizers, 20)
+    texts = [text for text in sentences[:12] if text.strip()]
+    expected = summarizer(texts)
+    report = exporter_of("saved-model", summarizer)(summarizer, tmp_path / "m", texts, Beam(3))
+    assert report["agreement"] == 1.0
+    loaded = SavedModelTranslator(report["path"])
+    outputs = loaded.translate_batch(texts)
+    assert [output.text for output in outputs] == summarizer(texts, Beam(3))
+    assert type(outputs[0]) is Summary and loaded.blank
+    answer = SessionModel(report["path"]).run("serving_default", sentences=texts)
+    assert [text.decode() for text in answer["summary"]] == summarizer(texts, Beam(3))
+    readme = (pathlib.Path(report["path"]) / "README.md").read_text()
+    assert "Summarises texts, with its tokenizer" in readme and "translation" not in answer
+    report = exporter_of("litert", summarizer)(
+        summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True
+    )
+    assert report["agreement"] == report["strings"]["agreement"] == 1.0
+    for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
+        outputs = loaded.translate_batch(texts)
+        assert [output.text for output in outputs] == expected and type(outputs[0]) is Summary
+        assert loaded.facts["task"] == "summarization"
+    pytest.importorskip("ctranslate2")
+    report = exporter_of("ctranslate2", summarizer)(summarizer, tmp_path / "c", texts)
+    assert report["agreement"] == 1.0
+
+
+def test_a_file_from_before_there_were_tasks_translates(two_vocabularies, tmp_path):
+    from keras_transformer.export.litert.packed import pack, unpack
+
+    path = tmp_path / "x.tflite"
+    facts = {"format": 2, "max_length": 20, "quantize": "none"}
+    facts["signatures"] = [{"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}]
+    pack(path, b"\x1c\0\0\0TFL3 and the rest", two_vocabularies.tokenizers, facts)
+    assert unpack(path)[0]["task"] == "translation"
+    pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**facts, "task": "cooking"})
+    with pytest.raises(ValueError, match="its facts.json cannot be read"):
+        unpack(path)
+
+
+def test_an_empty_sentence_has_no_pieces(two_vocabularies):
+    (alignment,) = two_vocabularies.align([""])
+    assert alignment.translation.text == "" and alignment.target == []
+    assert alignment.weights.shape[0] == 0 and alignment.words() == []

@@ -1,0 +1,49 @@
+"""Positions that are distances: shifts and padding before a sentence change nothing."""
+
+import numpy as np
+import pytest
+from support import KV, B, D, F, H, K, S, T, normal, randomise, sentences, small_config
+
+from keras_transformer import EncoderBlock, Transformer
+
+RELATIVE = {
+    "rotary": {"position": "rotary", "d_k": 6},
+    "alibi": {"position": "alibi"},
+    "relative": {"position": "relative", "relative_distance": 4},
+    "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8},
+}
+ABSOLUTE = {name: {"position": name} for name in ("sinusoidal", "learned", "binary")}
+
+
+@pytest.mark.parametrize("name", [*RELATIVE, *ABSOLUTE])
+def test_padding_before_a_source_changes_nothing(name):
+    """Where distances alone count; others show that a shifted source is another one."""
+    model = randomise(Transformer(small_config(**{**RELATIVE, **ABSOLUTE}[name])))
+    source, target = sentences([S, S]), sentences([T, 7], first=2)
+    before = np.pad(source, [(0, 0), (4, 0)])
+    logits = [model({"source": ids, "target": target}) for ids in (source, before)]
+    error = np.abs(np.subtract(*logits)).max()
+    assert error < 1e-4 if name in RELATIVE else error > 0.01
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", RELATIVE)
+def test_a_shifted_sentence_is_the_same(name, causal):
+    fields = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0, **RELATIVE[name]}
+    block = EncoderBlock(**fields, causal=causal)
+    x = normal(B, T, D)
+    block.build(x.shape)
+    randomise(block)
+    later = np.concatenate([normal(B, 3, D, seed=5), x], axis=1)
+    allowed = np.arange(T + 3)[None] >= 3
+    np.testing.assert_allclose(block(later, allowed)[:, 3:], block(x), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["relative", "t5", "alibi", "sinusoidal"])
+def test_a_source_and_its_reverse_differ_but_for_alibi(name):
+    """As its docstring warns: its distances have no direction, and a memory has no order."""
+    model = randomise(Transformer(small_config(**{**RELATIVE, **ABSOLUTE}[name])))
+    source, target = sentences([S, 5]), sentences([T, 7], first=2)
+    logits = [model({"source": ids, "target": target}) for ids in (source, source[:, ::-1])]
+    error = np.abs(np.subtract(*logits)).max()
+    assert error < 1e-5 if name == "alibi" else error > 0.01
