@@ -25,6 +25,7 @@ _MODULES = {
         "ImageClassifierConfig",
         "LanguageModelConfig",
         "SeriesConfig",
+        "SpanPredictorConfig",
         "TokenClassifierConfig",
         "TransformerConfig",
     ),
@@ -50,6 +51,7 @@ _MODULES = {
     "models.token_classifier": ("TokenClassifier",),
     "models.image_classifier": ("ImageClassifier",),
     "models.series_regressor": ("SeriesRegressor",),
+    "models.span_predictor": ("SpanPredictor",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.tokenizer": ("Tokenizer",),
@@ -63,6 +65,8 @@ _MODULES = {
     "tasks.images.recognizer": ("ImageRecognizer",),
     "tasks.series.simulator": ("SeriesSimulator",),
     "tasks.labelling.labeller": ("Labelling", "TokenLabeller"),
+    "tasks.question_answering.answerer": ("QuestionAnswerer",),
+    "tasks.question_answering.codec": ("Answer",),
     "run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -7,7 +7,7 @@ import importlib.util
 import sys
 
 MODELS = (
-    *("transformer", "language_model", "classifier", "token_classifier"),
+    *("transformer", "language_model", "classifier", "token_classifier", "span_predictor"),
     *("image_classifier", "series_regressor"),
 )
 

@@ -223,7 +223,17 @@ class _Export:
     def __call__(self, path, sentences, **options):
         """Exports to `path`; returns the report. Options that it does not take are left out."""
         taken = {name: value for name, value in options.items() if name in self._taken}
-        return self._function(self._pipeline, path, sentences, **taken)
+        return self._function(self._pipeline, path, self._parsed(sentences), **taken)
+
+    def _parsed(self, lines):
+        """The examples in lines; an error names the number of the first line that is none."""
+        examples = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                examples.append(self._pipeline.parse(line))
+            except ValueError as error:
+                raise ValueError(f"sentence {number}: {error}") from None
+        return examples
 
 
 def _export_quantized(

@@ -7,6 +7,7 @@ from keras_transformer.config.language_model import LanguageModelConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.series import SeriesConfig
+from keras_transformer.config.span_predictor import SpanPredictorConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.token_classifier import TokenClassifierConfig
 from keras_transformer.config.transformer import TransformerConfig
@@ -21,6 +22,7 @@ __all__ = [
     "SeriesConfig",
     "Position",
     "Score",
+    "SpanPredictorConfig",
     "StackConfig",
     "TokenClassifierConfig",
     "TransformerConfig",

@@ -52,6 +52,10 @@ class EncoderModel(TokenModel):
         """The layers after the encoder that are drawn, in order."""
         return self.output_layer, self.logits
 
+    def embed(self, inputs):
+        """Returns what the encoder reads, `[B, S, D]`, without dropout."""
+        return self.embedding(inputs, training=False)
+
     @property
     def columns(self):  # noqa: D102
         return (Column("text", "S", self.embedding, self.encoder, self.head),)
@@ -67,7 +71,7 @@ class EncoderModel(TokenModel):
             Dictionary from `"encoder/block_0/self_attention"` and so on to `[B, H, S, S]`: text,
             head, attending position, attended position.
         """
-        x = self.embedding(inputs, training=False)  # [B, S, D]
+        x = self.embed(inputs)  # [B, S, D]
         allowed = self.mask(inputs)  # [B, 1, S]
         _, weights = self.encoder(x, allowed, return_weights=True, training=False)
         return named_weights(self.encoder, weights)

@@ -4,6 +4,7 @@ from keras_transformer.tasks.classification import ClassificationTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.question_answering.task import QuestionAnsweringTask
 from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.summarization.task import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
@@ -16,6 +17,7 @@ TASKS = {
         SummarizationTask(),
         ClassificationTask(),
         LabellingTask(),
+        QuestionAnsweringTask(),
         LanguageModellingTask(),
         ImageClassificationTask(),
         TimeSeriesTask(),

@@ -70,6 +70,15 @@ class Pipeline(tf.Module):
             )
         return cls(model)
 
+    @classmethod
+    def parse(cls, line):
+        """Returns the example that a line of text is.
+
+        Raises:
+            ValueError: If it is none: what a line must be, as the end of a sentence.
+        """
+        return line
+
     def with_model(self, model):
         """Returns the same with another model, such as a copy that computes in float32."""
         return type(self)(model)

@@ -142,6 +142,7 @@ ROWS = {
         lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
         ("tokens",),
     ),
+    "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
     "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
     "ImageClassifier": Row(
@@ -167,6 +168,7 @@ MODELS = {
     "LanguageModel",
     "TextClassifier",
     "TokenClassifier",
+    "SpanPredictor",
     "ImageClassifier",
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",
@@ -174,7 +176,7 @@ MODELS = {
 # Their last axis is the steps of the input.
 PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
-ENDS = {"logits", "scaling", "squeeze", "unscaling"}
+ENDS = {"logits", "passage", "scaling", "squeeze", "unscaling"}
 
 # Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}

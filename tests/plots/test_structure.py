@@ -12,6 +12,8 @@ from keras_transformer import (
     LanguageModelConfig,
     SeriesConfig,
     SeriesRegressor,
+    SpanPredictor,
+    SpanPredictorConfig,
     TextClassifier,
     TokenClassifier,
     TokenClassifierConfig,
@@ -58,6 +60,7 @@ MODELS = {
     "token classifier": lambda: TokenClassifier(
         TokenClassifierConfig(**SIZES, labels=("O", "B-X", "I-X"))
     ),
+    "span predictor": lambda: SpanPredictor(SpanPredictorConfig(**SIZES)),
 }
 
 

@@ -24,6 +24,7 @@ from keras_transformer.training.settings.data_sections import (
 from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.labelled_data import ConllData, EntitiesData
 from keras_transformer.training.settings.model_sections import ModelSettings, TaskSettings
+from keras_transformer.training.settings.question_data import FactsData, SquadData
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
     ScheduleSettings,
@@ -57,6 +58,8 @@ DATA_KINDS = {
     "reports": ReportsData,
     "entities": EntitiesData,
     "conll": ConllData,
+    "facts": FactsData,
+    "squad": SquadData,
     "images": ImageData,
     "digits": DigitsData,
     "series": SeriesData,
@@ -82,7 +85,9 @@ class Settings(Section):
         | Annotated[DigitsData, Tag("digits")]
         | Annotated[SeriesData, Tag("series")]
         | Annotated[EntitiesData, Tag("entities")]
-        | Annotated[ConllData, Tag("conll")],
+        | Annotated[ConllData, Tag("conll")]
+        | Annotated[FactsData, Tag("facts")]
+        | Annotated[SquadData, Tag("squad")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()

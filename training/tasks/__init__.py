@@ -4,6 +4,7 @@ from keras_transformer.training.tasks.classification import ClassificationTraini
 from keras_transformer.training.tasks.image_classification import ImageClassificationTraining
 from keras_transformer.training.tasks.labelling import LabellingTraining
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
+from keras_transformer.training.tasks.question_answering import QuestionAnsweringTraining
 from keras_transformer.training.tasks.time_series import TimeSeriesTraining
 from keras_transformer.training.tasks.translation import TranslationTraining
 
@@ -13,6 +14,7 @@ TRAININGS = {
     "summarization": TranslationTraining,  # pairs of texts as well
     "classification": ClassificationTraining,
     "labelling": LabellingTraining,
+    "question_answering": QuestionAnsweringTraining,
     "language_modelling": LanguageModellingTraining,
     "image_classification": ImageClassificationTraining,
     "time_series": TimeSeriesTraining,

@@ -23,6 +23,10 @@ class SinglePass(Pipeline):
         super().__init__(*arguments)
         self._responder = functools.cache(self._trace)
 
+    @classmethod
+    def parse(cls, line):  # noqa: D102
+        return cls.codec_class.parse(line)
+
     def predict(self, **inputs):
         """Returns the outputs of the model, a dictionary, in a graph."""
         tensors = next(iter(inputs.values())) if len(inputs) == 1 else inputs

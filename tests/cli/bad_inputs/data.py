@@ -126,4 +126,35 @@ LABELLED = [
           settings=CONLL + b"[training]\nsubword_sampling = 0.1\n"),
 ]  # fmt: skip
 
-CASES = [*CORPORA, *SENTENCES, *LABELLED]
+SQUAD = (
+    b'[task]\nkind = "question_answering"\n[data]\nsource = "squad"\ntrain = "a.json"\n'
+    b'validation = "b.json"\n[training]\nlabel_smoothing = 0\n'
+)
+PARAGRAPH = (
+    b'{"data": [{"paragraphs": [{"context": "It was in May.", "qas": [{"id": "q7", "question": '
+    b'"When?", "answers": [{"text": "May", "answer_start": 10}]}]}]}]}'
+)
+
+
+def squad(match, train=PARAGRAPH, validation=PARAGRAPH, settings=SQUAD):
+    """A training with two files in SQuAD's format."""
+    files = {"x.toml": settings, "a.json": train, "b.json": validation}
+    changes = (spoiled(name, content) for name, content in files.items())
+    return fails("train x.toml --output NEW", match, *changes)
+
+
+QUESTIONS = [
+    squad("a.json must be JSON in UTF-8", PARAGRAPH[:-9]),
+    squad("b.json must be JSON in UTF-8", validation=b"\xff"),
+    squad(r"a.json, article 1, paragraph 1, question 1 \(q7\), answer 1: `text` must stand in the "
+          "passage at `answer_start`.*'May' at 9, where the passage has ' Ma'",
+          PARAGRAPH.replace(b"10", b"9")),
+    squad("b.json, article 1, paragraph 1: must have the field `context`",
+          validation=PARAGRAPH.replace(b"context", b"text")),
+    squad(r"question 1 \(q7\): must have an answer.*SQuAD 2.0, are not supported",
+          PARAGRAPH.replace(b'{"text": "May", "answer_start": 10}', b"")),
+    squad("`training.label_smoothing` must be 0 for question_answering",
+          settings=SQUAD.replace(b"smoothing = 0", b"smoothing = 0.1")),
+]  # fmt: skip
+
+CASES = [*CORPORA, *SENTENCES, *LABELLED, *QUESTIONS]

@@ -17,6 +17,8 @@ SOURCES = {
     "series": ("series", "open_series"),
     "entities": ("entities", "open_entities"),
     "conll": ("conll", "open_conll"),
+    "facts": ("facts", "open_facts"),
+    "squad": ("squad", "open_squad"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Extractive question answering: the part of a passage that answers a question."""

@@ -1,0 +1,44 @@
+"""A question answerer in use: questions and passages to parts of the passages."""
+
+import tensorflow as tf
+
+from keras_transformer.models.span_predictor import SpanPredictor
+from keras_transformer.tasks.question_answering.codec import AnswerCodec
+from keras_transformer.tasks.single_pass.text import TextPass
+
+
+class QuestionAnswerer(TextPass):
+    """A trained `SpanPredictor` with its tokenizer.
+
+    Args:
+        model: A `SpanPredictor`.
+        tokenizer: The `Tokenizer` it was trained with.
+        max_length: Longest row in tokens: see `AnswerCodec`. `None`: the model's `max_length`.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
+            together.
+    """
+
+    task = "question_answering"
+    model_class = SpanPredictor
+    request = ("question", "passage")
+    output = "answer"
+    codec_class = AnswerCodec
+
+    def reading(self, line):
+        """The pieces of the question and of the first window: see `Pipeline.reading`."""
+        try:
+            question, passage = self.parse(line)
+        except ValueError as error:
+            raise ValueError(f"`sentence` {error}") from None
+        inputs, rest = self.codec.encode(tf.constant([question]), tf.constant([passage]))
+        ids = inputs["source"][:1]  # [1, S]
+        pieces = self.source_tokenizer.pieces(ids[0].numpy())
+        cut = rest["truncated"][0] or len(inputs["source"]) > 1
+        return ids, {"encoder": (pieces, pieces)}, bool(cut)
+
+    def make_codec(self):  # noqa: D102
+        config = self.model.config
+        return AnswerCodec(self.tokenizers, self.max_length, config.max_answer, config.stride)

@@ -1,0 +1,253 @@
+"""Questions and passages to rows of a model, and from its outputs to parts of the passages."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.models.span_predictor import OUTSIDE
+from keras_transformer.tasks.question_answering import spans
+from keras_transformer.tasks.question_answering.figures import answer_figures
+from keras_transformer.tasks.question_answering.passages import (
+    cut_windows,
+    read_passages,
+    read_questions,
+)
+from keras_transformer.tasks.question_answering.task import parse, right_answers
+from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
+from keras_transformer.tasks.token_rows import empty_where_wrong, right_rows
+
+TINY = np.finfo(np.float32).tiny
+RULE = (
+    "Each row: the ids of a question's pieces, bos, those of a passage's pieces, each at least 0 "
+    "and below vocab_size, none of them pad; then eos, once; then pad up to source_length. The "
+    "outputs start and end are the logits of each piece as the first and as the last of the "
+    "answer. The softmax of a row is over the first pieces of the passage's segments and over bos, "
+    "which stands for an answer that is not in this row. For any other row they are -1e9. Other "
+    "rows are as without it."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer(Result):
+    """The part of a passage that answers a question.
+
+    Args:
+        answer: The part of the passage; empty if there is no word in it.
+        begin, end: Bytes of the passage, in UTF-8, at which it begins and ends.
+        probability: The product of the probabilities of its two ends.
+        truncated: Whether the question was longer than the model's limit and was cut.
+        segments: Numbers of the segments at its ends: see `passages`.
+        probabilities: Array `[2, G]`, float32, of each segment of the passage as the first and as
+            the last of the answer; of a segment in several windows the larger one.
+    """
+
+    answer: str
+    begin: int
+    end: int
+    probability: float
+    truncated: bool
+    segments: tuple = dataclasses.field(compare=False, repr=False)
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def text(self):
+        """The answer: what `predict` writes."""
+        return self.answer
+
+    @property
+    def score(self):
+        """The natural logarithm of the probability."""
+        return float(np.log(max(self.probability, TINY)))
+
+    @property
+    def numbers(self):
+        """The probabilities of both ends."""
+        return self.probabilities
+
+    def score_of(self, other):
+        """The logarithm of the probability of the answer of another result."""
+        return float(np.log(max(self._probability(other.segments), TINY)))
+
+    def is_tied(self, other, tolerance):
+        """Whether the other answer is as probable, within four times the tolerance."""
+        gap = self._probability(self.segments) - self._probability(other.segments)
+        return bool(gap <= 4 * tolerance)
+
+    def _probability(self, segments):
+        if not self.probabilities.shape[1]:
+            return 1.0
+        return float(np.prod(self.probabilities[[0, 1], list(segments)]))
+
+
+class AnswerCodec(TextCodec):
+    """From questions and passages to logits of the ends of answers, and to answers.
+
+    Args:
+        tokenizer: See `TextCodec`.
+        max_length: Longest row in tokens: question, window of the passage and two more. A question
+            is cut at half of it.
+        max_answer, stride: See `SpanPredictorConfig`.
+    """
+
+    verb, example, number = "answer", "question and passage", "probability"
+    rule = RULE
+    nothing = {"start": OUTSIDE, "end": OUTSIDE}
+    request_specs = {
+        name: tf.TensorSpec([None], tf.string, name=name) for name in ("question", "passage")
+    }
+
+    def __init__(self, tokenizer, max_length, max_answer, stride):
+        super().__init__(tokenizer, max_length)
+        self.max_answer, self.stride = max_answer, stride
+
+    @classmethod
+    def check(cls, examples):  # noqa: D102
+        listed = isinstance(examples, (list, tuple))
+        pairs = listed and all(
+            isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str, str]
+            for pair in examples
+        )
+        if not pairs:
+            raise TypeError(
+                "`examples` must be a list of pairs of strings, question and passage. "
+                f"Received: {examples!r}."
+            )
+        return list(examples)
+
+    @classmethod
+    def check_samples(cls, examples):  # noqa: D102
+        examples = cls.check(examples)
+        if not any(passage.strip() for _, passage in examples):
+            raise ValueError(
+                "There must be at least one question with a passage to check an export with. "
+                f"Received: {len(examples)}."
+            )
+        return examples
+
+    @classmethod
+    def parse(cls, line):  # noqa: D102
+        return parse(line)
+
+    @staticmethod
+    def size(example):  # noqa: D102
+        return len(example[1])
+
+    @classmethod
+    def request(cls, examples):  # noqa: D102
+        questions, passages = zip(*examples, strict=True) if examples else ((), ())
+        return {
+            "question": tf.constant(questions, tf.string, [len(examples)]),
+            "passage": tf.constant(passages, tf.string, [len(examples)]),
+        }
+
+    def encode(self, question, passage):
+        """Returns `source`, a row for each window, and what belongs to the windows."""
+        pieces, truncated = read_questions(self.tokenizer, question, self.longest)
+        passages = read_passages(self.tokenizer, passage)
+        windows = cut_windows(self.tokenizer, pieces, passages, self.longest, self.stride)
+        segment = passages.segment_of_piece.to_tensor(-1)  # [B, P]
+        rest = {
+            "passage": passage,
+            "begins": passages.begins.to_tensor(0),  # [B, G]
+            "ends": passages.ends.to_tensor(0),
+            "count": passages.begins.row_lengths(),  # [B]
+            "segment": segment,
+            "example": windows.example,  # [R]
+            "shift": windows.begin - windows.prefix,  # [R], from a row to the passage
+            "separator": windows.prefix - 1,  # [R], its place
+            "eos": windows.source.row_lengths() - 1,  # [R], its place
+            "truncated": truncated,
+        }
+        return {"source": windows.source.to_tensor(self.tokenizer.pad_id)}, rest
+
+    def screen(self, source):  # noqa: D102
+        right = right_rows(source, self.tokenizer, separators=1)  # [R]
+        return right, {"source": empty_where_wrong(source, right, self.tokenizer)}
+
+    def outputs(self, prediction):
+        """Returns the logits `start` and `end`, `[R, S]`."""
+        return {"start": prediction[:, :, 0], "end": prediction[:, :, 1]}
+
+    def answers(self, outputs, rest):
+        """Returns the `answer` `[B]`, where it is, and how probable the segments are."""
+        logits = [tf.convert_to_tensor(outputs[name]) for name in ("start", "end")]  # [R, S]
+        segment = spans.segments_of_rows(rest, tf.shape(logits[0])[1])  # [R, S]
+        start, end = (spans.log_probabilities(values, segment, rest) for values in logits)
+        best = spans.best_of_windows(start, end, segment, rest, self.max_answer)  # [B], [B]
+        probabilities = [spans.of_segments(values, segment, rest) for values in (start, end)]
+        ends = [
+            tf.where(rest["count"] > 0, spans.at(rest[name], place), 0)
+            for name, place in zip(("begins", "ends"), best, strict=True)
+        ]
+        both = [spans.at(values, place) for values, place in zip(probabilities, best, strict=True)]
+        return {
+            "answer": tf.strings.substr(rest["passage"], ends[0], ends[1] - ends[0]),
+            "probability": tf.where(rest["count"] > 0, both[0] * both[1], 1.0),
+            "begin": ends[0],
+            "end": ends[1],
+            "first": best[0],
+            "last": best[1],
+            "segments": tf.cast(rest["count"], tf.int32),
+            "start_probabilities": probabilities[0],
+            "end_probabilities": probabilities[1],
+            "truncated": rest["truncated"],
+        }
+
+    @classmethod
+    def results(cls, answers):
+        """Returns an `Answer` of each question."""
+        results = []
+        for row in range(len(answers["answer"])):
+            values = {name: answers[name][row] for name in answers}
+            count = int(values["segments"])
+            both = (values["start_probabilities"][:count], values["end_probabilities"][:count])
+            results.append(
+                Answer(
+                    answer=values["answer"].decode("utf-8", "replace"),
+                    begin=int(values["begin"]),
+                    end=int(values["end"]),
+                    probability=float(values["probability"]),
+                    truncated=bool(values["truncated"]),
+                    segments=(int(values["first"]), int(values["last"])),
+                    probabilities=np.stack(both),
+                )
+            )
+        return results
+
+    def facts(self):  # noqa: D102
+        return {"max_answer": self.max_answer, "stride": self.stride, **super().facts()}
+
+    @classmethod
+    def from_facts(cls, facts, tokenizers):  # noqa: D102
+        return cls(tokenizers, facts["max_length"], facts["max_answer"], facts["stride"])
+
+    def guide(self, example):  # noqa: D102
+        question, passage = example
+        segments = dict.fromkeys(("start_probabilities", "end_probabilities"), "B, G")
+        return Guide(
+            purpose="Answers questions about passages by a part of them, with its tokenizer inside",
+            request={"question": quoted([question]), "passage": quoted([passage])},
+            axes={**segments, **dict.fromkeys(("source", "start", "end"), "R, S")},
+            notes=[
+                "B: questions of a request, any number, each about its own passage. `answer` is a "
+                "part of the passage, from byte `begin` to before byte `end`.",
+                "G: segments of the longest passage: letters and digits without anything between "
+                "them, or another character by itself. `first` and `last` are those of the answer, "
+                "`segments` how many a passage has, and the probabilities are those of its ends.",
+                f"R: rows of token ids, S: tokens of the longest, at most {self.longest}: a "
+                f"question, the id {self.tokenizer.bos_id}, a passage, and the id "
+                f"{self.tokenizer.eos_id}, after which whatever follows is ignored. `start` and "
+                f"`end` are logits, those of the id {self.tokenizer.bos_id} of an answer that is "
+                "not in the row. Ids that cannot be read are an error.",
+                f"Strings are UTF-8. A question of more than {self.longest // 2} tokens is cut, "
+                "and `truncated` says so. A long passage is read in windows that overlap.",
+            ],
+            modules=MODULES,
+        )
+
+    def quality(self, results, references):
+        """Returns `exact_match` and `f1`, from 0 to 100."""
+        answers = [result.text for result in results]
+        return answer_figures(answers, [right_answers(reference) for reference in references])

@@ -1,0 +1,44 @@
+"""Exact match and F1 of answers, as SQuAD defines them."""
+
+import collections
+import re
+import string
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalized(answer):
+    """Returns an answer in lower case without punctuation, articles and repeated white space."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer, reference):
+    """Returns whether two answers are the same but for what `normalized` removes."""
+    return float(normalized(answer) == normalized(reference))
+
+
+def token_f1(answer, reference):
+    """Returns the F1 of the words of an answer, from 0 to 1; of nothing that of equality."""
+    ours, theirs = normalized(answer).split(), normalized(reference).split()
+    if not ours or not theirs:
+        return float(ours == theirs)
+    shared = (collections.Counter(ours) & collections.Counter(theirs)).total()
+    return 2 * shared / (len(ours) + len(theirs))
+
+
+def answer_figures(answers, references):
+    """Returns `exact_match` and `f1`, from 0 to 100, of the best of several right answers.
+
+    Args:
+        answers: List of strings.
+        references: For each a list of strings.
+
+    Reference: Rajpurkar et al. (2016), section 6.1, and the evaluation script of SQuAD 1.1.
+    """
+    count = len(answers)
+    pairs = list(zip(answers, references, strict=True))
+    return {
+        name: 100 * sum(max(measure(a, right) for right in several) for a, several in pairs) / count
+        for name, measure in (("exact_match", exact_match), ("f1", token_f1))
+    }

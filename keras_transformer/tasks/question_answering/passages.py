@@ -1,0 +1,152 @@
+"""Passages in the graph: segments with their places in bytes, pieces, and windows of both.
+
+A segment is what an answer can begin or end with: letters, digits and accents without anything
+between them, or any other character by itself; so is a letter of a script that has no spaces
+between its words, such as Chinese. Each is tokenised alone and known by its place in
+the bytes of the passage, so that an answer is a part of the passage whatever the vocabulary does.
+"""
+
+import dataclasses
+import typing
+
+import tensorflow as tf
+
+from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+
+WORD = r"[\pL\pM\pN]"
+WITHOUT_SPACES = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+SPACE = r"[\s\pZ\x0b\x{85}]"
+MOST_BYTES = 1024  # of a segment that are tokenised: SentencePiece takes minutes for a megabyte
+
+
+@dataclasses.dataclass(frozen=True)
+class Passages:
+    """Passages in segments and pieces, ragged tensors.
+
+    Args:
+        begins, ends: Bytes of a passage at which each segment begins and ends, `[B, (G)]`, int32.
+        pieces: Token ids `[B, (P)]`, int32.
+        first: The place of each segment's first piece among `pieces`, `[B, (G)]`, int64.
+    """
+
+    begins: typing.Any
+    ends: typing.Any
+    pieces: typing.Any
+    first: typing.Any
+
+    @property
+    def segment_of_piece(self):
+        """The segment that begins with a piece, -1 for all others, `[B, (P)]`, int32."""
+        numbers = tf.ragged.range(tf.cast(self.first.row_lengths(), tf.int32)).flat_values
+        places = tf.gather(self.pieces.row_splits[:-1], self.first.value_rowids())
+        places = tf.expand_dims(places + self.first.flat_values, 1)
+        size = tf.shape(self.pieces.flat_values, tf.int64)[:1]
+        spread = tf.scatter_nd(places, numbers + 1, size) - 1
+        return self.pieces.with_flat_values(spread)
+
+
+def read_passages(tokenizer, passages):
+    """Returns the `Passages` of strings `[B]`."""
+    characters, offsets = tf.strings.unicode_split_with_offsets(passages, "UTF-8")  # [B, (C)]
+    row = characters.value_rowids()
+    flat, offset = characters.flat_values, tf.cast(offsets.flat_values, tf.int32)
+    real = tf.logical_not(tf.strings.regex_full_match(flat, SPACE))
+    word = tf.strings.regex_full_match(flat, WORD)
+    word &= tf.logical_not(tf.strings.regex_full_match(flat, WITHOUT_SPACES))
+    joined = word[1:] & word[:-1] & tf.equal(row[1:], row[:-1])
+    is_begin = real & tf.concat([tf.ones_like(real[:1]), ~joined], 0)
+    length = tf.strings.length(passages)  # bytes
+    after = tf.concat([offset[1:], [0]], 0)
+    last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
+    after = tf.where(last, tf.gather(length, row), after[: tf.size(row)])
+    segment = tf.cumsum(tf.cast(is_begin, tf.int32)) - 1
+    count = tf.reduce_sum(tf.cast(is_begin, tf.int32))
+    of_segment = tf.boolean_mask(segment, real)
+    begins = tf.boolean_mask(offset, is_begin)
+    ends = tf.math.unsorted_segment_max(tf.boolean_mask(after, real), of_segment, count)
+    letters = tf.RaggedTensor.from_value_rowids(
+        tf.boolean_mask(flat, real), of_segment, tf.cast(count, tf.int32), validate=False
+    )
+    rows = tf.boolean_mask(row, is_begin)
+    rows_of_batch = tf.size(passages, tf.int64)
+    by_row = tf.RaggedTensor.from_value_rowids(begins, rows, rows_of_batch, validate=False)
+    ids, lengths = _pieces(tokenizer, tf.strings.reduce_join(letters, axis=1))
+    starts = tf.cumsum(lengths, exclusive=True)  # [segments], in the batch
+    total = tf.concat([starts, [tf.reduce_sum(lengths)]], 0)
+    splits = tf.gather(total, by_row.row_splits)  # [B + 1]
+    first = by_row.with_flat_values(starts - tf.gather(splits, rows))
+    pieces = tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
+    return Passages(by_row, by_row.with_flat_values(ends), pieces, first)
+
+
+def _pieces(tokenizer, strings):
+    """The pieces of strings one after the other, and how many each has: at least the unknown."""
+    pieces = tokenizer.encode(tf.strings.substr(strings, 0, MOST_BYTES))[:, :-1]
+    missing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
+    unknown = tf.fill([tf.cast(tf.reduce_sum(missing), tf.int32)], tokenizer.unk_id)
+    filled = tf.RaggedTensor.from_row_lengths(unknown, missing, validate=False)
+    pieces = tf.concat([pieces, filled], axis=1)
+    return pieces.flat_values, pieces.row_lengths()
+
+
+def read_questions(tokenizer, questions, longest):
+    """Returns token ids without an end, ragged `[B, (Q)]`, at most half of `longest`; and whether a
+    question was cut, `[B]`.
+    """
+    pieces = tokenizer.encode(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))[:, :-1]
+    return pieces[:, : longest // 2], pieces.row_lengths() > longest // 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Rows for a model: a question, the separator, a window of a passage, and the end.
+
+    Args:
+        source: Token ids, ragged `[R, (S)]`, int32.
+        example: The number of the passage in each row, `[R]`, int64, in order.
+        prefix: Where the window begins in a row, `[R]`, int64.
+        begin: Where it begins in the passage, in pieces, `[R]`, int64.
+    """
+
+    source: typing.Any
+    example: typing.Any
+    prefix: typing.Any
+    begin: typing.Any
+
+
+def cut_windows(tokenizer, questions, passages, longest=None, stride=None):
+    """Cuts passages into overlapping windows that fit a model with their questions.
+
+    Args:
+        tokenizer: The `Tokenizer`.
+        questions: Ragged token ids `[B, (Q)]`, int32, without an end.
+        passages: `Passages`.
+        longest: Longest row in tokens. `None`: no limit, and one window.
+        stride: Pieces from the begin of a window to that of the next. `None`: half of a window.
+
+    Returns:
+        `Windows`.
+    """
+    sizes = passages.pieces.row_lengths()  # [B]
+    room = sizes if longest is None else longest - 2 - questions.row_lengths()
+    room = tf.maximum(room, 1)
+    step = tf.maximum(
+        room // 2 if stride is None else tf.minimum(tf.cast(stride, room.dtype), room), 1
+    )
+    beyond = tf.maximum(sizes - room, 0)
+    count = 1 + (beyond + step - 1) // step  # [B]
+    example = tf.repeat(tf.range(tf.size(count, tf.int64)), count)  # [R]
+    begin = tf.ragged.range(count).flat_values * tf.gather(step, example)
+    length = tf.minimum(tf.gather(room, example), tf.gather(sizes, example) - begin)
+    start = tf.gather(passages.pieces.row_splits[:-1], example) + begin
+    places = tf.ragged.range(start, start + length)
+    window = places.with_flat_values(tf.gather(passages.pieces.flat_values, places.flat_values))
+    question = tf.gather(questions, example)
+
+    def column(token):
+        return tf.RaggedTensor.from_tensor(tf.fill([tf.size(example), 1], token))
+
+    source = tf.concat(
+        [question, column(tokenizer.bos_id), window, column(tokenizer.eos_id)], axis=1
+    )
+    return Windows(source, example, question.row_lengths() + 1, begin)

@@ -1,0 +1,92 @@
+"""The best part of a passage, from the logits of its windows, in the graph."""
+
+import tensorflow as tf
+
+from keras_transformer.models.span_predictor import OUTSIDE
+
+
+def segments_of_rows(rest, length):
+    """Returns the segment that begins with each token of the rows, -1 for others, `[R, S]`.
+
+    Args:
+        rest: What the codec knows of the windows.
+        length: Tokens S of a row.
+    """
+    segment, example = rest["segment"], rest["example"]  # [B, P], [R]
+    token = tf.range(tf.cast(length, tf.int64))  # [S]
+    place = token + tf.expand_dims(rest["shift"], 1)  # [R, S]
+    size = tf.shape(segment, tf.int64)[1]
+    after = token > tf.expand_dims(rest["separator"], 1)
+    inside = after & (token < tf.expand_dims(rest["eos"], 1))  # [R, S]
+    padded = tf.pad(segment, [[0, 0], [0, 1]], constant_values=-1)
+    row = tf.gather(padded, example)  # [R, P + 1]
+    return tf.gather(row, tf.where(inside, place, size), batch_dims=1)
+
+
+def log_probabilities(logits, segment, rest):
+    """Returns the logarithm of the probability of each token of a row, `[R, S]`.
+
+    The probabilities of a row are those of its segments, and of its separator, which stands for an
+    answer that is not in this window; together they are 1.
+
+    Args:
+        logits: `[R, S]`.
+        segment: See `segments_of_rows`.
+        rest: What the codec knows of the windows.
+
+    Returns:
+        `[R, S]`, `OUTSIDE` where no segment begins.
+    """
+    separator = tf.expand_dims(rest["separator"], 1)  # [R, 1]
+    place = tf.range(tf.shape(logits, tf.int64)[1])
+    kept = tf.where((segment >= 0) | tf.equal(place, separator), logits, OUTSIDE)
+    return tf.where(segment >= 0, tf.nn.log_softmax(kept), OUTSIDE)
+
+
+def best_of_windows(start, end, segment, rest, max_answer):
+    """Returns the segments at which the best answer of each example begins and ends, `[B]` each.
+
+    Args:
+        start, end: Logarithms of probabilities `[R, S]`, `OUTSIDE` where no segment begins.
+        segment: See `segments_of_rows`.
+        rest: What the codec knows of the windows.
+        max_answer: Longest answer in tokens.
+    """
+    length = tf.shape(start)[1]
+    padded = tf.pad(end, [[0, 0], [0, max_answer]], constant_values=2 * OUTSIDE)
+    ends = tf.stack([padded[:, k : k + length] for k in range(max_answer)], axis=2)  # [R, S, L]
+    sums = tf.reshape(tf.expand_dims(start, 2) + ends, [tf.shape(start)[0], -1])  # [R, S * L]
+    place = tf.argmax(sums, axis=1, output_type=tf.int32)  # [R]
+    best = tf.reduce_max(sums, axis=1)  # [R]
+    of_example = tf.RaggedTensor.from_value_rowids(
+        best, rest["example"], tf.size(rest["count"], tf.int64), validate=False
+    )
+    window = tf.argmax(of_example.to_tensor(4 * OUTSIDE), axis=1)  # [B]
+    row = of_example.row_splits[:-1] + window
+    place = tf.gather(place, row)  # [B]
+    first, steps = place // max_answer, place % max_answer
+    last = tf.minimum(first + steps, length - 1)
+    of_row = tf.gather(segment, row)  # [B, S]
+    return tuple(tf.maximum(at(of_row, token), 0) for token in (first, last))
+
+
+def of_segments(log_p, segment, rest):
+    """Returns the probability of each segment, `[B, G]`, the largest of all windows.
+
+    Args:
+        log_p: See `log_probabilities`.
+        segment: See `segments_of_rows`.
+        rest: What the codec knows of the windows.
+    """
+    examples, example = tf.size(rest["count"]), tf.cast(rest["example"], tf.int32)
+    size = tf.shape(rest["begins"])[1]
+    place = tf.expand_dims(example * size, 1) + segment  # [R, S]
+    place = tf.where(segment >= 0, place, -1)
+    best = tf.math.unsorted_segment_max(tf.exp(log_p), place, examples * size)
+    return tf.reshape(tf.maximum(best, 0.0), [examples, size])  # lowest where there is none
+
+
+def at(values, place):
+    """Returns the value of each row `[B, N]` at a place `[B]`; 0 of rows without values."""
+    padded = tf.pad(values, [[0, 0], [0, 1]])
+    return tf.gather(padded, place, batch_dims=1)

@@ -1,0 +1,72 @@
+"""The generated questions: exact places, distractors, and passages that are in one split alone."""
+
+import re
+from types import SimpleNamespace
+
+from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.data.sources.facts import FACTS, NAMES, draw_questions
+
+
+def patterns(texts):
+    """An expression for each text: what NAME and ANSWER are."""
+    groups = {name: f"(?P<{name.lower()}>.+)" for name in ("NAME", "ANSWER")}
+    return [
+        re.compile(re.sub("NAME|ANSWER", lambda match: groups[match[0]], re.escape(text)))
+        for text in texts
+    ]
+
+
+KINDS = [(kind, patterns(statements), patterns(questions)) for kind, statements, questions in FACTS]
+
+
+def matches(text, column):
+    """Pairs of a kind and what its patterns match in a whole text."""
+    return [
+        (kinds[0], match)
+        for kinds in KINDS
+        for pattern in kinds[column]
+        if (match := pattern.fullmatch(text))
+    ]
+
+
+def facts_of(passage):
+    """The kind, the name and the answer of each sentence."""
+    facts = []
+    for sentence in re.split(r"(?<=[.]) (?=[A-Z][a-z]+ )", passage):
+        for kind, match in matches(sentence, 1):
+            if match["name"] in NAMES:
+                facts.append((kind, match["name"], match["answer"]))
+    return facts
+
+
+def test_the_answer_is_that_of_its_name_and_its_kind_alone():
+    right = same_kind = same_name = 0
+    for line, answers in draw_questions(200, seed=1):
+        question, passage = line.split("\t")
+        byte, text = answers.split("\t")
+        assert passage.encode()[int(byte) :].startswith(text.encode())
+        ((kind, match),) = matches(question, 2)
+        facts = facts_of(passage)
+        both = [fact for fact in facts if fact[:2] == (kind, match["name"])]
+        if len(both) == 1:  # a phrase with a full stop in it may hide a sentence from this test
+            right += both[0][2] == text
+        same_kind += sum(fact[0] == kind for fact in facts) > 1
+        same_name += sum(fact[1] == match["name"] for fact in facts) > 1
+    assert min(right, same_kind, same_name) > 160
+
+
+def test_no_passage_is_in_two_splits():
+    data = open_source(SimpleNamespace(source="facts", examples=300, seed=2))
+    assert [data.count(split) for split in data.splits] == [240, 30, 30]
+    answers = [
+        tuple(sorted(answer for *_, answer in facts_of(row[0].decode().split("\t")[1])))
+        for split in data.splits
+        for row in data.rows(split).as_numpy_iterator()
+    ]
+    assert len(answers) == 300 and len({*answers}) > 290  # of few facts that the test can read
+
+
+def test_a_seed_decides():
+    assert draw_questions(20, 3) == draw_questions(20, 3) != draw_questions(20, 4)
+    passages = [line.split("\t")[1] for line, _ in draw_questions(200, 3)]
+    assert len({*passages}) == 200

@@ -1,0 +1,82 @@
+"""SQuAD's format: places in bytes, several answers, and mistakes that name the question."""
+
+import json
+
+import pytest
+
+from keras_transformer.training.data.sources.squad import read_squad
+
+PASSAGE = "Köln 🚀 liegt\nam Rhein.\tSeit 50."
+
+
+def written(folder, answers, passage=PASSAGE, **more):
+    question = {"id": "q7", "question": "Wo\tliegt Köln?", "answers": answers, **more}
+    content = {"data": [{"paragraphs": [{"context": passage, "qas": [question]}]}]}
+    path = folder / "x.json"
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def answer(text, begin=None):
+    return {"text": text, "answer_start": PASSAGE.index(text) if begin is None else begin}
+
+
+def test_places_are_bytes_and_lines_stay_one(tmp_path):
+    path = written(tmp_path, [answer("liegt\nam Rhein"), answer("Rhein")])
+    ((line, answers),) = read_squad(path)
+    question, passage = line.split("\t")
+    assert question == "Wo liegt Köln?" and passage == "Köln 🚀 liegt am Rhein. Seit 50."
+    byte, first, second = answers.split("\t")
+    assert (first, second) == ("liegt am Rhein", "Rhein")
+    assert passage.encode()[int(byte) :].decode().startswith(first) and int(byte) == 11
+
+
+@pytest.mark.parametrize(
+    ("answers", "more", "message"),
+    [
+        (
+            [answer("Rhein"), answer("Rhein", 3)],
+            {},
+            r"x.json, article 1, paragraph 1, question 1 \(q7\), answer 2: `text` must stand in "
+            r"the passage at `answer_start`, .*"
+            r"Received: 'Rhein' at 3, where the passage has 'n . l'",
+        ),
+        ([answer("", 3)], {}, "answer 1: .* not be empty. Received: '' at 3"),
+        ([answer("Rhein", -4)], {}, "answer 1: .* Received: 'Rhein' at -4[.]"),
+        ([answer("Rhein", 99)], {}, "answer 1: .* Received: 'Rhein' at 99[.]"),
+        ([answer("Rhein", "3")], {}, "answer 1: `answer_start` must be a whole number. .*'3'"),
+        ([answer("Rhein", True)], {}, "answer 1: `answer_start` must be a whole number. .*True"),
+        ([{"text": "Rhein"}], {}, "answer 1: must have the field `answer_start`, .*: text[.]"),
+        ("Rhein", {}, r"\(q7\): `answers` must be a list. Received: 'Rhein'"),
+        ([], {}, r"question 1 \(q7\): must have an answer. Received: none.* SQuAD 2.0, .* leave"),
+        ([], {"is_impossible": True}, "must have an answer"),
+        ([answer("Rhein")], {"is_impossible": True}, "must have an answer"),
+        ([answer("Rhein")], {"question": 3}, "question 1: `question` must be a string. .*: 3[.]"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_its_question(tmp_path, answers, more, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read_squad(written(tmp_path, answers, **more))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "x.json must be JSON in UTF-8"),
+        (b"\xff", "x.json must be JSON in UTF-8"),
+        (b"[]", r"x.json: must be an object, as in SQuAD's format 1.1. Received: \[\]"),
+        (b'{"version": 1}', "x.json: must have the field `data`, .* Received: version"),
+        (b'{"data": {}}', "x.json: `data` must be a list. Received: {}"),
+        (b'{"data": [3]}', "x.json, article 1: must be an object"),
+        (b'{"data": [{"paragraphs": [{"qas": []}]}]}', "paragraph 1: must have .*`context`, .*qas"),
+        (b'{"data": []}', "x.json must hold at least one question"),
+    ],
+)
+def test_another_file_is_one_clear_line(tmp_path, content, message):
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_squad(path)
+    with pytest.raises(ValueError, match="none.json: cannot be read: No such file"):
+        read_squad(tmp_path / "none.json")

@@ -1,0 +1,233 @@
+"""The training of question answering: places of answers, windows, and wrong examples."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from pipelines import SIZES, tokenizer
+from small_runs import At, assert_same_end, run_quietly
+
+from keras_transformer import QuestionAnswerer, SpanPredictorConfig
+from keras_transformer.cli.main import cli
+from keras_transformer.run import Run
+from keras_transformer.tasks.question_answering.passages import Windows, read_passages
+from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.sources.squad import read_squad
+from keras_transformer.training.evaluate import evaluate_files
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks.question_answering import chosen_windows, ends_in_windows
+
+SHORT = [("a cat", "the dog, runs", "dog, runs"), ("dog", "a cat", "a"), ("", "é x", "x")]
+LONG = "the big dog and the cat and a dog and the big cat runs"
+LIMIT = SIZES["max_length"]
+
+
+def training(max_length=LIMIT):
+    config = SpanPredictorConfig(vocab_size=30, **{**SIZES, "max_length": max_length})
+    return TRAININGS["question_answering"](tokenizer(), config)
+
+
+def columns(examples):
+    """Lines and answers, each answer at its first place."""
+    lines = [f"{question}\t{passage}" for question, passage, _ in examples]
+    places = [len(passage[: passage.index(answer)].encode()) for _, passage, answer in examples]
+    answers = [f"{place}\t{e[2]}\tanother" for place, e in zip(places, examples, strict=True)]
+    return tf.constant(lines), tf.constant(answers)
+
+
+def pieces_of(passage):
+    return read_passages(tokenizer(), tf.constant([passage])).pieces[0].numpy().tolist()
+
+
+def test_ends_are_the_first_pieces_of_their_segments():
+    rows, ends = training(99).encode(*columns(SHORT))
+    _, ends = training().assemble(rows.to_tensor(0), ends)
+    for row, (first, last), (question, passage, answer) in zip(
+        rows.to_list(), ends.numpy(), SHORT, strict=True
+    ):
+        asked = tokenizer().encode([question]).to_list()[0][:-1]
+        assert row == [*asked, 2, *pieces_of(passage), 3]
+        before = passage[: passage.index(answer)]
+        assert row[len(asked) + 1 : first] == pieces_of(before)
+        *_, segment = read_passages(tokenizer(), tf.constant([answer])).first[0].numpy()
+        assert last - first == segment
+
+
+def test_of_a_long_passage_a_window_is_read():
+    """Its ends are those of the answer, or the separator's where it is not whole in the window."""
+    words = LONG.split()
+    examples = [(question, LONG, words[1]) for question in ["a", "cat", "dog", "big dog", "runs a"]]
+    examples += [(f"{number} a", LONG, "big cat runs") for number in "abcdefghij"]
+    rows, ends = training().encode(*columns(examples))
+    _, ends = training().assemble(rows.to_tensor(0), ends)
+    whole = 0
+    for row, (first, last), (question, _, answer) in zip(
+        rows.to_list(), ends.numpy(), examples, strict=True
+    ):
+        separator, right = row.index(2), pieces_of(answer)
+        assert len(row) <= LIMIT and row[-1] == 3
+        assert row[:separator] == tokenizer().encode([question]).to_list()[0][:-1][: LIMIT // 2]
+        if (first, last) == (separator, separator):
+            continue
+        whole += 1
+        read = row[first:-1][: len(right)]  # of its last segment the first piece must be there
+        offset = read_passages(tokenizer(), tf.constant([answer])).first[0].numpy()[-1]
+        assert read == right[: len(read)] and separator < first
+        assert last - first == offset < len(read)
+    assert 0 < whole < len(examples), "windows with an answer, and others"
+
+
+def test_every_second_passage_is_read_where_its_answer_is():
+    """Of windows of 10 pieces, 5 apart, the one from 15 has the most on both sides of 17 and 18."""
+    passages, count, size, step = 60, 7, 10, 5
+    total = passages * count
+    windows = Windows(
+        tf.RaggedTensor.from_row_lengths([7] * total * (size + 3), [size + 3] * total),
+        tf.repeat(tf.range(passages, dtype=tf.int64), count),
+        tf.fill([total], tf.constant(2, tf.int64)),
+        tf.tile(step * tf.range(count, dtype=tf.int64), [passages]),
+    )
+    lines = tf.constant([f"line {number}" for number in range(passages)])
+    ends = [tf.fill([passages], tf.constant(place, tf.int64)) for place in (17, 18)]
+    row = chosen_windows(windows, ends, lines).numpy()
+    number, chosen = np.divmod(row, count)
+    np.testing.assert_array_equal(number, range(passages))
+    assert (chosen == 3).sum() >= 20 and len(set(chosen)) == count
+    first, last = (place.numpy() for place in ends_in_windows(windows, row, ends))
+    inside = (chosen == 2) | (chosen == 3)
+    np.testing.assert_array_equal(first, np.where(inside, 17 - step * chosen + 2, 1))
+    np.testing.assert_array_equal(last, np.where(inside, 18 - step * chosen + 2, 1))
+
+
+def test_the_loss_is_the_mean_of_two_cross_entropies():
+    places = np.array([[1, 3], [0, 0], [2, 4]])
+    logits = np.random.default_rng(0).normal(size=(3, 5, 2))
+    loss = training().loss(None).call(tf.constant(places), tf.constant(logits, tf.float32))
+    for row, (first, last) in enumerate(places):
+        log_p = logits[row] - np.log(np.exp(logits[row]).sum(axis=0))
+        assert float(loss[row]) == pytest.approx(-(log_p[first, 0] + log_p[last, 1]) / 2, abs=1e-5)
+    (metric,) = training().metrics()
+    logits[0, 1, 0], logits[0, 3, 1], logits[2, 0, 0] = 9, 9, 9
+    metric.update_state(places, logits.astype("float32"), sample_weight=[1.0, 0.0, 1.0])
+    assert float(metric.result()) == 0.5
+
+
+def test_rows_that_pad_a_batch_count_nothing():
+    weights = training().weigh(tf.constant([[5, 2, 6, 3], [0, 0, 0, 0]]), None)
+    np.testing.assert_array_equal(weights, [1, 0])
+
+
+WRONG = ["3\tdog", "dog", "4\tdogs", "4\t", "99999\tdog", "4", "-4\tdog", "", "3\t "]
+
+
+def test_an_answer_that_is_not_there_is_one_clear_line():
+    _, ends = training().encode(tf.constant(["a\tthe dog"] * 10), tf.constant([*WRONG, "4\tdog"]))
+    np.testing.assert_array_equal(ends[:-1], -1)
+    assert ends[-1] > 0
+    rows = tf.data.Dataset.from_tensor_slices((["a\tthe dog"] * 2, ["4\tdog", "4\tdogs"]))
+    message = (
+        "train split of the data, example 2: column 2 must be the byte of the passage at which the "
+        r"answer begins, a tab and the answer, which must be there. Received: '4\\tdogs'.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TokenizedCorpus.from_rows(rows, training(), LIMIT)
+
+
+def squad_file(path, seed):
+    rng, paragraphs = np.random.default_rng(seed), []
+    for number in range(12):
+        words = [str(word) for word in rng.choice(LONG.split(), rng.integers(3, 20))]
+        context, begin = " ".join(words), len(" ".join(words[:1])) + 1
+        answers = [{"text": words[1], "answer_start": begin}]
+        qas = [{"id": f"q{number}", "question": f"{words[0]}?", "answers": answers}]
+        paragraphs.append({"context": context, "qas": qas})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+
+
+CONFIG = """
+[task]
+kind = "question_answering"
+[model]
+num_layers = 1
+d_model = 16
+d_ff = 24
+num_heads = 2
+dropout = 0.2
+max_length = 20
+[data]
+source = "squad"
+train = "train.json"
+validation = "validation.json"
+max_length = 20
+batch_tokens = 60
+[vocabulary]
+size = 25
+[schedule]
+warmup_steps = 1
+peak = 0.01
+[training]
+updates = 6
+label_smoothing = 0.0
+validate_every = 3
+checkpoint_every = 1
+"""
+
+
+@pytest.fixture
+def settings(tmp_path):
+    for split, seed in (("train", 0), ("validation", 1)):
+        squad_file(tmp_path / f"{split}.json", seed)
+    (tmp_path / "qa.toml").write_text(CONFIG)
+    return load_settings(tmp_path / "qa.toml")
+
+
+@pytest.mark.slow
+def test_a_stopped_run_ends_like_one_that_was_not(settings, tmp_path):
+    figures, _ = run_quietly(settings, tmp_path / "whole")
+    assert {"loss", "accuracy", "exact_match", "f1"} <= set(figures["validation"])
+    press = At(4, lambda: os.kill(os.getpid(), signal.SIGINT))
+    stopped, shown = run_quietly(settings, tmp_path / "run", [press])
+    assert stopped is None and "Stopped after update 4 of 6" in shown
+    run_quietly(settings, tmp_path / "run")
+    assert_same_end(tmp_path / "run", (tmp_path / "whole", figures))
+
+
+@pytest.mark.parametrize("name", ["label_smoothing", "r_drop", "subword_sampling"])
+def test_settings_that_do_not_fit_are_refused(settings, tmp_path, name):
+    with pytest.raises(SettingsError, match=f"`training.{name}` must be 0 for question_answering"):
+        load_settings(tmp_path / "qa.toml", [f"training.{name}=0.1"])
+
+
+@pytest.mark.slow
+def test_text_files_are_learned_measured_and_answered(settings, tmp_path):
+    """What a SQuAD file holds, as two files of lines."""
+    for split in ("train", "validation"):
+        lines, answers = zip(*read_squad(tmp_path / f"{split}.json"), strict=True)
+        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+        (tmp_path / f"{split}.txt").write_text("\n".join(answers) + "\n")
+    config = CONFIG.replace('"squad"', '"text"')
+    for split in ("train", "validation"):
+        named = f'{split}_source = "{split}.tsv"\n{split}_target = "{split}.txt"'
+        config = config.replace(f'{split} = "{split}.json"', named)
+    (tmp_path / "text.toml").write_text(config)
+    whole, figures = tmp_path / "whole", run_quietly(settings, tmp_path / "whole")[0]
+    run_quietly(load_settings(tmp_path / "text.toml"), tmp_path / "run")
+    one, two = (Run(folder).load_model() for folder in (whole, tmp_path / "run"))
+    for ours, theirs in zip(one.weights, two.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    files = (tmp_path / "validation.tsv", tmp_path / "validation.txt")
+    results = evaluate_files(whole, *files)
+    assert results["questions"] == 12 and results["truncated"] == 0
+    for name in ("exact_match", "f1"):
+        assert results[name] == pytest.approx(figures["validation"][name], abs=1e-3)
+    done = CliRunner().invoke(cli, ["predict", str(whole), "--input", str(files[0])])
+    assert done.exit_code == 0, done.stderr
+    examples = [tuple(line.split("\t")) for line in files[0].read_text().splitlines()]
+    assert done.stdout.splitlines() == QuestionAnswerer.from_run(whole)(examples)
+    done = CliRunner().invoke(cli, ["evaluate", str(whole), "--split", "validation"])
+    assert json.loads(done.stdout)["f1"] == results["f1"]

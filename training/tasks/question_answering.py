@@ -1,0 +1,169 @@
+"""The training of extractive question answering."""
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.tasks.question_answering.passages import (
+    cut_windows,
+    read_passages,
+    read_questions,
+)
+from keras_transformer.training.tasks.task import TextTraining
+
+BITS = 15  # of the place of an end in a row; both ends are one number
+
+
+class QuestionAnsweringTraining(TextTraining):
+    """Questions with passages, and answers; the loss is the mean cross-entropy of both ends.
+
+    A batch is (tokens [B, S], ends [B, 2]), int32: the places of the answer's first and last
+    segment in the row, those of the separator if it is not there. Of a passage that is too long for
+    the model it is one window: see `chosen_windows`.
+    """
+
+    @property
+    def texts(self):  # noqa: D102
+        return {0: self.tokenizers.source}
+
+    def encode(self, lines, answers):
+        """Returns token ids, and both ends as one number, -1 if the answer is not there."""
+        cells = (
+            tf.strings.regex_replace(lines, "\t.*", ""),
+            tf.strings.regex_replace(lines, "^[^\t]*\t?", ""),
+        )
+        tokenizer = self.tokenizers.source
+        longest = self.config.max_length
+        questions, _ = read_questions(tokenizer, cells[0], longest)
+        passages = read_passages(tokenizer, cells[1])
+        windows = cut_windows(tokenizer, questions, passages, longest, self.config.stride)
+        begin, answer = self._places(answers)
+        size = tf.strings.length(answer)
+        right = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(cells[1]))
+        inside = tf.strings.substr(cells[1], tf.where(right, begin, 0), tf.where(right, size, 0))
+        right &= tf.equal(inside, answer)
+        ends = [_piece(passages, place) for place in (begin, begin + size - 1)]  # [B] each
+        right &= (ends[0] >= 0) & (ends[1] >= 0)
+        row = chosen_windows(windows, ends, lines)  # [B]
+        first, last = ends_in_windows(windows, row, ends)
+        return tf.gather(windows.source, row), tf.where(right, first * 2**BITS + last, -1)
+
+    def _places(self, answers):
+        """The byte at which each answer begins, -1 if it is not given, and the answer."""
+        begin = tf.strings.regex_replace(answers, "\t(?s:.*)", "")
+        given = tf.strings.regex_full_match(answers, r"(?s)[0-9]{1,9}\t.*")
+        numbers = tf.strings.to_number(tf.where(given, begin, "-1"), tf.int32)
+        first = tf.strings.regex_replace(answers, "^[0-9]+\t", "", replace_global=False)
+        return numbers, tf.strings.regex_replace(first, "\t(?s:.*)", "")
+
+    def number(self, column):
+        """Is not called: `encode` numbers both columns together."""
+        raise NotImplementedError
+
+    def explain(self, column):
+        """Returns what an answer must be."""
+        return (
+            "the byte of the passage at which the answer begins, a tab and the answer, which must "
+            "be there"
+        )
+
+    def assemble(self, tokens, ends):  # noqa: D102
+        return tokens, tf.stack([ends // 2**BITS, ends % 2**BITS], axis=1)  # [B, 2]
+
+    def loss(self, settings):  # noqa: D102
+        return EndsCrossEntropy()
+
+    def metrics(self):  # noqa: D102
+        return [EndsAccuracy()]
+
+    def weigh(self, inputs, labels):
+        """Returns 1 for each question, and 0 for the rows that pad a replica's batch."""
+        return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)
+
+
+def _piece(passages, byte):
+    """The first piece of the segment that has a byte of each passage, -1 if none has, `[B]`."""
+    byte = tf.expand_dims(byte, 1)
+    has = (passages.begins <= byte) & (passages.ends > byte)
+    return tf.reduce_max(tf.where(has, passages.first, tf.constant(-1, tf.int64)), axis=1)
+
+
+def chosen_windows(windows, ends, lines):
+    """Returns the row of the window to learn from, of each passage, `[B]`, int64.
+
+    Of every second passage it is the window with the most on both sides of the answer, and of the
+    others any, so that a model also sees windows without it. A hash of the line decides.
+
+    Args:
+        windows: `Windows`.
+        ends: First and last piece of the answers, `[B]` each, int64.
+        lines: Strings `[B]`.
+    """
+    sizes = windows.source.row_lengths() - windows.prefix - 1  # [R], pieces of the passage
+    first, last = (tf.gather(place, windows.example) - windows.begin for place in ends)  # [R]
+    margin = tf.minimum(first, sizes - 1 - last)  # [R], below 0 where it is not whole
+    of_passage = tf.RaggedTensor.from_value_rowids(
+        margin, windows.example, tf.size(lines, tf.int64), validate=False
+    )
+    lowest = margin.dtype.min
+    best = tf.argmax(of_passage.to_tensor(lowest), axis=1)  # [B]
+    count = of_passage.row_lengths()
+    number = tf.strings.to_hash_bucket_fast(lines, 2**30)
+    chosen = tf.where(tf.equal(number % 2, 0), best, number // 2 % count)
+    return of_passage.row_splits[:-1] + chosen
+
+
+def ends_in_windows(windows, row, ends):
+    """Returns the places of both ends in chosen rows, int32 `[B]` each; the separator's if the
+    answer is not whole in a window.
+
+    Args:
+        windows: `Windows`.
+        row: The row of each passage, `[B]`.
+        ends: First and last piece of the answers, `[B]` each, int64.
+    """
+    prefix, begin = tf.gather(windows.prefix, row), tf.gather(windows.begin, row)
+    size = tf.gather(windows.source.row_lengths(), row) - prefix - 1
+    whole = (ends[0] >= begin) & (ends[1] < begin + size)
+    return [tf.cast(tf.where(whole, end - begin + prefix, prefix - 1), tf.int32) for end in ends]
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class EndsCrossEntropy(keras.losses.Loss):
+    """The mean of the cross-entropies of an answer's first and last token.
+
+    Args:
+        name: Name of the loss.
+
+    Call arguments:
+        y_true: Places, [B, 2].
+        y_pred: Logits, [B, S, 2].
+
+    Reference: Devlin et al. (2019), section 4.2.
+    """
+
+    def __init__(self, name="loss", **kwargs):
+        super().__init__(name=name, **kwargs)
+
+    def call(self, y_true, y_pred):
+        logits = tf.transpose(tf.cast(y_pred, tf.float32), [0, 2, 1])  # [B, 2, S]
+        both = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(y_true, tf.int32), logits)
+        return tf.reduce_mean(both, axis=1)  # [B]
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class EndsAccuracy(keras.metrics.Mean):
+    """Share of the examples of which both ends have the highest logit.
+
+    Call arguments:
+        y_true: Places, [B, 2].
+        y_pred: Logits, [B, S, 2].
+        sample_weight: How much each example counts, [B]. `None`: 1.
+    """
+
+    def __init__(self, name="accuracy", **kwargs):
+        super().__init__(name=name, **kwargs)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        places = tf.argmax(y_pred, axis=1, output_type=tf.int32)  # [B, 2]
+        right = tf.reduce_all(tf.equal(places, tf.cast(y_true, tf.int32)), axis=1)
+        super().update_state(tf.cast(right, tf.float32), sample_weight)
