@@ -23,7 +23,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
 	@echo "make test       the fast tests, in about seven minutes on two cores"
-	@echo "make test-slow  the others, in about twenty-five minutes"
+	@echo "make test-slow  the others, in about half an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
 	@echo "make lint       style and formatting; make format fixes what can be fixed"
@@ -46,8 +46,8 @@ test: $(READY)
 
 # In two halves: what TensorFlow has compiled stays in memory until a process ends.
 test-slow: $(READY)
-	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 --ignore tests/training
-	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 tests/training
+	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 --durations 40 --ignore tests/training
+	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 --durations 40 tests/training
 
 test-avx2: $(READY)
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST) $(COMPUTING)

@@ -9,7 +9,7 @@ from keras_transformer.training.settings.fields import Files, PathText
 
 
 class FactsData(TokenData):
-    """Generated passages of several facts with a question about one, with nothing to download."""
+    """Generated passages of three facts with a question about one, with nothing to download."""
 
     columns: ClassVar = ("questions and passages", "answers")
 

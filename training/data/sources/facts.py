@@ -1,4 +1,4 @@
-"""Generated passages of several facts, with a question about one: nothing to download.
+"""Generated passages of three facts, with a question about one: nothing to download.
 
 The answers are phrases of Unicode's locale data (CLDR, through Babel), those of the labelling demo.
 A name alone does not tell the answer, and neither does its kind: other facts of a passage are about
@@ -10,7 +10,6 @@ from keras_transformer.training.data.sources.entities import Entities
 from keras_transformer.training.data.sources.memory import MemoryData
 
 HELD_OUT = 1000  # questions for validation, and as many for the test, or a tenth of all
-FEWEST, MOST = 3, 4  # facts of a passage
 
 NAMES = (
     "Arvo", "Belis", "Corda", "Dalen", "Ekron", "Fenix", "Galor", "Hexa", "Iluna", "Jovin",
@@ -57,17 +56,13 @@ def draw_questions(count, seed):
 
 
 def _draw_facts(dice):
-    """Pairs of a name and a kind; the question is about the first.
+    """Three pairs of a name and a kind; the question is about the first.
 
     The second is of the same kind, the third of the same name.
     """
-    asked, *others = dice.some(NAMES, 3)
-    kind, *kinds = dice.some(FACTS, len(FACTS))
-    facts = [(asked, kind), (others[0], kind), (asked, kinds[0])]
-    rest = [(name, other) for name in (asked, *others) for other in FACTS]
-    rest = [fact for fact in rest if fact not in facts]
-    size = FEWEST + dice.below(MOST - FEWEST + 1)
-    return facts + dice.some(rest, size - len(facts))
+    asked, other = dice.some(NAMES, 2)
+    kind, another = dice.some(FACTS, 2)
+    return [(asked, kind), (other, kind), (asked, another)]
 
 
 def _write(dice, facts, answers):
