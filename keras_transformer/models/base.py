@@ -20,6 +20,7 @@ class Column(typing.NamedTuple):
         embedding: The `PositionalEmbedding`.
         stack: The `Encoder` or `Decoder`; a decoder's memory is the column before it.
         head: The layers that follow, in order; empty if the stack ends it.
+        segments: The layer that tells parts of the tokens apart, if there is one.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Column(typing.NamedTuple):
     embedding: typing.Any
     stack: typing.Any
     head: tuple = ()
+    segments: typing.Any = None
 
 
 class ConfiguredModel(keras.Model):

@@ -143,5 +143,10 @@ class SpanPredictor(EncoderModel):
         logits = layers["logits"](layers["output_layer"](layers["dropout"](x)))  # [B, S, 2]
         return layers["passage"](logits, inputs)
 
+    @property
+    def columns(self):  # noqa: D102
+        (column,) = super().columns
+        return (column._replace(segments=self.segments),)
+
     def embed(self, inputs):  # noqa: D102
         return self.segments(super().embed(inputs), inputs)

@@ -81,6 +81,8 @@ def _draw_embedding(tower, column, known):
     kind = _kind(embedding.position)
     if kind != "none":
         tower.plus(f"{kind}\npositions")
+    if column.segments is not None:
+        tower.box("Segments", [f"2 × {embedding.d_model}", _count(column.segments)], EMBEDDING)
 
 
 def _draw_block(tower, block):
