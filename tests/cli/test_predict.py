@@ -106,6 +106,7 @@ def test_a_language_model_goes_on_from_each_line(runs):
     assert texts[1] != ""
 
 
+@pytest.mark.slow
 def test_every_search_reaches_a_language_model(runs):
     run = runs["language_modelling"]
     assert output("predict", run, "--beam", 3) == generator()(LINES, Beam(3))

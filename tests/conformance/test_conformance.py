@@ -36,6 +36,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 each_row = pytest.mark.parametrize("name", ROWS)
 each_layer = pytest.mark.parametrize("name", LAYERS)
+# Of models that are made of the layers above it, one shows how they compute together.
+each_computing_row = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in MODELS - {"Transformer"} else ())
+        for name in ROWS
+    ],
+)
 
 
 def test_every_public_layer_is_a_row():
@@ -162,7 +170,7 @@ def test_tf_function_of_any_length(models, name):
     np.testing.assert_allclose(function(one), expected[:1], **SAME)
 
 
-@each_row
+@each_computing_row
 def test_xla(models, name):
     model, expected = models[name]
     function = tf.function(model, jit_compile=True)
@@ -174,7 +182,7 @@ ROUNDING = {"mixed_bfloat16": 0.03, "mixed_float16": 0.004}
 
 
 @pytest.mark.parametrize("policy_name", ROUNDING)
-@each_row
+@each_computing_row
 def test_mixed_precision(models, name, policy_name):
     """Every sublayer computes in 16 bits, weights stay float32, the answer is nearly the same."""
     model, expected = models[name]
@@ -194,7 +202,7 @@ def test_mixed_precision(models, name, policy_name):
 
 
 @pytest.mark.bfloat16
-@each_row
+@each_computing_row
 def test_dtype_of_one_layer(models, name):
     """`dtype=` to the constructor does what the global policy does, for every sublayer."""
     config = ROWS[name].make().get_config()
@@ -207,7 +215,7 @@ def test_dtype_of_one_layer(models, name):
     np.testing.assert_array_equal(to_numpy(one(inputs_of(name))), to_numpy(every(inputs_of(name))))
 
 
-@each_row
+@each_computing_row
 def test_mixed_float16_gradients_are_finite(name):
     keras.config.set_dtype_policy("mixed_float16")
     model = random_model(name)

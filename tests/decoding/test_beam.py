@@ -143,7 +143,7 @@ def test_cached_is_the_uncached_reference():
         assert_ranked((tokens[b], scores[b]), beam_of(logits, row, 3, scoring())[:3])
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("norm", [pytest.param("pre", marks=pytest.mark.slow), "post"])
 def test_a_beam_of_one_is_greedy(norm):
     model, source = talkative(norm), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)

@@ -117,7 +117,13 @@ def test_steps_are_the_whole_output(name):
     np.testing.assert_allclose(gains, np.where(tokens == PAD, 0, chosen), **SCORES)
 
 
-@each_predictor
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "ensemble" else pytest.param(name, marks=pytest.mark.slow)
+        for name in PREDICTORS
+    ],
+)
 def test_a_state_that_grows_in_stages_finds_the_same(name):
     predictor, inputs, _ = made(name)
     for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):

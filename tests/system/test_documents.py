@@ -95,7 +95,15 @@ def test_the_examples_of_docstrings_run(name):
 UNMARKED = [page for page in PAGES if any(not b.needs for b in blocks(page, "python"))]
 
 
-@pytest.mark.parametrize("page", UNMARKED)
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        if page in ("README.md", "docs/layers.md")
+        else pytest.param(page, marks=pytest.mark.slow)
+        for page in UNMARKED
+    ],
+)
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run([block for block in blocks(page, "python") if not block.needs])

@@ -141,10 +141,13 @@ CLASSES = {
 }
 
 
-# Summaries are trained as translations are.
+# Summaries are trained as translations are, labels as those of whole texts.
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(k, marks=pytest.mark.slow if k == "summarization" else ()) for k in KINDS],
+    [
+        pytest.param(k, marks=pytest.mark.slow if k in ("summarization", "labelling") else ())
+        for k in KINDS
+    ],
 )
 def test_a_run_explains_itself(finished, corpus, kind):
     folder, figures = finished(kind)

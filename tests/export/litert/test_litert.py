@@ -220,6 +220,7 @@ def test_other_weights_are_also_stored_once(export, translator):
     assert export("none")[0].read_bytes().count(kernel.T.tobytes()) == 1
 
 
+@pytest.mark.slow
 def test_sizes_follow_the_quantisation(export, translator):
     parameters = translator.model.count_params()
     vocabulary = len(translator.source_tokenizer.model)

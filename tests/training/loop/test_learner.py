@@ -227,6 +227,7 @@ def test_half_precision_learns(tiny_model, policy):
     assert all(weight.dtype == "float32" for weight in learner.trainable_weights)
 
 
+@pytest.mark.slow
 def test_four_batches_of_two_are_one_of_eight(tiny_model):
     """Accumulation over batches of unequal widths gives the update of all sentences at once."""
     lengths = [(7, 5), (2, 3), (4, 1), (6, 6), (3, 2), (1, 7), (5, 4), (2, 2)]

@@ -179,6 +179,7 @@ def stopped_early(patient, tmp_path_factory):
     return folder, *run_quietly(patient, folder)
 
 
+@pytest.mark.slow
 def test_training_stops_when_nothing_improves(stopped_early, patient):
     folder, figures, shown = stopped_early
     assert (figures["updates"], figures["stopped_early"]) == (6, True)

@@ -53,6 +53,7 @@ def tuning(folder, *overrides):
     return load_settings(folder / "configs" / "tuning.toml", overrides)
 
 
+@pytest.mark.slow
 def test_a_training_begins_where_the_other_run_ended(folder, tmp_path):
     first = json.loads(Run(folder / "first").metrics.read_text())
     write_pairs(folder, "new", 30, seed=5)
