@@ -38,7 +38,12 @@ def scope_of(nodeid):
 
 
 # What else takes minutes at a time.
-LONG = ("tests/system/test_wheel.py", "tests/benchmarks/", "tests/training/devices/")
+LONG = (
+    "tests/system/test_wheel.py",
+    "tests/system/test_examples.py",
+    "tests/benchmarks/",
+    "tests/training/devices/",
+)
 
 
 def pytest_collection_modifyitems(items):
