@@ -50,7 +50,7 @@ def simulate(folder, settings, split):
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
 
-    inputs, observed = read_columns(open_source(settings.data), split)
+    inputs, observed = read_columns(open_source(settings.data), settings.task.get(), split)
     days = len(dates_of(settings, split))
     return SeriesSimulator.from_run(folder)(inputs)[-days:], np.array(observed[-days:])
 
@@ -138,7 +138,7 @@ def draw(folder, settings, split, path, title):
     from keras_transformer.training.evaluate import read_columns
 
     simulated, observed = simulate(folder, settings, split)
-    inputs, _ = read_columns(open_source(settings.data), split)
+    inputs, _ = read_columns(open_source(settings.data), settings.task.get(), split)
     figure = hydrograph_figure(
         dates_of(settings, split),
         observed,

@@ -40,9 +40,7 @@ def check_place_of_versions(directory):
         ExportError: If it holds anything else.
         OSError: If nothing can be written there.
     """
-    directory = pathlib.Path(directory)
-    if directory.exists() and not directory.is_dir():
-        raise ExportError(f"{directory} is a file; a folder is to be written.")
+    directory = _folder(directory)
     if (directory / SAVED_MODEL).exists():
         raise ExportError(
             f"{directory} is itself a SavedModel; name the folder above it, which holds the "
@@ -55,6 +53,14 @@ def check_place_of_versions(directory):
             "for example). Choose a new folder."
         )
     _require_writable(directory, directory)
+    return directory
+
+
+def _folder(directory):
+    """The path of a folder that may be missing."""
+    directory = pathlib.Path(directory)
+    if directory.exists() and not directory.is_dir():
+        raise ExportError(f"{directory} is a file; a folder is to be written.")
     return directory
 
 
@@ -75,9 +81,7 @@ def check_place_of_folder(directory, names):
         ExportError: If it holds anything else.
         OSError: If nothing can be written there.
     """
-    directory = pathlib.Path(directory)
-    if directory.exists() and not directory.is_dir():
-        raise ExportError(f"{directory} is a file; a folder is to be written.")
+    directory = _folder(directory)
     foreign = [path.name for path in listed(directory) if path.name not in names]
     if foreign:
         raise ExportError(

@@ -61,14 +61,7 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, query=""):
-        """Opens the page; returns its status when it is ready, or why it is not.
-
-        Now and then a request of Chromium's stays without an answer: then the page is opened again.
-        """
-        for _ in range(2):
-            self.call("Page.navigate", url=f"{self.address}/index.html{query}")
-            with contextlib.suppress(AssertionError):
-                return self.wait_for("/^Ready/.test(status) || failed", seconds=60)
+        """Opens the page; returns its status when it is ready, or why it is not."""
         self.call("Page.navigate", url=f"{self.address}/index.html{query}")
         return self.wait_for("/^Ready/.test(status) || failed")
 

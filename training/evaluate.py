@@ -50,7 +50,7 @@ def evaluate_split(run, split="test", **options):
     folder.require_finished(task.reads_text)
     data = open_source(load_settings(folder.config).data, task.columns)
     data.check_split(split)
-    results = task.evaluate(open_run(run), read_columns(data, split), **options)
+    results = task.evaluate(open_run(run), read_columns(data, task, split), **options)
     if split == "test":
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
         folder.update_metrics(**figures)
@@ -69,12 +69,19 @@ def task_of(run):
     return load_settings(folder.config).task.get()
 
 
-def read_columns(data, split, limit=None):
-    """Returns the columns of a split of a `Source`, for each a list of strings or of arrays."""
+def read_columns(data, task, split, limit=None):
+    """Returns what is evaluated: the columns of a split, each a list of strings or of arrays.
+
+    Args:
+        data: A `Source`.
+        task: The `Task`; its `references` become the last column, if there are several.
+        split: Name of the split.
+        limit: Most rows. `None`: all.
+    """
     rows = data.rows(split)
     rows = rows if limit is None else rows.take(limit)
     columns = [[] for _ in rows.element_spec]
     for row in rows.as_numpy_iterator():
         for column, value in zip(columns, row, strict=True):
             column.append(value.decode() if isinstance(value, bytes) else value)
-    return columns
+    return [*columns[:-1], task.references(columns[-1])] if len(columns) > 1 else columns

@@ -13,7 +13,10 @@ export class Translator {
    * @param {(share: number) => void} report Called with the share of the file that has arrived.
    */
   static async load(url, report = () => {}) {
-    const [bytes, litert] = await Promise.all([download(url, report), loadRuntime()]);
+    // Both at once, yet the download to its end: its reports would hide why the runtime is missing.
+    const [arrived, runtime] = await Promise.allSettled([download(url, report), loadRuntime()]);
+    for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
+    const [bytes, litert] = [arrived.value, runtime.value];
     const { facts, vocabulary } = readMembers(bytes, url);
     // On the processor: its kernels are the ones that the export was checked with.
     const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });

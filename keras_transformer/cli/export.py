@@ -18,6 +18,7 @@ from keras_transformer.cli.export_sentences import read_sentences
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
+from keras_transformer.text.lines import parse_lines
 
 # Parameters that are the command's own, and no option of an export.
 OF_THE_COMMAND = {"run", "file", "directory", "sentences", "max_length", "references"}
@@ -223,17 +224,8 @@ class _Export:
     def __call__(self, path, sentences, **options):
         """Exports to `path`; returns the report. Options that it does not take are left out."""
         taken = {name: value for name, value in options.items() if name in self._taken}
-        return self._function(self._pipeline, path, self._parsed(sentences), **taken)
-
-    def _parsed(self, lines):
-        """The examples in lines; an error names the number of the first line that is none."""
-        examples = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                examples.append(self._pipeline.parse(line))
-            except ValueError as error:
-                raise ValueError(f"sentence {number}: {error}") from None
-        return examples
+        examples = parse_lines(self._pipeline.parse, sentences, "sentence")
+        return self._function(self._pipeline, path, examples, **taken)
 
 
 def _export_quantized(

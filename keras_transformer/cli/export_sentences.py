@@ -33,7 +33,7 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
     task = settings.task.get()
     data = open_source(settings.data, task.columns)
     split = next((split for split in splits if split in data.splits), splits[0])
-    inputs, *others = read_columns(data, split, count)
+    inputs, *others = read_columns(data, task, split, count)
     count = len(inputs)
     source = f"{count} {'sentence' if count == 1 else 'sentences'}"
     source += f" of the {split} split of the run's data"

@@ -9,6 +9,7 @@ import functools
 import typing
 
 from keras_transformer.tasks.strings import map_sorted
+from keras_transformer.text.lines import parse_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,17 +99,9 @@ class Answered:
     def __call__(self, numbers, texts, batch_size):
         """Returns a list of one `Result` for each line."""
         codec = self.model.codec
-        examples = [_parsed(codec, *pair) for pair in zip(numbers, texts, strict=True)]
+        examples = parse_lines(codec.parse, texts, "line", numbers)
         results = map_sorted(self.model.answer_batch, examples, batch_size, codec.size)
         return [[result] for result in results]
-
-
-def _parsed(codec, number, text):
-    """The example in a line; an error names its number."""
-    try:
-        return codec.parse(text)
-    except ValueError as error:
-        raise ValueError(f"line {number}: {error}") from None
 
 
 @dataclasses.dataclass(frozen=True)

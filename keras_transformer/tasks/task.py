@@ -100,6 +100,14 @@ class Task(abc.ABC):
         """
         return inputs
 
+    def references(self, values):
+        """Returns what an evaluation compares with: what belongs to inputs, as users write it.
+
+        Args:
+            values: The last column of the data, a list.
+        """
+        return values
+
     def measure(self, pipeline, inputs, references):
         """Returns the figures that are `of_texts`.
 

@@ -112,3 +112,25 @@ def _check_equal(source, sources, target, targets):
             f"{source} has {sources} lines, {target} has {targets}: "
             "line n of one must translate line n of the other."
         )
+
+
+def parse_lines(parse, lines, name, numbers=None):
+    """Returns what a function makes of each line.
+
+    Args:
+        parse: Function of a line.
+        lines: List of strings.
+        name: What a line is called in errors.
+        numbers: For each line its number. `None`: from 1.
+
+    Raises:
+        ValueError: If `parse` raises one; the message names the line.
+    """
+    numbers = range(1, len(lines) + 1) if numbers is None else numbers
+    parsed = []
+    for number, line in zip(numbers, lines, strict=True):
+        try:
+            parsed.append(parse(line))
+        except ValueError as error:
+            raise ValueError(f"{name} {number}: {error}") from None
+    return parsed

@@ -160,7 +160,7 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     assert report["signatures"] == ["simulate_1"]
     lines = command("predict", tmp_path / "x.tflite", data=text).splitlines()
     assert lines[0] == "flow" and len(lines) == len(rows) + 1
-    np.testing.assert_allclose(list(map(float, lines[1:])), simulator(rows), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(list(map(float, lines[1:])), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
 def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
@@ -172,7 +172,7 @@ def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
     export_saved(simulator, tmp_path / "saved", [rows])
     for name in ("x.tflite", "saved"):
         lines = command("predict", tmp_path / name, data=text).splitlines()[1:]
-        np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("quantize", ["float16", "int8"])

@@ -178,7 +178,7 @@ def litert(monkeypatch, tmp_path):
 
     data = types.SimpleNamespace(splits=["train", "validation", "test"])
 
-    def read_columns(data, split, limit):
+    def read_columns(data, task, split, limit):
         return [f"{limit} of {split}"], ["a translation"]
 
     monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)

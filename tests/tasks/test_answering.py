@@ -13,7 +13,7 @@ from keras_transformer.tasks.question_answering.codec import AnswerCodec
 from keras_transformer.tasks.question_answering.figures import answer_figures, normalized, token_f1
 from keras_transformer.tasks.question_answering.passages import cut_windows, read_passages
 from keras_transformer.tasks.question_answering.spans import segments_of_rows
-from keras_transformer.tasks.question_answering.task import parse, right_answers
+from keras_transformer.tasks.question_answering.task import parse
 
 TASK = TASKS["question_answering"]
 PASSAGES = [
@@ -190,8 +190,8 @@ def test_answers_are_normalised_as_squad_does():
     assert normalized("The  Big, an dog!") == "big dog"
     assert token_f1("the big dog", "dog runs") == pytest.approx(0.5)
     assert token_f1("", "") == 1 and token_f1("the", "dog") == 0
-    assert answer_figures([""], [["the"]]) == {"exact_match": 100.0, "f1": 100.0}
-    figures = answer_figures(["A dog", "cat"], [["x", "dog."], ["big cat"]])
+    assert answer_figures([""], ["the"]) == {"exact_match": 100.0, "f1": 100.0}
+    figures = answer_figures(["A dog", "cat"], ["x\tdog.", "big cat"])
     assert figures == {"exact_match": 50.0, "f1": pytest.approx(100 * (1 + 2 / 3) / 2)}
 
 
@@ -237,14 +237,15 @@ def test_exact_match_and_f1_are_those_of_squad(answer, reference, exact, f1):
     assert (ours == theirs) == bool(exact)
     by_hand = 2 * shared / (len(ours) + len(theirs)) if ours and theirs else float(ours == theirs)
     assert by_hand == pytest.approx(f1)
-    figures = answer_figures([answer], [["zebra", reference]])
+    figures = answer_figures([answer], [f"zebra\t{reference}"])
     assert figures == {"exact_match": 100 * exact, "f1": pytest.approx(100 * f1)}
 
 
 def test_lines_are_questions_and_passages():
     assert parse("a\tb\tc") == ("a", "b\tc")
-    assert right_answers("12\tdog\tthe dog") == ["dog", "the dog"]
-    assert right_answers("dog\tcat") == ["dog", "cat"] and right_answers("12") == ["12"]
+    assert TASK.references(["12\t1998\tthe year 1998", "0\tdog"]) == ["1998\tthe year 1998", "dog"]
+    figures = answer_figures(["1998", "dog"], ["1998\tthe year", "12"])  # a number is an answer
+    assert figures == {"exact_match": 50, "f1": 50}
     with pytest.raises(ValueError, match="example 2: must be a question, a tab and a passage"):
         TASK.evaluate(answerer(), [["a\tb", "c"], ["b", "c"]])
     with pytest.raises(ValueError, match="at least one question to answer. Received: none"):

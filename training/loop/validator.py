@@ -39,7 +39,7 @@ class Validator:
         limit = settings.training.validate_sentences
         self.examples = ()
         if self.of_texts and limit:
-            columns = read_columns(data, "validation", limit)
+            columns = read_columns(data, self.task, "validation", limit)
             self.examples = columns[0], columns[-1]
             self.pipeline = self.task.pipeline_class()(learner.model, training.tokenizers)
 

@@ -13,7 +13,7 @@ from keras_transformer.tasks.question_answering.passages import (
     read_passages,
     read_questions,
 )
-from keras_transformer.tasks.question_answering.task import parse, right_answers
+from keras_transformer.tasks.question_answering.task import parse
 from keras_transformer.tasks.single_pass.codec import Guide, Result
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
 from keras_transformer.tasks.token_rows import empty_where_wrong, right_rows
@@ -249,5 +249,4 @@ class AnswerCodec(TextCodec):
 
     def quality(self, results, references):
         """Returns `exact_match` and `f1`, from 0 to 100."""
-        answers = [result.text for result in results]
-        return answer_figures(answers, [right_answers(reference) for reference in references])
+        return answer_figures([result.text for result in results], references)

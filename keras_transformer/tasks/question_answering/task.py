@@ -5,14 +5,15 @@ import time
 from keras_transformer.config.span_predictor import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.figures import answer_figures
 from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.text.lines import parse_lines
 
 
 class QuestionAnsweringTask(Task):
     """Questions about passages, by a `SpanPredictor`.
 
     An example is a question, a tab and a passage. What belongs to it are the right answers with
-    tabs between them; for a training the first is preceded by the byte of the passage at which it
-    begins, and a tab.
+    tabs between them; in data to train on, the byte of the passage at which the first one begins
+    and a tab stand before them.
     """
 
     name = "question_answering"
@@ -31,32 +32,36 @@ class QuestionAnsweringTask(Task):
 
         return QuestionAnswerer
 
+    def references(self, values):
+        """Returns the answers without the place of the first."""
+        return [value.partition("\t")[2] for value in values]
+
     def measure(self, pipeline, inputs, references):
         """Returns `exact_match` and `f1`."""
-        answers = [result.text for result in pipeline.answer(parse_all(inputs))]
-        return answer_figures(answers, [right_answers(reference) for reference in references])
+        answers = [result.text for result in pipeline.answer(parse_lines(parse, inputs, "example"))]
+        return answer_figures(answers, references)
 
     def evaluate(self, pipeline, columns):
         """Answers questions and compares the answers with the right ones.
 
         Args:
             pipeline: A `QuestionAnswerer`.
-            columns: List of questions and passages, and list of their answers.
+            columns: List of questions and passages, and list of their right answers, several with
+                tabs between them.
 
         Returns:
             Dictionary of `exact_match` and `f1`, from 0 to 100, as SQuAD defines them; `questions`,
             their number; `truncated`, how many questions were longer than the model's limit; and
             `seconds`.
         """
-        examples = parse_all(columns[0])
+        examples = parse_lines(parse, columns[0], "example")
         if not examples:
             raise ValueError("There must be at least one question to answer. Received: none.")
         begin = time.perf_counter()
         results = pipeline.answer(examples)
         seconds = time.perf_counter() - begin
-        right = [right_answers(reference) for reference in columns[1]]
         return {
-            **answer_figures([result.text for result in results], right),
+            **answer_figures([result.text for result in results], columns[1]),
             "questions": len(examples),
             "truncated": sum(result.truncated for result in results),
             "seconds": round(seconds, 3),
@@ -80,20 +85,3 @@ def parse(line):
     if not tab:
         raise ValueError("must be a question, a tab and a passage. Received: no tab.")
     return question, passage
-
-
-def parse_all(lines):
-    """Returns a pair of strings for each line; an error names the first that is none."""
-    examples = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            examples.append(parse(line))
-        except ValueError as error:
-            raise ValueError(f"example {number}: {error}") from None
-    return examples
-
-
-def right_answers(reference):
-    """Returns the answers in the second column, a list of strings."""
-    first, *others = reference.split("\t")
-    return others if others and first.isdecimal() else [first, *others]

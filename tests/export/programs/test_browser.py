@@ -155,9 +155,9 @@ def test_a_missing_runtime_is_reported_in_one_line(browser, site):
     browser.call("Network.setCacheDisabled", cacheDisabled=True)
     os.rename(site / "node_modules", site / "elsewhere")
     try:
-        status = browser.open("?model=text.tflite")
+        seen = {browser.open("?model=text.tflite") for _ in range(10)}  # whichever arrives first
     finally:
         os.rename(site / "elsewhere", site / "node_modules")
-    assert (
-        status == "LiteRT.js is missing or damaged: run `npm install` in the folder of this page."
-    )
+    assert seen == {
+        "LiteRT.js is missing or damaged: run `npm install` in the folder of this page."
+    }

@@ -65,6 +65,7 @@ def test_a_mistake_names_its_question(tmp_path, answers, more, message):
     [
         (b"{", "x.json must be JSON in UTF-8"),
         (b"\xff", "x.json must be JSON in UTF-8"),
+        (b"[" * 100_000, "x.json must be JSON in UTF-8"),
         (b"[]", r"x.json: must be an object, as in SQuAD's format 1.1. Received: \[\]"),
         (b'{"version": 1}', "x.json: must have the field `data`, .* Received: version"),
         (b'{"data": {}}', "x.json: `data` must be a list. Received: {}"),

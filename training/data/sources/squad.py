@@ -44,7 +44,7 @@ def read_squad(path):
             content = json.loads(file.read().decode("utf-8-sig"))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, EOFError, zlib.error) as error:
+    except (ValueError, RecursionError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} must be JSON in UTF-8: {error}.") from None
     examples = [
         _example(passage, question)
