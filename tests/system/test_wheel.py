@@ -1,5 +1,6 @@
 """The files that `pip install` puts on a user's machine."""
 
+import importlib.metadata
 import os
 import pathlib
 import subprocess
@@ -7,6 +8,8 @@ import sys
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -42,17 +45,51 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert any(name.endswith("LICENSE") for name in names)
 
 
+def required(requirement, known):
+    """Adds to `known` the distributions that a requirement asks for, each with its extras."""
+    requirement = Requirement(requirement)
+    name = canonicalize_name(requirement.name)
+    extras = {"", *requirement.extras, *known.get(name, ())}
+    if extras == known.get(name):
+        return
+    known[name] = extras
+    for further in importlib.metadata.distribution(name).requires or ():
+        marker = Requirement(further).marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
+            required(further, known)
+
+
+def link_what_is_required(site):
+    """Links into a folder all that the package requires, and nothing else, from where tests run.
+
+    This is what pip installs, without the minutes that unpacking TensorFlow takes; that an index
+    has it all is shown by the environment of the tests, which pip has made.
+    """
+    known = {}
+    required("keras-transformer-kit[all]", known)
+    del known["keras-transformer-kit"]
+    for name in known:
+        distribution = importlib.metadata.distribution(name)
+        for path in distribution.files:
+            if path.parts[0] != ".." and not (site / path).exists():
+                (site / path).parent.mkdir(parents=True, exist_ok=True)
+                (site / path).symlink_to(distribution.locate_file(path))
+    return known
+
+
 @pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     python, command = (tmp_path / "env" / "bin" / name for name in ("python", "keras-transformer"))
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[all]"], check=True
-    )
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-compile", wheel], check=True)
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         check=True, capture_output=True, text=True,
     ).stdout.strip()  # fmt: skip
+    known = link_what_is_required(pathlib.Path(site))
+    assert {"tensorflow", "ai-edge-litert", "matplotlib"} <= known.keys()
+    assert not {"pytest", "ruff", "tensorflow-serving-api"} & known.keys()
     assert (pathlib.Path(site) / "keras_transformer" / "training" / "train.py").is_file()
     for name in ("training", "export", "tests", "benchmarks"):
         assert not (pathlib.Path(site) / name).exists()

@@ -292,19 +292,6 @@ def test_two_workers_equal_one_device(config, one_device, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_costs_only_what_was_not_saved(config, one_device, tmp_path):
-    kill = (5, signal.SIGKILL)
-    first, second = ends(*begin_two_workers(config, tmp_path, at=(None, kill)))
-    assert second[0] == ""
-    message = "Error: another worker has ended or cannot be reached. Start all workers again with"
-    assert first[1].splitlines()[-1].startswith(message), first
-    assert Checkpoints(Run(tmp_path).checkpoints).paths()[-1].name == "update-00000004.npz"
-    first, second = ends(*begin_two_workers(config, tmp_path))
-    assert f"Continuing after update 4 of {UPDATES}." in first[1]
-    assert_same_weights(tmp_path, one_device)
-
-
-@pytest.mark.slow
 def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_device, tmp_path):
     kill = (5, signal.SIGKILL)
     first, second = ends(*begin_two_workers(config, tmp_path, at=(kill, None)))
@@ -318,14 +305,24 @@ def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_dev
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_worker_stops_all_after_the_same_update(config, one_device, tmp_path):
+def test_a_signal_and_a_kill_cost_only_what_was_not_saved(config, one_device, tmp_path):
     at = ((0, 0), (5, signal.SIGTERM))
     first, second = ends(*begin_two_workers(config, tmp_path, at=at))
     assert first[0] == "KeyboardInterrupt: ", first
     assert second[0] == f"KeyboardInterrupt: {signal.SIGTERM:d}", second  # ends with 143
     assert f"Stopped after update 5 of {UPDATES}; everything is saved." in first[1]
     assert Checkpoints(Run(tmp_path).checkpoints).paths()[-1].name == "update-00000005.npz"
-    ends(*begin_two_workers(config, tmp_path))
+
+    kill = (2, signal.SIGKILL)  # at update 7, the second of this process
+    first, second = ends(*begin_two_workers(config, tmp_path, at=(None, kill)))
+    assert second[0] == ""
+    message = "Error: another worker has ended or cannot be reached. Start all workers again with"
+    assert first[1].splitlines()[-1].startswith(message), first
+    assert "Continuing after update 5 of" in first[1]
+    assert Checkpoints(Run(tmp_path).checkpoints).paths()[-1].name == "update-00000006.npz"
+
+    first, second = ends(*begin_two_workers(config, tmp_path))
+    assert f"Continuing after update 6 of {UPDATES}." in first[1]
     assert_same_weights(tmp_path, one_device)
 
 
