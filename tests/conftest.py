@@ -11,17 +11,21 @@ for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREA
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import grappler  # noqa: E402, F401
-import keras  # noqa: E402
 import pytest  # noqa: E402
-from support import randomise, small_config  # noqa: E402
-
-# Graphs are many objects, and to look through all of them again and again for garbage takes a fifth
-# of the time.
-gc.freeze()
-gc.set_threshold(100_000, 20, 20)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config):
+    """Prepares a process that runs tests; the one that hands them out need not wait for it."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
+    import grappler  # noqa: F401 - before anything is computed
+
+    # Graphs are many objects, and to look through all of them again and again for garbage takes a
+    # fifth of the time.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 # Rooms whose files share exports that take long to make: one process runs them all.
@@ -98,6 +102,8 @@ def data_dir():
 @pytest.fixture(autouse=True)
 def fresh_keras():
     """Every test starts from the same seed and leaves the dtype policy as it found it."""
+    import keras
+
     policy = keras.config.dtype_policy()
     keras.utils.set_random_seed(7)
     yield
@@ -118,6 +124,8 @@ def few_graphs_left():
 @pytest.fixture(params=["float32", "mixed_bfloat16", "mixed_float16"])
 def policy(request):
     """Runs a test under each dtype policy, set globally."""
+    import keras
+
     keras.config.set_dtype_policy(request.param)
     return keras.config.dtype_policy()
 
@@ -125,6 +133,8 @@ def policy(request):
 @pytest.fixture
 def small_model():
     """A function that builds a small `Transformer` whose weights are all different."""
+    from support import randomise, small_config
+
     from keras_transformer import Transformer
 
     def build(seed=0, **changes):
