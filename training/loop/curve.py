@@ -1,5 +1,7 @@
 """The learning curve of a run, drawn while it trains."""
 
+import time
+
 from keras_transformer.plots.curves import curve_figure
 from keras_transformer.plots.figure import MatplotlibMissing, save_figure
 from keras_transformer.training.loop.messages import say
@@ -14,11 +16,17 @@ class Curve:
         task: Its `Task`.
         console: Where it is announced that there is no picture.
         draws: Whether this process draws it.
+        every: Seconds between two pictures while it trains; one takes about half a second.
     """
 
-    def __init__(self, run, history, task, console, draws):
+    def __init__(self, run, history, task, console, draws, every=30):
         self.run, self.history, self.task, self.console = run, history, task, console
-        self.draws = draws
+        self.draws, self.every, self._last = draws, every, time.monotonic()
+
+    def follow(self):
+        """Draws the history so far, unless the last picture is too young."""
+        if time.monotonic() - self._last >= self.every:
+            self.draw()
 
     def draw(self):
         """Draws the history so far."""
@@ -32,3 +40,4 @@ class Curve:
         except OSError as error:
             reason = error.strerror or error
             say(self.console, f"{self.run.curve} cannot be written: {reason}.")
+        self._last = time.monotonic()

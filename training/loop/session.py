@@ -202,6 +202,7 @@ class Session:
             text = f"Stopped early after update {self.update:,} of {total:,}"
             say(self.console, f"{text}: {self.best.reason()}.")
         elif self.update < total:
+            self.curve.draw()
             say(
                 self.console,
                 f"Stopped after update {self.update:,} of {total:,}; everything is saved. "
@@ -249,7 +250,7 @@ class Session:
         """Measures the model, for the logs, the history and the best validation."""
         figures = self._measure_once(update)
         self.logs.write(update, figures, prefix="validation")
-        self.curve.draw()
+        self.curve.follow()
         self.best.see(update, figures)
         if self.best.exhausted:
             self.learner.stop_training = True
