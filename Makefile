@@ -11,8 +11,9 @@ READY := $(VENV)/.ready
 # Two processes; the tests of a file run in the same one.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAST := $(TWO) -m "not slow"
-# The rooms in which two ways to compute the same are compared.
-COMPUTING := $(addprefix tests/,conformance decoding export models training/losses)
+# The rooms in which two ways to compute the same are compared; other programs compute by themselves.
+COMPUTING := $(addprefix tests/,conformance decoding export models training/losses) \
+	--ignore tests/export/programs
 # A processor with AVX2 and neither AVX-512 nor VNNI nor bfloat16, as nearly as one can have it.
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
 	TEST_WITH_GRAPPLER=1

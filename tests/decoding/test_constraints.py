@@ -322,7 +322,8 @@ def assert_same(outputs, expected):
 CHANGES = ["all of them", "banned of each", "no word twice", "nothing"]
 
 
-@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
     traces = []
 

@@ -33,16 +33,21 @@ def labeller():
 
 
 @pytest.fixture(scope="module")
-def files(labeller, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("labeller")
-    version = exporter_of("saved-model", labeller)(labeller, folder / "m", TEXTS)
-    export = exporter_of("litert", labeller)
+def version(labeller, tmp_path_factory):
+    """The report of a SavedModel."""
+    path = tmp_path_factory.mktemp("labeller")
+    return exporter_of("saved-model", labeller)(labeller, path, TEXTS)
+
+
+@pytest.fixture(scope="module")
+def file(labeller, tmp_path_factory):
+    """The report of a .tflite file."""
+    return export_file(labeller, tmp_path_factory.mktemp("labeller") / "x.tflite", "none")
+
+
+def export_file(labeller, path, quantize):
     options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
-    kinds = {
-        quantize: export(labeller, folder / f"{quantize}.tflite", TEXTS, quantize, **options)
-        for quantize in ("none", "int8")
-    }
-    return version, kinds
+    return exporter_of("litert", labeller)(labeller, path, TEXTS, quantize, **options)
 
 
 def assert_same(results, expected):
@@ -52,23 +57,21 @@ def assert_same(results, expected):
 
 
 @pytest.mark.slow
-def test_files_give_the_labels_of_the_run(labeller, files):
-    version, kinds = files
+def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
     expected = labeller.answer(TEXTS)
     assert len({label for result in expected for label in result.labels}) > 2
     assert expected[-1].truncated and len(expected[-1].labels) == 40
     assert_same(SavedModelSinglePass(version["path"]).answer_batch(TEXTS), expected)
-    loaded = LiteRTSinglePass(kinds["none"]["path"])
+    loaded = LiteRTSinglePass(file["path"])
     assert_same(loaded.answer_batch(TEXTS), expected)
-    assert set(kinds["none"]["signatures"]) == {
+    assert set(file["signatures"]) == {
         f"label_{batch}x{length}" for batch in (1, 3) for length in (7, 20)
     }
     assert loaded.facts["labels"] == list(LABELS) and "first piece" in loaded.facts["source"]
-    assert kinds["int8"]["bytes"] < kinds["none"]["bytes"]
+    assert export_file(labeller, tmp_path / "x.tflite", "int8")["bytes"] < file["bytes"]
 
 
-def test_the_session_loader_labels_words_and_pieces(labeller, files):
-    version, _ = files
+def test_the_session_loader_labels_words_and_pieces(labeller, version):
     expected = labeller.answer(TEXTS[:2])
     inputs, rest = labeller.codec.encode(tf.constant(TEXTS[:2]))
     with SessionModel(version["path"]) as model:
@@ -88,9 +91,8 @@ def test_the_session_loader_labels_words_and_pieces(labeller, files):
         )
 
 
-def test_rows_of_wrong_ids_have_no_label(files):
-    _, kinds = files
-    loaded = LiteRTSinglePass(kinds["none"]["path"])
+def test_rows_of_wrong_ids_have_no_label(file):
+    loaded = LiteRTSinglePass(file["path"])
     right = loaded.tokenizers.source.encode(["in 3"]).to_list()[0]
     good = [*right, *[0] * (7 - len(right))]
     for wrong in ([9999, 3, 0, 0, 0, 0, 0], [0] * 7, [3, 7, 3, 0, 0, 0, 0]):
@@ -103,11 +105,10 @@ def test_rows_of_wrong_ids_have_no_label(files):
         np.testing.assert_array_equal(answer["probabilities"][0], answer["probabilities"][2])
 
 
-def test_predict_opens_the_files(labeller, files, tmp_path):
-    version, kinds = files
+def test_predict_opens_the_files(labeller, version, file, tmp_path):
     lines = tmp_path / "in.txt"
     lines.write_text("\n".join(TEXTS) + "\n")
-    for model in (version["path"], kinds["none"]["path"]):
+    for model in (version["path"], file["path"]):
         done = CliRunner().invoke(cli, ["predict", str(model), "--input", str(lines)])
         assert done.exit_code == 0, done.stderr
         assert done.stdout.splitlines() == labeller(TEXTS)
@@ -116,8 +117,7 @@ def test_predict_opens_the_files(labeller, files, tmp_path):
         assert counts == [len(text.split()) for text in TEXTS]
 
 
-def test_the_readme_names_labels_and_axes(files):
-    version, _ = files
+def test_the_readme_names_labels_and_axes(version):
     with open(f"{version['path']}/README.md", encoding="utf-8") as file:
         text = file.read()
     assert "`labels` string [B, W]" in text and "`B-Y`" in text and '["in 3 days"]' in text

@@ -70,6 +70,7 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
     assert loaded.tokenizers.target.model == target.model
 
 
+@pytest.mark.slow
 def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_path):
     pytest.importorskip("ctranslate2")
     from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator

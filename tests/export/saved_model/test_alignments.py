@@ -116,6 +116,7 @@ def test_empty_translations_have_no_rows(run, batch):
     assert answer["source_pieces"].ravel().tolist() == [b"</s>"] * len(batch)
 
 
+@pytest.mark.slow
 def test_a_picture_of_the_export_shows_what_the_run_attends_to(serving, translator, sentences):
     exported = SavedModelTranslator(serving[0])
     for sentence in (sentences[0], sentences[-3]):  # the second is cut
