@@ -41,7 +41,7 @@ def test_an_update_compiles_for_static_shapes(name):
 def test_an_update_of_several_layers_compiles():
     """Three, of which the second begins and ends at another one."""
     config = TransformerConfig.preset("base", vocab_size=60, max_length=16)
-    in_own_process(update, dataclasses.replace(config, num_layers=3))
+    in_own_process(update, dataclasses.replace(config, num_layers=3, num_decoder_layers=None))
 
 
 def update(config):
