@@ -101,7 +101,8 @@ def _measure(settings, place, length):
     """Trains a run, unless it is there, and returns its figures."""
     trained = train(settings, place)
     translator = open_run(place)
-    columns = _held_out(open_source(settings.data, ("source", "target")))
+    task = settings.task.get()
+    columns = _held_out(open_source(settings.data, task.columns), task)
     sizes = [_sizes(translator, pair) for pair in zip(*columns, strict=True)]
     longer = [factor * length for factor in LONGER]
     return {
@@ -113,9 +114,10 @@ def _measure(settings, place, length):
     }
 
 
-def _held_out(source):
+def _held_out(source, task):
     """The sentences of all splits but the training's, and their translations."""
-    splits = [read_columns(source, split) for split in source.splits if split != "train"]
+    others = [split for split in source.splits if split != "train"]
+    splits = [read_columns(source, task, split) for split in others]
     return [[text for column in side for text in column] for side in zip(*splits, strict=True)]
 
 
