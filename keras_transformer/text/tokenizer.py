@@ -120,7 +120,9 @@ class Tokenizer(tf.Module):
 
     # Behind a plain method: a `tf.function` does not keep its object alive, so that
     # `Tokenizer.load(path).encode(...)` would fail.
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="strings")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="strings")], autograph=False
+    )
     def _encode(self, strings):
         pieces = self._pieces().tokenize(strings)
         if self.table is None:
@@ -142,7 +144,9 @@ class Tokenizer(tf.Module):
             tokens = tokens.to_tensor(self.pad_id)
         return self._decode(tf.cast(tokens, tf.int32))
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name="tokens")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32, name="tokens")], autograph=False
+    )
     def _decode(self, tokens):
         ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
         keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.training.data.stream import Epochs
+from keras_transformer.training.data.stream import Epochs, unconverted
 
 
 class ArrayCorpus:
@@ -61,7 +61,7 @@ class ArrayCorpus:
             A `tf.data.Dataset` of what `assemble` makes of the examples.
         """
         numbers = tf.data.Dataset.range(self.size).batch(batch_size)
-        return numbers.map(self._batch).prefetch(tf.data.AUTOTUNE)
+        return numbers.map(unconverted(self._batch)).prefetch(tf.data.AUTOTUNE)
 
     def epochs(self, batch_size, seed=0):
         """Returns the `Epochs` of a training, each in an order that `seed` and its number decide.
@@ -75,7 +75,8 @@ class ArrayCorpus:
             order, draws = _drawn(self.size, seed, epoch)
             numbers = select(tf.data.Dataset.from_tensor_slices(order).batch(batch_size))
             return numbers.map(
-                lambda numbers: self._batch(numbers, draws), num_parallel_calls=tf.data.AUTOTUNE
+                unconverted(lambda numbers: self._batch(numbers, draws)),
+                num_parallel_calls=tf.data.AUTOTUNE,
             )
 
         return Epochs(self.steps(batch_size), make)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_transformer.training.data.batching import plan_batches
 from keras_transformer.training.data.encoding import encode_rows
 from keras_transformer.training.data.packing import pack_texts
-from keras_transformer.training.data.stream import Epochs
+from keras_transformer.training.data.stream import Epochs, unconverted
 from keras_transformer.training.data.weighting import WeightedEpochs
 
 BUCKETS = 16  # most widths of the batches of a corpus
@@ -157,7 +157,9 @@ class TokenizedCorpus:
             order, sequence = _shuffled(order, bucket, len(cuts[0]), seed, epoch)
             cuts = [tf.gather(values, sequence) for values in cuts]
         dataset = tf.data.Dataset.from_tensor_slices(tuple(cuts))
-        return dataset.map(lambda start, rows, width: (order[start : start + rows], width))
+        return dataset.map(
+            unconverted(lambda start, rows, width: (order[start : start + rows], width))
+        )
 
     def drawn(self, epoch):
         """Returns the numbers of the examples that an epoch holds, int64 [examples of an epoch].
@@ -172,7 +174,7 @@ class TokenizedCorpus:
     def _gathered(self, numbers):
         """The batches for a dataset of `_cuts`."""
         return numbers.map(
-            lambda numbers, width: self.pad(self._columns, numbers, width),
+            unconverted(lambda numbers, width: self.pad(self._columns, numbers, width)),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.data.cutting import cut_texts
+from keras_transformer.training.data.stream import unconverted
 
 
 class Encoded(typing.NamedTuple):
@@ -39,7 +40,7 @@ def encode_rows(rows, training, max_length, split, cut_source):
     """
     chunks, too_long, empty, cut, every = {}, 0, 0, 0, []
     encoded = rows.batch(1024).map(
-        lambda *columns: (training.encode(*columns), columns),
+        unconverted(lambda *columns: (training.encode(*columns), columns)),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
     for batch, strings in encoded.prefetch(1):

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from keras_transformer.training.data.stream import unconverted
+
 
 def cut_batches(batches, strategy, pad_id):
     """Gives every replica its own shard of every batch.
@@ -35,7 +37,7 @@ def cut_batches(batches, strategy, pad_id):
                 lambda tensor: cut(tensor, total, pad_id)[first : first + count], batch
             )
 
-        shards = batches.map(own_shards).unbatch().prefetch(2 * count)
+        shards = batches.map(unconverted(own_shards)).unbatch().prefetch(2 * count)
         # Otherwise the processes would consult each other before every update whether there is one.
         return shards.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 

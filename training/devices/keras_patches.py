@@ -72,7 +72,7 @@ class DistributedModel(keras.Model):
     def _on_all_replicas(self, step):
         strategy = self.distribute_strategy
 
-        @tf.function(reduce_retracing=True)
+        @tf.function(reduce_retracing=True, autograph=False)
         def one_step(iterator):
             figures = strategy.run(step, args=(iterator.get_next(),))
             return {

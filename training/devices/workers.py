@@ -22,7 +22,7 @@ class Workers:
         resolver = strategy.cluster_resolver if several else None
         self.count = len(resolver.cluster_spec().as_dict().get("worker", [0])) if resolver else 1
         self.is_chief = self.count == 1 or resolver.task_id == 0
-        self._gather = tf.function(self._gather_in_graph)
+        self._gather = tf.function(self._gather_in_graph, autograph=False)
 
     def chief_first(self, function):
         """Calls a function on the chief, and when it is done there on all others.

@@ -71,7 +71,9 @@ class Learner(DistributedModel):
         self.evaluation_loss = keras.metrics.Mean(name="loss")
         self._evaluates = False
         # Traced once for all batches of an update and all their widths.
-        self._gradients = tf.function(self._loss_and_gradients, reduce_retracing=True)
+        self._gradients = tf.function(
+            self._loss_and_gradients, reduce_retracing=True, autograph=False
+        )
 
     def compile(self, optimizer, loss, metrics=None, **options):
         """As in Keras.
