@@ -233,7 +233,7 @@ def _shuffled(order, bucket, batches, seed, epoch):
     of_examples, of_batches = (
         tf.random.stateless_uniform([count], folded, None, None, tf.uint32, alg="philox")
         for count, folded in (
-            (len(order), tf.random.fold_in(seeds, 0)),
+            (tf.size(order), tf.random.fold_in(seeds, 0)),
             (batches, tf.random.fold_in(seeds, 1)),
         )
     )
