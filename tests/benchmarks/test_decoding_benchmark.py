@@ -12,7 +12,7 @@ benchmark = functools.partial(run_benchmark, "decoding.py")
 
 
 def check_report(report):
-    """Everything that the report of greedy search says of a machine, its limits and our model."""
+    """Compares what a report of greedy search holds: the command, our model and the limits."""
     assert set(report) == {"machine", "settings", "skipped", "commands", "decoding", "limits"}
     first = "export saved-model FOLDER/run FOLDER/saved-model_none --sentences "
     assert report["commands"][0].startswith(first)
