@@ -27,9 +27,7 @@ def gradients_towards_zero(model, inputs, replicas=1):
     """Outputs, this replica's share of the loss, and its gradients, which Keras adds up."""
     with tf.GradientTape() as tape:
         outputs = model(inputs, training=True)
-        reached = tf.where(
-            outputs > OUTSIDE, outputs, 0.0
-        )  # logits out of reach would hide the rest
+        reached = tf.where(outputs > OUTSIDE, outputs, 0.0)  # the others would hide the rest
         loss = tf.reduce_mean(reached**2) / replicas
     return outputs, loss, tape.gradient(loss, model.trainable_variables)
 
