@@ -30,6 +30,7 @@ DOORS = {
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/runtime.py"},
     "ctranslate2": {"export/ctranslate2/runtime.py"},
+    "yaml": {"keras_transformer/pretrained/marian/settings.py"},
 }
 # Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
 BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
@@ -44,6 +45,7 @@ ROOMS = {
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {".", "config", "models", "decoding", "text"},
     "keras_transformer/plots": {".", "layers", "models"},
+    "keras_transformer/pretrained": {".", "config", "models", "text"},
     "training/data": set(),
     "training/losses": set(),
     "training/devices": {"losses"},

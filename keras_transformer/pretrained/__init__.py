@@ -1,0 +1,1 @@
+"""Checkpoints of other projects, read into models of this package."""
