@@ -6,6 +6,7 @@ TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `Sentence
 """
 
 import os
+import typing
 import zlib
 from pathlib import Path
 
@@ -203,6 +204,27 @@ class Tokenizer(tf.Module):
             processor.id_to_piece(places[token]) if places[token] >= 0 else names.get(token, "")
             for token in map(int, tokens)
         ]
+
+
+class SpecialIds(typing.NamedTuple):
+    """What a SentencePiece model itself defines; an id is -1 where it does not."""
+
+    size: int
+    pad_id: int
+    unk_id: int
+    bos_id: int
+    eos_id: int
+
+    @classmethod
+    def of(cls, model):
+        """Returns those of a model's bytes.
+
+        Raises:
+            ValueError: If they are no SentencePiece model.
+        """
+        processor = _read(model, ())
+        ids = (getattr(processor, name)() for name in cls._fields[1:])
+        return cls(processor.vocab_size(), *ids)
 
 
 def _check_table(table, processor):
