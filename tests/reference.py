@@ -230,8 +230,30 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
     return multi_head(weights, x, memory, allowed, num_heads, score=score, **options)
 
 
-def embedding(weights, tokens, position="sinusoidal", start=0):
-    """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position."""
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def ssru(weights, x, real=None):
+    """Kim et al. (2019), one position at a time; those that are not `real` [B, T] are skipped."""
+    matrix = weights["candidate/kernel"]
+    forget, bias = weights["forget/kernel"], weights["forget/bias"]
+    out = np.zeros(x.shape)
+    for b in range(x.shape[0]):
+        state = np.zeros(x.shape[2])
+        for t in range(x.shape[1]):
+            if real is None or real[b, t]:
+                keep = sigmoid(x[b, t] @ forget + bias)
+                state = keep * state + (1 - keep) * (x[b, t] @ matrix)
+            out[b, t] = np.maximum(state, 0)
+    return out
+
+
+def embedding(weights, tokens, position="sinusoidal", start=0, zero_start=False):
+    """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position.
+
+    With `zero_start` there is no row at position 0, as in Marian's decoders.
+    """
     table = weights["table"]
     d_model = table.shape[1]
     out = np.zeros((*tokens.shape, d_model))
@@ -245,7 +267,10 @@ def embedding(weights, tokens, position="sinusoidal", start=0):
     else:
         positions = np.zeros((length, d_model))
     for b, t in np.ndindex(tokens.shape):
-        out[b, t] = table[tokens[b, t]] * d_model**0.5 + positions[start + t]
+        out[b, t] = table[tokens[b, t]] * d_model**0.5
+        if zero_start and start + t == 0:
+            out[b, t] = 0
+        out[b, t] += positions[start + t]
     return out
 
 
@@ -301,7 +326,10 @@ def decoder_block(
     record=None,
     kind=None,
 ):
-    """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S]."""
+    """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S].
+
+    If `kind.decoder` is "ssru", that stands in for the self-attention.
+    """
     record = {} if record is None else record
     length = x.shape[1]
     causal = np.array([[s <= t for s in range(length)] for t in range(length)])
@@ -321,7 +349,10 @@ def decoder_block(
     def position_wise(x):
         return feed_forward(scope(weights, "feed_forward"), x, activation)
 
-    x = residual(weights, "self_attention", x, self_attention, norm, epsilon)
+    if getattr(kind, "decoder", None) == "ssru":
+        x = residual(weights, "ssru", x, lambda x: ssru(scope(weights, "ssru"), x), norm, epsilon)
+    else:
+        x = residual(weights, "self_attention", x, self_attention, norm, epsilon)
     x = residual(weights, "cross_attention", x, cross_attention, norm, epsilon)
     return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
 
@@ -404,7 +435,12 @@ def transformer(weights, config, source, target, record=None):
     )
     x = decoder(
         scope(weights, "decoder"),
-        embedding(target_weights, target, config.position),
+        embedding(
+            target_weights,
+            target,
+            config.position,
+            zero_start=getattr(config, "decoder_start", "token") == "zeros",
+        ),
         memory,
         # Padding stands after a target, where causality hides it from every real position.
         everyone(target.shape[1], np.ones(target.shape, bool)),

@@ -17,6 +17,7 @@ Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 Rate = Annotated[float, check_rate]
 Position = Literal["sinusoidal", "learned", "binary", "rotary", "relative", "alibi", "t5", "none"]
+Autoregression = Literal["self_attention", "ssru"]
 Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 
 

@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Literal
 
-from keras_transformer.config.block import OptionalCount
+from keras_transformer.config.block import Autoregression, OptionalCount
+from keras_transformer.config.positions import check_recurrent
 from keras_transformer.config.stack import StackConfig
 
 
@@ -18,6 +19,11 @@ class TransformerConfig(StackConfig):
         vocab_size: Entries of the source vocabulary, and of the target's unless that is given.
         target_vocab_size: Entries of the target vocabulary. `None`: source and target share one.
         num_decoder_layers: Blocks in the decoder. `None`: as many as in the encoder.
+        decoder: What of the decoder reads the output so far: `"self_attention"` as in the paper, or
+            `"ssru"`, a recurrence (Kim et al., 2019): a step of a search costs the same however
+            long the output is. Positions must be those of the embedding then, or none.
+        decoder_start: What stands before an output: `"token"`, the embedding of `bos_id`, or
+            `"zeros"`, zeros in its place, as in Marian's models. A position is added to both.
         tie: Which of source embedding, target embedding and output weights are one matrix:
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
         output_bias: Whether a bias is added to the logits. The paper's output weights have none.
@@ -37,11 +43,15 @@ class TransformerConfig(StackConfig):
 
     target_vocab_size: OptionalCount = None
     num_decoder_layers: OptionalCount = None
+    decoder: Autoregression = "self_attention"
+    decoder_start: Literal["token", "zeros"] = "token"
     tie: Literal["all", "target", "none"] = "all"
     output_bias: bool = False
 
     def __post_init__(self):
         super().__post_init__()
+        if self.decoder == "ssru":
+            check_recurrent(self)
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 "`tie='all'` needs one vocabulary for source and target. "
@@ -58,6 +68,11 @@ class TransformerConfig(StackConfig):
     def output_size(self):
         """Entries of the target vocabulary."""
         return self.target_vocab_size or self.vocab_size
+
+    @property
+    def starts_with_zeros(self):
+        """Whether zeros stand for the embedding of the start of an output."""
+        return self.decoder_start == "zeros"
 
     @property
     def decoder_layers(self):

@@ -1,6 +1,4 @@
-"""Blocks one after the other (section 3.1), and the key/value cache of all of them."""
-
-from keras import ops
+"""Blocks one after the other (section 3.1), and the cache of all of them."""
 
 from keras_transformer.checks import check_count
 from keras_transformer.layers.attending import AttendingLayer
@@ -57,7 +55,7 @@ class Stack(AttendingLayer):
         return x if self.norm is None else self.norm(x)
 
     def empty_cache(self, batch, length, width=1):
-        """Returns a cache for `length` positions: key and value heads of every block, zeros.
+        """Returns a cache for `length` positions: what every block keeps of them, zeros.
 
         Args:
             batch: Number of sentences B, an integer or a scalar tensor.
@@ -65,16 +63,10 @@ class Stack(AttendingLayer):
             width: Number of hypotheses of a sentence N, a Python integer.
 
         Returns:
-            For every block two tensors `[B, H, L, N * K]`.
+            For every block two tensors `[B, H, L, N * K]`, key and value heads; of an SSRU one
+            `[B, N, D]`, its state.
         """
-        heads = self.config.num_heads
-        return tuple(
-            tuple(
-                ops.zeros((batch, heads, length, width * size), self.compute_dtype)
-                for size in block.self_attention.head_sizes
-            )
-            for block in self.blocks
-        )
+        return tuple(block.history()[0].empty_cache(batch, length, width) for block in self.blocks)
 
     def extended_cache(self, cache, length):
         """Returns a cache for `length` more positions; those there are do not change any more.
@@ -88,19 +80,12 @@ class Stack(AttendingLayer):
 
         Returns:
             For every block two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all
-            earlier positions.
+            earlier positions; of an SSRU its state as it is.
         """
-
-        def extended(recent, past=None):
-            shape = (ops.shape(recent)[0], recent.shape[1], length, recent.shape[3])
-            joined = recent if past is None else ops.concatenate([past, recent], axis=2)
-            return ops.zeros(shape, recent.dtype), joined
-
-        extended_blocks = []
-        for recent_key, recent_value, *past in cache:
-            key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
-            extended_blocks.append((key[0], value[0], key[1], value[1]))
-        return tuple(extended_blocks)
+        return tuple(
+            block.history()[0].extended_cache(of_block, length)
+            for block, of_block in zip(self.blocks, cache, strict=True)
+        )
 
     def project_memory(self, memory):
         """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
@@ -115,7 +100,7 @@ class Stack(AttendingLayer):
             index: Number of the position, counting from 0; scalar integer.
             memory_heads: What `project_memory` returned. `None` where there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
-            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with SSRUs.
 
         Returns:
             A `Step`.

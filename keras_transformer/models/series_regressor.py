@@ -81,7 +81,7 @@ class SeriesRegressor(ConfiguredModel):
             ),
         }
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         x, before = inputs, None
         for name, layer in layers.items():
             if name == "norm":  # of the attention before it, with a residual connection

@@ -25,6 +25,9 @@ VARIANTS = {
     "no_positions": {"position": "none", "activation": "gelu"},
     "silu": {"activation": "silu", "attention_bias": True, "layer_norm_epsilon": 1e-3},
     "another_pad_id": {"pad_id": 7},
+    "ssru": {"decoder": "ssru", "decoder_start": "zeros", **DEEPER},
+    "ssru_pre_norm": {"decoder": "ssru", "norm": "pre", "position": "learned"},
+    "zero_start": {"decoder_start": "zeros", "tie": "none", "target_vocab_size": 23},
 }
 
 
@@ -54,7 +57,8 @@ def test_logits_and_every_attention_weight(variant):
     np.testing.assert_allclose(logits, expected, **MODEL)
     attended = model.attention_weights(inputs)
     config = model.config
-    assert len(attended) == config.num_layers + 2 * config.num_decoder_layers
+    of_decoder = 1 if config.decoder == "ssru" else 2
+    assert len(attended) == config.num_layers + of_decoder * config.num_decoder_layers
     for name, weights in attended.items():
         side, block, attention = name.split("/")
         np.testing.assert_allclose(weights, record[side][block][attention], **SAME)
