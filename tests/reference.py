@@ -326,13 +326,26 @@ def decoder_block(
     return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
 
 
-def encoder(weights, x, allowed, num_layers, num_heads, norm="post", record=None, **options):
+def encoder(
+    weights,
+    x,
+    allowed,
+    num_layers,
+    num_heads,
+    norm="post",
+    record=None,
+    final_norm=None,
+    embedding_norm=False,
+    **options,
+):
     record = {} if record is None else record
+    if embedding_norm:
+        x = layer_norm(scope(weights, "embedding_norm"), x, options.get("epsilon", 1e-6))
     for n in range(num_layers):
         inner = record[f"block_{n}"] = {}
         block = scope(weights, f"block_{n}")
         x = encoder_block(block, x, allowed, num_heads, norm=norm, record=inner, **options)
-    if norm == "pre":
+    if final_norm or (final_norm is None and norm == "pre"):
         x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
     return x
 
@@ -347,9 +360,13 @@ def decoder(
     num_heads,
     norm="post",
     record=None,
+    final_norm=None,
+    embedding_norm=False,
     **options,
 ):
     record = {} if record is None else record
+    if embedding_norm:
+        x = layer_norm(scope(weights, "embedding_norm"), x, options.get("epsilon", 1e-6))
     for n in range(num_layers):
         x = decoder_block(
             scope(weights, f"block_{n}"),
@@ -362,7 +379,7 @@ def decoder(
             record=record.setdefault(f"block_{n}", {}),
             **options,
         )
-    if norm == "pre":
+    if final_norm or (final_norm is None and norm == "pre"):
         x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
     return x
 
@@ -391,6 +408,8 @@ def transformer(weights, config, source, target, record=None):
         "num_heads": config.num_heads,
         "activation": config.activation,
         "norm": config.norm,
+        "final_norm": config.final_norm,
+        "embedding_norm": config.embedding_norm,
         "epsilon": config.layer_norm_epsilon,
         "kind": config,
     }
