@@ -7,7 +7,9 @@ import click
 from keras_transformer.cli.command import FiniteRange, refuse
 
 # What belongs to a search: without it the option has no effect.
-BEAM_ONLY = ("length_penalty", "normalization", "min_length", "extra_length", "max_output")
+BEAM_ONLY = (
+    "length_penalty", "normalization", "min_length", "extra_length", "max_output", "stopping",
+)  # fmt: skip
 SAMPLE_ONLY = ("temperature", "top_k", "top_p", "seed")
 BEAMS = ("beam", *BEAM_ONLY)
 SEARCHES = (*BEAMS, "n_best", "sample", *SAMPLE_ONLY)
@@ -29,9 +31,9 @@ ALL = [
     LENGTH_PENALTY,
     click.option(
         "--normalization",
-        type=click.Choice(["gnmt", "average", "none"]),
-        help="With --beam: divide scores by the penalty of --length-penalty, by the length, or by "
-        "nothing.  [default: gnmt]",
+        type=click.Choice(["gnmt", "power", "average", "none"]),
+        help="With --beam: divide scores by the penalty of --length-penalty, by length ** A with "
+        "its A, by the length, or by nothing.  [default: gnmt]",
     ),
     click.option(
         "--min-length",
@@ -50,6 +52,12 @@ ALL = [
         type=click.IntRange(1),
         metavar="TOKENS",
         help="With --beam: longest output, its end included, whatever the source.  [default: none]",
+    ),
+    click.option(
+        "--stopping",
+        type=click.Choice(["count", "score"]),
+        help="With --beam: end when N hypotheses have ended, or when the best running one is no "
+        "better than the worst of these, as Hugging Face's generate does.  [default: count]",
     ),
     click.option(
         "--n-best",

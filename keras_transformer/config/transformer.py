@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Literal
 
+from keras_transformer.checks import is_integer
 from keras_transformer.config.block import Autoregression, OptionalCount
 from keras_transformer.config.positions import check_recurrent
 from keras_transformer.config.stack import StackConfig
@@ -27,6 +28,9 @@ class TransformerConfig(StackConfig):
         tie: Which of source embedding, target embedding and output weights are one matrix:
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
         output_bias: Whether a bias is added to the logits. The paper's output weights have none.
+        banned_ids: Token ids that no search emits, whose probability goes to the others.
+        forced_eos_id: Token id, usually `eos_id`, that a search puts at the last position where an
+            output reaches its longest length. `None`: such an output has no end.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -47,16 +51,41 @@ class TransformerConfig(StackConfig):
     decoder_start: Literal["token", "zeros"] = "token"
     tie: Literal["all", "target", "none"] = "all"
     output_bias: bool = False
+    banned_ids: tuple = ()
+    forced_eos_id: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
         if self.decoder == "ssru":
             check_recurrent(self)
+        object.__setattr__(self, "banned_ids", tuple(self.banned_ids))  # JSON knows lists only
+        self._check_outputs()
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
                 "`tie='all'` needs one vocabulary for source and target. "
                 f"Received: vocab_size={self.vocab_size}, "
                 f"target_vocab_size={self.target_vocab_size}."
+            )
+
+    def _check_outputs(self):
+        ids = self.banned_ids
+        if not all(is_integer(token) and 0 <= token < self.output_size for token in ids):
+            raise ValueError(
+                f"`banned_ids` must be ids of the {self.output_size} target tokens. "
+                f"Received: banned_ids={ids}."
+            )
+        if self.eos_id in ids:
+            raise ValueError(
+                "`banned_ids` must not hold `eos_id`, or no output would end. "
+                f"Received: eos_id={self.eos_id}."
+            )
+        forced = self.forced_eos_id
+        if forced is None:
+            return
+        if not is_integer(forced) or not 0 <= forced < self.output_size or forced == self.pad_id:
+            raise ValueError(
+                f"`forced_eos_id` must be one of the {self.output_size} target tokens and not "
+                f"padding, or None. Received: forced_eos_id={forced!r}."
             )
 
     @property

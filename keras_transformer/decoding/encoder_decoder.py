@@ -72,7 +72,8 @@ class EncoderDecoder(Predictor):
             ancestors.allowed(),
         )
         weights = None if self.alignment is None else attended(weights, self.alignment)
-        return Step(logits, state._replace(cache=cache, ancestors=ancestors), weights)
+        state = state._replace(cache=cache, ancestors=ancestors)
+        return Step(self.vocabulary.without_banned(logits), state, weights)
 
     def extend(self, state, length):  # noqa: D102
         cache = self.model.decoder.extended_cache(state.cache, length)
@@ -85,7 +86,7 @@ class EncoderDecoder(Predictor):
 
     def logits(self, inputs, tokens):  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
-        return self.model(inputs, training=False)
+        return self.vocabulary.without_banned(self.model(inputs, training=False))
 
 
 predictor_of.register(Transformer, EncoderDecoder)

@@ -3,10 +3,13 @@
 from keras_transformer.checks import check_count
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.block import Step, make_norm, split_arguments
+from keras_transformer.layers.dropout import Dropout
 
 
 class Stack(AttendingLayer):
     """`num_layers` blocks one after the other; pre-norm stacks normalise once more at the end.
+
+    `final_norm` and `embedding_norm` decide whether a stack normalises at its end and beginning.
 
     Args:
         num_layers: Number of blocks.
@@ -27,9 +30,12 @@ class Stack(AttendingLayer):
             self.block_class(**self.block_arguments(), name=f"block_{number}")
             for number in range(num_layers)
         ]
-        self.norm = None
-        if self.config.is_pre_norm:
-            self.norm = make_norm(self.config, self.dtype_policy, "norm")
+        self.norm = self.embedding_norm = None
+        if config.has_final_norm:
+            self.norm = make_norm(config, self.dtype_policy, "norm")
+        if config.embedding_norm:
+            self.embedding_norm = make_norm(config, self.dtype_policy, "embedding_norm")
+            self.dropout = Dropout(config.dropout, dtype=self.dtype_policy, name="dropout")
 
     def block_arguments(self):
         """Returns the arguments of every block but its name."""
@@ -39,17 +45,23 @@ class Stack(AttendingLayer):
         self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))
         for block in self.blocks:
             block.build(x_shape, *memory_shape)
-        if self.norm is not None:
-            self.norm.build(x_shape)
+        for norm in (self.norm, self.embedding_norm):
+            if norm is not None:
+                norm.build(x_shape)
 
     def _run(self, x, *arguments, return_weights, **options):
         """The stack; the arguments are those of a call of its blocks."""
-        weights = {}
+        weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
             x, of_block = block(x, *arguments, return_weights=True, **options)
             weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
         x = self._end(x)
         return (x, weights) if return_weights else x
+
+    def _begin(self, x, training=False):
+        if self.embedding_norm is None:
+            return x
+        return self.dropout(self.embedding_norm(x), training=training)
 
     def _end(self, x):
         return x if self.norm is None else self.norm(x)
@@ -105,7 +117,7 @@ class Stack(AttendingLayer):
         Returns:
             A `Step`.
         """
-        caches, weights = [], []
+        caches, weights, x = [], [], self._begin(x)
         for block, of_block, heads in zip(
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):

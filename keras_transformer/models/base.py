@@ -157,7 +157,7 @@ def make_embedding(config, vocab_size, policy, kernels, name):
         config.d_model,
         positions.of_embedding(config),
         config.max_length,
-        config.dropout,
+        config.embedding_dropout,
         scale=config.embedding_scale,
         dtype=policy,
         kernels=kernels,

@@ -66,7 +66,7 @@ class ImageClassifier(ConfiguredModel):
                 config.d_model,
                 _position(config),
                 config.has_class_token,
-                config.dropout,
+                config.embedding_dropout,
                 dtype=policy,
                 kernels=kernels,
                 name="embedding",

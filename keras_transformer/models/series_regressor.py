@@ -106,7 +106,7 @@ def _blocks(config, policy, kernels):
             config.d_model,
             positions.of_embedding(config),
             config.max_length,
-            config.dropout,
+            config.embedding_dropout,
             dtype=policy,
             kernels=kernels,
             name="embedding",

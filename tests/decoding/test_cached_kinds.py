@@ -17,6 +17,7 @@ KINDS = {
     "relative": {"position": "relative", "relative_distance": 3, "score": "general"},
     "t5": {"position": "t5", "relative_distance": 7, "relative_buckets": 8, "norm": "pre"},
     "binary": {"position": "binary", "score": "general"},
+    "norms at both ends": {"embedding_norm": True, "final_norm": True},
     "output bias": {"output_bias": True},
     "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},

@@ -28,6 +28,8 @@ VARIANTS = {
     "ssru": {"decoder": "ssru", "decoder_start": "zeros", **DEEPER},
     "ssru_pre_norm": {"decoder": "ssru", "norm": "pre", "position": "learned"},
     "zero_start": {"decoder_start": "zeros", "tie": "none", "target_vocab_size": 23},
+    "norms_at_both_ends": {"embedding_norm": True, "final_norm": True, **DEEPER},
+    "pre_norm_without_an_end": {"norm": "pre", "final_norm": False, "embedding_norm": True},
 }
 
 
@@ -296,3 +298,17 @@ def test_summary_names_every_sublayer(small_model):
     assert not re.search(r"\b(dense|layer_normalization|embedding|multi_head\w*)(_\d+)?\b", text)
     assert not re.search(r"\b(?!block_)[a-z_]+_\d+\b", text), "a name that Keras made up"
     assert [text.count(f"block_{n} ") for n in range(3)] == [2, 2, 1]
+
+
+def test_the_dropout_of_normalised_embeddings_comes_after_their_norm():
+    """What blocks without any weight of their own let through are then zeros and scaled values."""
+    model = Transformer(small_config(embedding_norm=True, dropout=0.5))
+    assert model.source_embedding.dropout.rate == 0
+    stack = model.encoder
+    stack.blocks = []
+    x = np.random.default_rng(0).normal(size=(2, 13, D)).astype("float32")
+    keras.utils.set_random_seed(0)
+    dropped = to_numpy(stack(x, training=True))
+    kept = dropped != 0
+    assert 0.3 < kept.mean() < 0.7
+    np.testing.assert_allclose(dropped[kept], 2 * to_numpy(stack(x))[kept], **SAME)
