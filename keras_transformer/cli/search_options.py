@@ -55,9 +55,10 @@ ALL = [
     ),
     click.option(
         "--stopping",
-        type=click.Choice(["count", "score"]),
+        type=click.Choice(["count", "score", "narrow"]),
         help="With --beam: end when N hypotheses have ended, or when the best running one is no "
-        "better than the worst of these, as Hugging Face's generate does.  [default: count]",
+        "better than the worst of these, as Hugging Face's generate does; or as count, with "
+        "a beam that each of them leaves narrower, as in Marian.  [default: count]",
     ),
     click.option(
         "--n-best",

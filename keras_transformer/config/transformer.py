@@ -29,6 +29,7 @@ class TransformerConfig(StackConfig):
             `"all"` (section 3.4), `"target"` (target embedding and output) or `"none"`.
         output_bias: Whether a bias is added to the logits. The paper's output weights have none.
         banned_ids: Token ids that no search emits, whose probability goes to the others.
+        silent_ids: Token ids that no search emits, and which keep their probability.
         forced_eos_id: Token id, usually `eos_id`, that a search puts at the last position where an
             output reaches its longest length. `None`: such an output has no end.
 
@@ -52,13 +53,15 @@ class TransformerConfig(StackConfig):
     tie: Literal["all", "target", "none"] = "all"
     output_bias: bool = False
     banned_ids: tuple = ()
+    silent_ids: tuple = ()
     forced_eos_id: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
         if self.decoder == "ssru":
             check_recurrent(self)
-        object.__setattr__(self, "banned_ids", tuple(self.banned_ids))  # JSON knows lists only
+        for name in ("banned_ids", "silent_ids"):  # JSON knows lists only
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_outputs()
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
@@ -68,17 +71,18 @@ class TransformerConfig(StackConfig):
             )
 
     def _check_outputs(self):
-        ids = self.banned_ids
-        if not all(is_integer(token) and 0 <= token < self.output_size for token in ids):
-            raise ValueError(
-                f"`banned_ids` must be ids of the {self.output_size} target tokens. "
-                f"Received: banned_ids={ids}."
-            )
-        if self.eos_id in ids:
-            raise ValueError(
-                "`banned_ids` must not hold `eos_id`, or no output would end. "
-                f"Received: eos_id={self.eos_id}."
-            )
+        for name in ("banned_ids", "silent_ids"):
+            ids = getattr(self, name)
+            if not all(is_integer(token) and 0 <= token < self.output_size for token in ids):
+                raise ValueError(
+                    f"`{name}` must be ids of the {self.output_size} target tokens. "
+                    f"Received: {name}={ids}."
+                )
+            if self.eos_id in ids:
+                raise ValueError(
+                    f"`{name}` must not hold `eos_id`, or no output would end. "
+                    f"Received: eos_id={self.eos_id}."
+                )
         forced = self.forced_eos_id
         if forced is None:
             return

@@ -18,7 +18,7 @@ from keras_transformer.decoding.loop import (
 from keras_transformer.decoding.predictor import predictor_of
 
 NORMALIZATIONS = ("gnmt", "power", "average", "none")
-STOPPINGS = ("count", "score")
+STOPPINGS = ("count", "score", "narrow")
 
 
 def beam_decode(
@@ -54,6 +54,10 @@ def beam_decode(
     not above the lowest of theirs; and those that the longest length cuts rank by their scores
     among the others. That is beam search as in Hugging Face's `generate(early_stopping=False)`.
 
+    With `stopping="narrow"` a hypothesis that ends leaves its place empty: one less runs from then
+    on, and a sentence is done when none does; those that the longest length cuts rank by their
+    scores among the others. That is beam search as in Marian.
+
     A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
     `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
     depend on the others in its batch. With a beam of 1 it is that of `greedy_decode`.
@@ -73,9 +77,10 @@ def beam_decode(
             `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
             where that is an integer, else the model's `max_length`.
-        stopping: `"count"` or `"score"`.
-        early_stopping: Of `"count"`, whether a sentence is also done when no running hypothesis can
-            still get into the best `n_best`. The result is the same without, only later.
+        stopping: `"count"`, `"score"` or `"narrow"`.
+        early_stopping: But for `"score"`, whether a sentence is also done when no running
+            hypothesis can still get into the best `n_best`. The result is the same without, only
+            later.
         constraints: `Constraints` of the outputs.
         token_scores: Whether to return the log-probability of each token as well.
         alignment: A pair of integers, layer and head of the decoder: whether to return what each
@@ -117,6 +122,7 @@ def beam_decode(
         shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
         penalty=_penalty(length_penalty, normalization),
         by_score=stopping == "score",
+        narrowing=stopping == "narrow",
         early_stopping=early_stopping,
         rules=rules,
         used=None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1]),

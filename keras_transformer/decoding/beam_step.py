@@ -35,6 +35,7 @@ class BeamStep:
         shortest: Shortest output, `[B, 1]` or `[1, 1]`.
         penalty: Function of a length, `[]` or `[B, 1]`, to what the score is divided by.
         by_score: Whether a sentence stops by score, not by count: see `beam_decode`.
+        narrowing: Whether each hypothesis that ends leaves the beam narrower: see `beam_decode`.
         early_stopping: See `beam_decode`.
         rules: `Rules`, or `None`.
         used: How many of the N hypotheses each sentence has, `[B, 1]`. `None`: all of them.
@@ -50,6 +51,7 @@ class BeamStep:
     shortest: tf.Tensor
     penalty: typing.Callable
     by_score: bool
+    narrowing: bool
     early_stopping: bool
     rules: Rules | None
     used: tf.Tensor | None = None
@@ -95,6 +97,9 @@ class BeamStep:
         best = self._frozen(best, state)
         attention = _attended(state.attention, here, step.weights)
         state = self._put_aside(state, rows, best, here)
+        if self.narrowing:
+            room = tf.range(self.beam_size) < self._room(state)  # [B, N]
+            best = best._replace(scores=tf.where(room, best.scores, NONE))
         state = self._go_on(state, rows, best, here)
         if self.by_score:
             state = self._cut(state, best.ends)
@@ -131,8 +136,7 @@ class BeamStep:
 
     def _put_aside(self, state, rows, best, here):
         """The hypotheses that end here, if they are among the best."""
-        size = self.beam_size if self.used is None else self.used
-        ends = among_the_best(best.ends, best.scores, size)  # [B, N]
+        ends = among_the_best(best.ends, best.scores, self._room(state))  # [B, N]
         rows = rows._replace(
             tokens=tf.where(here, self.predictor.vocabulary.eos_id, rows.tokens),
             token_scores=write(rows.token_scores, here, best.end_gains),
@@ -145,6 +149,11 @@ class BeamStep:
         return state._replace(
             ended_rows=ended_rows, ended_scores=ended_scores, ended_count=ended_count
         )
+
+    def _room(self, state):
+        """How many hypotheses of each sentence may go on or end here, a number or `[B, 1]`."""
+        size = self.beam_size if self.used is None else self.used
+        return size - tf.expand_dims(state.ended_count, 1) if self.narrowing else size
 
     def _go_on(self, state, rows, best, here):
         """The best continuations take the places of the hypotheses."""
@@ -201,7 +210,8 @@ class BeamStep:
         """The best M of each sentence: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
         cut = self._normalize(state.scores, tf.expand_dims(self.limit, 1))  # [B, N]
         rows = (state.ended_rows, state.rows)
-        rows, scores = ranked(rows, (state.ended_scores, cut))
+        merged = best_of_both if self.narrowing else ranked
+        rows, scores = merged(rows, (state.ended_scores, cut))
         scores = self._used(scores)
         pad_id = self.predictor.vocabulary.pad_id
         tokens = tf.where(exists(tf.expand_dims(scores, 2)), rows.tokens, pad_id)

@@ -42,7 +42,7 @@ class Rules:
 
     def __init__(self, constraints, vocabulary, length):
         size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
-        silent = {self.pad_id, bos_id} - {self.eos_id}
+        silent = {self.pad_id, bos_id, *vocabulary.silent_ids} - {self.eos_id}
         self.words = [token not in silent for token in range(size)]  # [V]
         self.length = length
         prefix, banned, size = constraints

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 # The logit of a forbidden token: finite, so that LiteRT can compute with it.
 NEVER = -1e9
-OF_OUTPUTS = ("banned_ids", "forced_eos_id")  # fields of a `TransformerConfig` alone
+OF_OUTPUTS = ("banned_ids", "silent_ids", "forced_eos_id")  # fields of a `TransformerConfig` alone
 
 
 class Vocabulary(typing.NamedTuple):
@@ -20,6 +20,7 @@ class Vocabulary(typing.NamedTuple):
     bos_id: int
     eos_id: int
     banned_ids: tuple = ()  # tokens that are never emitted
+    silent_ids: tuple = ()  # likewise, but with a probability
     forced_eos_id: int | None = None  # token at the last position that an output can have
 
     @classmethod
@@ -33,11 +34,18 @@ class Vocabulary(typing.NamedTuple):
 
         They have no probability then: that of the others is divided among these.
         """
-        if not self.banned_ids:
+        return self._without(self.banned_ids, logits)
+
+    def without_silent(self, logits):
+        """Returns logits `[..., V]` to choose from, with `NEVER` in the place of silent tokens."""
+        return self._without(self.silent_ids, logits)
+
+    def _without(self, ids, logits):
+        if not ids:
             return logits
-        banned = np.zeros(self.size, bool)
-        banned[list(self.banned_ids)] = True
-        return tf.where(tf.constant(banned), tf.cast(NEVER, logits.dtype), logits)
+        which = np.zeros(self.size, bool)
+        which[list(ids)] = True
+        return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
     def with_forced_end(self, logits, last):
         """Returns logits `[B, N, V]`; at the last position `forced_eos_id` has the probability 1.

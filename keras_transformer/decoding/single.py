@@ -127,7 +127,7 @@ class _Loop:
     def _allowed(self, wide, logits, state):
         """The logits `[B, V]`, also given as `[B, 1, V]`, without those that are forbidden."""
         if self.rules is None:
-            return logits
+            return self.predictor.vocabulary.without_silent(logits)
         tokens = tf.expand_dims(state.tokens, 1)
         return tf.squeeze(self.rules.apply(wide, tokens, state.runs, state.index), 1)
 

@@ -169,9 +169,13 @@ def test_wrong_rules_are_named(fields, message):
 
 
 def test_a_wrong_way_to_stop_is_named():
-    with pytest.raises(ValueError, match=r"`stopping` must be one of count, score\. Received: "):
+    with pytest.raises(
+        ValueError, match=r"`stopping` must be one of count, score, narrow\. Received: "
+    ):
         Beam(stopping="never")
-    with pytest.raises(ValueError, match=r"`stopping` must be one of count, score\. Received: "):
+    with pytest.raises(
+        ValueError, match=r"`stopping` must be one of count, score, narrow\. Received: "
+    ):
         beam_decode(talkative(), sources(), stopping="never")
 
 

@@ -32,7 +32,8 @@ class Beam(Search):
         max_length: Longest output in tokens: integer, or tensor. `None`: that of the cache.
         stopping: When the search of a sentence is over: `"count"`, when `size` hypotheses have
             ended, or `"score"`, when the best running one is not
-            better than the worst of those: see `beam_decode`.
+            better than the worst of those; or `"narrow"`, as `"count"` with a beam that each of
+            them leaves narrower: see `beam_decode`.
 
     Raises:
         TypeError: If `size` is not an integer.
@@ -127,8 +128,8 @@ class Beam(Search):
     def __str__(self):
         exponents = self.normalization in ("gnmt", "power")
         penalty = f" {self.length_penalty:g}" if exponents else ""
-        stopping = "" if self.stopping == "count" else ", stopped by score"
-        return f"beam {self.size}, {self.normalization}{penalty}{stopping}"
+        stopping = {"count": "", "score": ", stopped by score", "narrow": ", narrowing"}
+        return f"beam {self.size}, {self.normalization}{penalty}{stopping[self.stopping]}"
 
 
 def _bounded(length):

@@ -119,7 +119,7 @@ def to_config(settings, path, eos_id, unk_id, **changes):
         pad_id=silent,
         bos_id=silent,
         eos_id=eos_id,
-        banned_ids=(unk_id,),
+        silent_ids=(unk_id,),
         tie=tie,
         output_bias=not settings.get("output-omit-bias", False),
         num_layers=settings["enc-depth"],
@@ -210,6 +210,7 @@ def unexpressed(config):
         "d_k": None,
         "d_v": None,
         "forced_eos_id": None,
+        "embedding_norm": False,
     }
     plain = dataclasses.asdict(config)
     for name, value in wanted.items():
