@@ -23,6 +23,9 @@ def model_config(settings, tokenizers, **fields):
     source, target = tokenizers
     if not tokenizers.shared:
         fields["target_vocab_size"] = target.vocab_size
+    if target.table is not None:
+        rules = {name: getattr(target.table, name) for name in ("banned_ids", "forced_eos_id")}
+        fields.update({name: value for name, value in rules.items() if value not in ((), None)})
     return settings.config(
         vocab_size=source.vocab_size,
         pad_id=source.pad_id,
