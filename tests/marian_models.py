@@ -7,7 +7,10 @@ import numpy as np
 import sentencepiece
 import yaml
 
-WORDS = ["ein", "zwei", "drei", "vier", "hund", "katze", "haus", "baum", "rot", "blau"]
+WORDS = [
+    "".join(np.random.default_rng(seed).choice(list("abdeinrstu"), 2 + seed % 5))
+    for seed in range(90)
+]
 
 
 @functools.cache

@@ -14,6 +14,8 @@ SAMPLE_ONLY = ("temperature", "top_k", "top_p", "seed")
 BEAMS = ("beam", *BEAM_ONLY)
 SEARCHES = (*BEAMS, "n_best", "sample", *SAMPLE_ONLY)
 
+UNLIMITED = 100_000  # tokens: more than any output has
+
 BEAM = click.option(
     "--beam",
     type=click.IntRange(1),
@@ -101,6 +103,23 @@ def search_options(command):
     for option in reversed(ALL):
         command = option(command)
     return command
+
+
+def line_of(search):
+    """Returns the options of a command that make a `Greedy` or `Beam`, each after a space."""
+    from keras_transformer.decoding import Beam
+
+    if not isinstance(search, Beam):
+        return ""
+    values = {
+        "beam": search.size,
+        "normalization": search.normalization,
+        "length-penalty": f"{search.length_penalty:g}",
+        "stopping": search.stopping,
+        "extra-length": UNLIMITED if search.extra_length is None else search.extra_length,
+        "max-output": search.max_length,
+    }
+    return "".join(f" --{name} {value}" for name, value in values.items() if value is not None)
 
 
 def make_search(beam=None, n_best=None, sample=False, **settings):

@@ -1,1 +1,1 @@
-"""Checkpoints of other projects, read into models of this package."""
+"""Checkpoints of other projects as models of this package."""

@@ -1,9 +1,10 @@
 """A Marian model file and its vocabularies as a `Transformer` and `Tokenizers`."""
 
 import pathlib
-import typing
 
+from keras_transformer.decoding import Greedy
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.pretrained.checkpoint import Checkpoint
 from keras_transformer.pretrained.marian import names
 from keras_transformer.pretrained.marian.arrays import in_floats
 from keras_transformer.pretrained.marian.configuration import check_settings, to_config
@@ -19,27 +20,18 @@ ALIASES = {"encoder_Wemb": "Wemb", "decoder_Wemb": "Wemb"}
 OUTPUT, OLD_OUTPUT = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
 
 
-class Converted(typing.NamedTuple):
-    """A model and what belongs to it."""
-
-    model: Transformer
-    tokenizers: Tokenizers
-    settings: dict  # Marian's own
-
-
-def convert_marian(path, vocabularies, **changes):
-    """Reads a model of Marian's.
+def read_marian(path, vocabularies, license=None, name=None, **changes):
+    """Returns the `Checkpoint` of a model of Marian's.
 
     A `.bin` file in 8 bits is read as the floats that it stands for.
 
     Args:
         path: The `.npz` or `.bin` file.
         vocabularies: The SentencePiece file of both languages, or those of source and target.
+        license: Under which the model may be used, or `None`.
+        name: Name of the model. `None`: that of the file.
         **changes: Fields of the `TransformerConfig` that Marian does not know: `max_length`,
             `dropout`.
-
-    Returns:
-        `Converted`.
 
     Raises:
         OSError: If a file cannot be read.
@@ -57,7 +49,9 @@ def convert_marian(path, vocabularies, **changes):
     tokenizers = _tokenizers(vocabularies, config, (source, target))
     model = Transformer(config, dtype="float32")
     fill(model, weights, path)
-    return Converted(model, tokenizers, settings)
+    version = str(settings.get("version", "")).strip() or None
+    origin = {"format": "marian", "name": name or path.name, "license": license, "marian": version}
+    return Checkpoint(model, tokenizers, origin, Greedy(), [])
 
 
 def _check_sizes(weights, settings, path):
@@ -119,6 +113,7 @@ def _tokenizers(vocabularies, config, sides):
             bos_id=config.bos_id,
             eos_id=config.eos_id,
             names={config.pad_id: SILENT_PIECE},
+            silent_ids=config.silent_ids,
         )
         tokenizers.append(Tokenizer(pathlib.Path(file).read_bytes(), table))
     return Tokenizers.of(tokenizers if len(tokenizers) == 2 else tokenizers[0])

@@ -10,7 +10,7 @@ from marian_reference import Marian
 from keras_transformer import Beam, Greedy, beam_decode, greedy_decode
 from keras_transformer.pretrained.marian.arrays import SETTINGS, Quantized
 from keras_transformer.pretrained.marian.binary import write_bin
-from keras_transformer.pretrained.marian.convert import convert_marian
+from keras_transformer.pretrained.marian.convert import read_marian
 from keras_transformer.pretrained.marian.npz import write_npz
 
 VARIANTS = {
@@ -39,7 +39,7 @@ def write_vocabularies(folder, options):
 def converted(folder, options, arrays=None, write=write_npz, suffix=".npz"):
     path = folder / f"model{suffix}"
     write(path, marian_models.arrays(options) if arrays is None else arrays)
-    return convert_marian(path, write_vocabularies(folder, options))
+    return read_marian(path, write_vocabularies(folder, options))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_the_entry_that_marian_does_not_have_is_never_emitted(variant):
     assert (config.eos_id, config.silent_ids, config.vocab_size) == (0, (1,), 38)
     tokenizer = made.tokenizers.source
     assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id) == (37, 1, 0)
-    text = "hund katze"
+    text = " ".join(marian_models.WORDS[:3])
     assert tokenizer.decode(tokenizer.encode([text])).numpy() == [text.encode()]
     for search in (Greedy(), Beam(3)):
         tokens = search(made.model, [[5, 7, 0]], cache_length=LIMIT).tokens.numpy()
@@ -174,7 +174,7 @@ def test_settings_that_cannot_be_expressed_are_named(tmp_path, changes, message)
     files = write_vocabularies(tmp_path, marian_models.settings())
     write_npz(tmp_path / "model.npz", arrays)
     with pytest.raises(ValueError, match=message) as error:
-        convert_marian(tmp_path / "model.npz", files)
+        read_marian(tmp_path / "model.npz", files)
     assert "\n" not in str(error.value)
 
 
@@ -210,9 +210,9 @@ def test_vocabularies_that_do_not_belong_are_named(tmp_path):
     large = tmp_path / "large.spm"
     large.write_bytes(marian_models.vocabulary(41))
     with pytest.raises(ValueError, match="large.spm has 41 pieces, the model 37 entries"):
-        convert_marian(tmp_path / "model.npz", [large])
+        read_marian(tmp_path / "model.npz", [large])
     large.write_bytes(b"- a\n- b\n")
     with pytest.raises(ValueError, match="large.spm: `model` must be a serialised SentencePiece"):
-        convert_marian(tmp_path / "model.npz", [large])
+        read_marian(tmp_path / "model.npz", [large])
     with pytest.raises(ValueError, match="`vocabularies` must be one file"):
-        convert_marian(tmp_path / "model.npz", [])
+        read_marian(tmp_path / "model.npz", [])
