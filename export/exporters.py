@@ -18,6 +18,7 @@ EXPORTERS = {
         (Generator, "litert.export:export_litert"),
         (SinglePass, "litert.single_pass:export_single_pass"),
     ),
+    "marian": ((ConditionalGenerator, "marian.export:export_marian"),),
     "ctranslate2": ((ConditionalGenerator, "ctranslate2.export:export_ctranslate2"),),
 }
 

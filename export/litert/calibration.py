@@ -10,14 +10,12 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.export.forced import IDS, read_pairs
 from keras_transformer.export.parity import ExportError, copy_model
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.tasks.strings import map_sorted
 
 # What LiteRT's FULLY_CONNECTED applies itself, before its result is rounded to int8.
 FUSED = (keras.activations.linear, keras.activations.relu)
-IDS = tf.TensorSpec([None, None], tf.int32)
 
 # Share of the activations for the sentences of the check that may lie outside of the ranges. Seen,
 # for the phrases of the tests: 0.00001 with 200 real sentences, 0.0006 with 5; 0.006 to 0.017 with
@@ -226,27 +224,7 @@ def _observe(translator, sentences, measure):
         model.hidden_states({"source": source, "target": target}, training=False)
         return tf.stack([[seen[name, 0], seen[name, 1]] for name in names.values()])
 
-    ranges = [run(*(ids[None] for ids in pair)) for pair in _read(translator, sentences)]
+    ranges = [run(*(ids[None] for ids in pair)) for pair in read_pairs(translator, sentences)]
     if not ranges:
         raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
     return np.stack(ranges)
-
-
-def _read(translator, sentences):
-    """Pairs of the token ids that the encoder reads and those that the decoder reads."""
-    config = translator.model.config
-
-    @tf.function(input_signature=[IDS])
-    def search(source):
-        return greedy_decode(translator.model, source, translator.max_length)[0]
-
-    def translate(batch):
-        source, _, empty = translator.encode(tf.constant(batch))
-        return zip(source.numpy(), search(source).numpy(), empty.numpy(), strict=True)
-
-    for source, tokens, empty in map_sorted(translate, sentences, batch_size=64):
-        if not empty:
-            source, tokens = (
-                side[: np.count_nonzero(side != config.pad_id)] for side in (source, tokens)
-            )
-            yield source, np.concatenate([[config.bos_id], tokens[:-1]]).astype(np.int32)

@@ -195,6 +195,32 @@ def ctranslate2(run, directory, sentences, references, **options):
     _export_quantized("ctranslate2", run, directory, checked_with, **options)
 
 
+@export.command()
+@click.argument("run", type=FOLDER)
+@click.argument("directory", type=FOLDER)
+@quantize("none", "int8")
+@click.option(
+    "--calibration",
+    type=EXISTING_FILE,
+    help="For int8: sentences that show the sizes of the activations, one per line. Default: 200 "
+    "of the run's training data.",
+)
+def marian(run, directory, calibration, sentences, references, **options):
+    """Write DIRECTORY as Marian loads it; in int8 also as browsers have it."""
+    from keras_transformer.export.marian.export import FILES
+    from keras_transformer.export.place_checks import check_place_of_folder
+
+    in_int8 = options["quantize"] == "int8"
+    if calibration and not in_int8:
+        raise click.UsageError("--calibration needs --quantize int8.")
+    check_limits(options["quantize"], sentences, references)
+    check_place_of_folder(directory, FILES)
+    checked_with = read_sentences(run, sentences, references)
+    if in_int8:
+        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
+    _export_quantized("marian", run, directory, checked_with, **options)
+
+
 class _Export:
     """The function that exports a run in some form, with the options that it takes.
 

@@ -59,6 +59,7 @@ ROOMS = {
     "export/saved_model": set(),
     "export/litert": set(),
     "export/ctranslate2": set(),
+    "export/marian": set(),
 }
 
 

@@ -80,7 +80,7 @@ def weights_of(config):
     for number in range(config.num_layers):
         marian, ours = f"encoder_l{number + 1}", f"encoder.blocks.{number}"
         yield from _attention(f"{marian}_self", f"{ours}.self_attention", config)
-        yield from _feed_forward(marian, ours)
+        yield from _feed_forward(marian, ours, config)
     for number in range(config.decoder_layers):
         marian, ours = f"decoder_l{number + 1}", f"decoder.blocks.{number}"
         if config.decoder == "ssru":
@@ -88,7 +88,7 @@ def weights_of(config):
         else:
             yield from _attention(f"{marian}_self", f"{ours}.self_attention", config)
         yield from _attention(f"{marian}_context", f"{ours}.cross_attention", config)
-        yield from _feed_forward(marian, ours)
+        yield from _feed_forward(marian, ours, config)
 
 
 def _vocabulary(config):
@@ -119,10 +119,11 @@ def _recurrence(marian, ours):
     yield from _norm(f"{marian}_ffn", f"{ours}.ssru_norm")
 
 
-def _feed_forward(marian, ours):
+def _feed_forward(marian, ours, config):
     for number, name in (("1", "inner"), ("2", "outer")):
         yield Weight(f"{marian}_ffn_W{number}", f"{ours}.feed_forward.{name}.kernel")
-        yield Weight(f"{marian}_ffn_b{number}", f"{ours}.feed_forward.{name}.bias", VECTOR)
+        if config.feed_forward_bias:
+            yield Weight(f"{marian}_ffn_b{number}", f"{ours}.feed_forward.{name}.bias", VECTOR)
     yield from _norm(f"{marian}_ffn_ffn", f"{ours}.feed_forward_norm")
 
 

@@ -30,5 +30,9 @@ def read_settings(arrays, path):
 
 def settings_array(settings):
     """Returns settings as a file holds them: int8, ending in NUL."""
-    text = yaml.safe_dump(settings, default_flow_style=False, sort_keys=True)
-    return np.frombuffer(text.encode() + b"\0", np.int8)
+    return np.frombuffer(as_yaml(settings).encode() + b"\0", np.int8)
+
+
+def as_yaml(settings):
+    """Returns a dictionary as YAML."""
+    return yaml.safe_dump(settings, default_flow_style=False, sort_keys=True)

@@ -1,0 +1,1 @@
+"""A folder for Marian and for the browsers' fork of it."""

@@ -1,0 +1,138 @@
+"""The weights of a `Transformer` as arrays by Marian's names."""
+
+import re
+
+import numpy as np
+
+from keras_transformer.export.parity import ExportError
+from keras_transformer.pretrained.marian.arrays import (
+    MULTIPLIER,
+    OUTPUT,
+    SETTINGS,
+    TABLE,
+    Quantized,
+)
+from keras_transformer.pretrained.marian.configuration import from_config, unexpressed
+from keras_transformer.pretrained.marian.names import SILENT, weights_of
+from keras_transformer.pretrained.marian.settings import settings_array
+from keras_transformer.text.tokenizer import SpecialIds
+
+LOGITS = "decoder_ff_logit_out_b"
+# The engine multiplies so many numbers at a time, and so many columns.
+INNER, COLUMNS = 64, 8
+
+
+def make_arrays(model, tokenizers):
+    """Returns everything that a Marian model file holds, in float32.
+
+    Args:
+        model: A `Transformer` that computes in float32.
+        tokenizers: Its `Tokenizers`.
+
+    Raises:
+        ExportError: If Marian cannot express the model.
+    """
+    config = model.config
+    sizes = check_expressible(config, tokenizers)
+    arrays = {}
+    for weight in weights_of(config):
+        size = sizes[weight.ours != "source_embedding.table"]
+        arrays[weight.marian] = weight.form.marians(weight.variable(model).numpy(), size)
+    for name, array in list(arrays.items()):
+        bias = re.sub(r"_W([qkvo12])$", r"_b\1", name)  # Marian's maps all have one
+        if bias != name:
+            arrays.setdefault(bias, np.zeros((1, array.shape[1]), np.float32))
+    arrays.setdefault(LOGITS, np.zeros((1, sizes[1]), np.float32))
+    silent = [token for token in never_emitted(config) if token < sizes[1]]
+    arrays[LOGITS][0, silent] = SILENT
+    return {**arrays, SETTINGS: settings_array(from_config(config, sizes))}
+
+
+def never_emitted(config):
+    """Returns the tokens that Marian must give no probability: it has no list of them."""
+    return sorted({config.pad_id, config.bos_id, *config.banned_ids} - {config.eos_id})
+
+
+def check_expressible(config, tokenizers):
+    """Returns the pieces of both vocabularies.
+
+    Raises:
+        ExportError: If Marian has nothing equal.
+    """
+    wrong = unexpressed(config)
+    if wrong is not None:
+        name, rule = wrong
+        raise ExportError(
+            f"Marian cannot express `{name}`={getattr(config, name)!r}: it must be {rule}."
+        )
+    defined = [SpecialIds.of(side.model) for side in tokenizers]
+    for side, ids in zip(tokenizers, defined, strict=True):
+        _check_vocabulary(side, ids)
+    if set(config.silent_ids) - {defined[1].unk_id}:
+        raise ExportError(
+            "Marian cannot express `silent_ids`, but for the unknown piece. "
+            f"Received: {config.silent_ids}."
+        )
+    sizes = [ids.size for ids in defined]
+    if config.tie == "all" and sizes[0] != sizes[1]:
+        raise ExportError("Marian cannot express one table of two vocabularies.")
+    return sizes
+
+
+def _check_vocabulary(side, ids):
+    if side.table is not None and side.table.ids != tuple(range(ids.size)):
+        raise ExportError("Marian cannot express ids that are not SentencePiece's own.")
+    if side.table is not None and side.table.codes:
+        raise ExportError("Marian cannot express codes of target languages.")
+    if side.eos_id != ids.eos_id:
+        raise ExportError(
+            "Marian takes the end of a sentence from SentencePiece. "
+            f"Received: eos_id={side.eos_id}, SentencePiece's is {ids.eos_id}."
+        )
+
+
+def check_quantizable(config, sizes):
+    """Raises unless the browsers' engine computes the model in 8 bits.
+
+    Raises:
+        ExportError: If it does not; with the name of the field.
+    """
+    for name in ("d_model", "d_ff"):
+        if getattr(config, name) % INNER:
+            raise ExportError(
+                f"`{name}` must be a multiple of {INNER} for the browsers' engine in int8. "
+                f"Received: {name}={getattr(config, name)}."
+            )
+    if sizes[1] % COLUMNS:
+        raise ExportError(
+            f"The vocabulary must have a multiple of {COLUMNS} pieces for the browsers' engine in "
+            f"int8. Received: {sizes[1]}."
+        )
+    if config.tie != "all":
+        raise ExportError(
+            f'`tie` must be "all" for the browsers\' engine in int8. Received: tie={config.tie!r}.'
+        )
+    if config.activation == "gelu":
+        raise ExportError(
+            "`activation` must not be gelu for the browsers' engine, which has another one. "
+            "Received: activation='gelu'."
+        )
+
+
+def quantize(arrays, multipliers):
+    """Returns the arrays in 8 bits, with the multipliers of the activations among them.
+
+    Args:
+        arrays: From `make_arrays`.
+        multipliers: From `find_multipliers`.
+    """
+    quantized = dict(arrays)
+    for name, multiplier in multipliers.items():
+        value = np.array([[multiplier]], np.float32)
+        quantized[name + MULTIPLIER] = value
+        if name == OUTPUT:  # the table, under two names
+            quantized[TABLE] = Quantized.of(arrays[TABLE])
+            quantized[TABLE + MULTIPLIER] = Quantized.of(value)
+        else:
+            quantized[name] = Quantized.of(arrays[name])
+    return quantized

@@ -1,0 +1,75 @@
+"""Static multipliers of activations, from the largest that real sentences have."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.export.forced import IDS, read_pairs
+from keras_transformer.export.parity import copy_model
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.pretrained.marian.arrays import OUTPUT
+from keras_transformer.pretrained.marian.names import MATRIX, weights_of
+
+LARGEST = 127  # of int8
+DEVIATIONS = 1.1  # above the mean, as in the scripts of the browsers' students
+
+
+def find_multipliers(translator, sentences):
+    """Returns what the activations before each product are multiplied with.
+
+    127 divided by the mean and 1.1 standard deviations of the largest one of each sentence, in the
+    encoder and, with what greedy search finds, in the decoder.
+
+    Args:
+        translator: A `Translator` whose model computes in float32.
+        sentences: List of strings.
+
+    Returns:
+        Dictionary from Marian's names of the matrices, and of the output, to numbers.
+
+    Raises:
+        ValueError: If all sentences are empty.
+    """
+    watch = _Watch(translator.model)
+    model = copy_model(translator.model, Kernels(dense=watch.dense))
+
+    @tf.function(input_signature=[IDS, IDS])
+    def largest(source, target):
+        inputs = {"source": source, "target": target}
+        hidden = model.hidden_states(inputs, training=False)
+        watch.see(OUTPUT, hidden)
+        return watch.seen()
+
+    rows = [largest(*(ids[None] for ids in pair)) for pair in read_pairs(translator, sentences)]
+    if not rows:
+        raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
+    rows = np.stack(rows)  # [sentences, products]
+    bounds = rows.mean(axis=0) + DEVIATIONS * rows.std(axis=0)
+    bounds = np.where(bounds > 0, bounds, 1.0)
+    return {name: LARGEST / bound for name, bound in zip(watch.names, bounds, strict=True)}
+
+
+class _Watch:
+    """The largest activations before the products of a model, one sentence at a time."""
+
+    def __init__(self, model):
+        kernels = [weight for weight in weights_of(model.config) if weight.form == MATRIX]
+        self._names = {weight.variable(model).path: weight.marian for weight in kernels}
+        self._largest = {}
+
+    @property
+    def names(self):
+        """Marian's names of the products, in order."""
+        return [*self._names.values(), OUTPUT]
+
+    def see(self, name, x):
+        self._largest[name] = tf.reduce_max(tf.abs(x))
+
+    def dense(self, layer, x):
+        """The kernel of linear maps; see `Kernels`."""
+        if layer.kernel.path in self._names:
+            self.see(self._names[layer.kernel.path], x)
+        return layer(x)
+
+    def seen(self):
+        """Returns the largest activations of all products, in the order of `names`."""
+        return tf.stack([self._largest[name] for name in self.names])

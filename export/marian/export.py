@@ -1,0 +1,203 @@
+"""A folder that Marian translates with, and in 8 bits the browsers' engine."""
+
+import dataclasses
+import json
+
+import numpy as np
+
+from keras_transformer.decoding import Greedy
+from keras_transformer.export.agreement import MAX_LOSS, Agreement
+from keras_transformer.export.marian.arrays import (
+    check_expressible,
+    check_quantizable,
+    make_arrays,
+    never_emitted,
+    quantize,
+)
+from keras_transformer.export.marian.calibration import find_multipliers
+from keras_transformer.export.parity import ExportError, in_float32
+from keras_transformer.export.place import place_folder, silent
+from keras_transformer.export.place_checks import check_place_of_folder, check_space
+from keras_transformer.export.reference import Reference
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.pretrained.marian.arrays import Quantized
+from keras_transformer.pretrained.marian.binary import write_bin
+from keras_transformer.pretrained.marian.convert import read_marian
+from keras_transformer.pretrained.marian.files import read
+from keras_transformer.pretrained.marian.npz import write_npz
+from keras_transformer.pretrained.marian.settings import as_yaml
+from keras_transformer.tasks.strings import check_samples
+from keras_transformer.text.tokenizer import SpecialIds
+
+MODEL, BINARY, INTGEMM = "model.npz", "model.bin", "model.intgemm.alphas.bin"
+SHARED, SEPARATE = ("vocab.spm",), ("source.spm", "target.spm")
+DECODER, INTGEMM_DECODER, FACTS = "decoder.yml", "decoder.intgemm.yml", "facts.json"
+FILES = {MODEL, BINARY, INTGEMM, *SHARED, *SEPARATE, DECODER, INTGEMM_DECODER, FACTS}
+QUANTIZATIONS = ("none", "int8")
+PRECISION = "int8shiftAlphaAll"
+
+
+def export_marian(
+    translator,
+    directory,
+    sentences,
+    quantize="none",
+    *,
+    calibration=None,
+    min_agreement=None,
+    references=None,
+    max_loss=MAX_LOSS,
+    max_score_loss=None,
+    progress=None,
+):
+    """Writes a folder that Marian loads: `marian-decoder -c decoder.yml`.
+
+    It holds `model.npz`, `model.bin`, the vocabularies and `decoder.yml`; in int8 also
+    `model.intgemm.alphas.bin` and `decoder.intgemm.yml` for the browsers' engine. `pad_id` and
+    `bos_id`, which Marian does not know, have no probability there, and it never emits the unknown
+    piece.
+
+    The folder appears at `directory` when its files have been read back as the same weights, and
+    the model made of them translates `sentences` greedily as the model in memory does where that
+    emits none of those tokens. In int8 the weights are judged so, in float32; what the engine's
+    products of int8 change beside that is not measured here.
+
+    Args:
+        translator: A `Translator`.
+        directory: The folder. An older export is replaced.
+        sentences: List of real sentences to check the export with.
+        quantize: `"none"` or `"int8"`.
+        calibration: List of sentences that show the sizes of the activations, for int8. `None`:
+            `sentences`.
+        min_agreement, references, max_loss, max_score_loss, progress: See `export_ctranslate2`.
+
+    Returns:
+        Dictionary of `path`, `bytes`, `quantize` and the figures of `Agreement`.
+
+    Raises:
+        ExportError: If Marian cannot express the model, the translations differ, or something else
+            is at `directory`.
+        OSError: If it cannot be written.
+        ValueError: If an argument is wrong.
+    """
+    sentences = check_samples(sentences)
+    directory = check_place_of_folder(directory, FILES)
+    if quantize not in QUANTIZATIONS:
+        raise ValueError(
+            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
+        )
+    if calibration is not None and quantize == "none":
+        raise ValueError("`calibration` has no effect with quantize='none'.")
+    check_space(directory, translator)
+    translator = _quiet(in_float32(translator))
+    if quantize == "int8":
+        check_quantizable(
+            translator.model.config,
+            check_expressible(translator.model.config, translator.tokenizers),
+        )
+    agreement = Agreement(
+        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+    )
+    draft = _Draft(agreement, directory, progress or silent)
+    report = place_folder(directory, lambda folder: draft.write(folder, calibration or sentences))
+    size = sum(file.stat().st_size for file in directory.iterdir())
+    return {"path": str(directory), "bytes": size, "quantize": quantize, **report}
+
+
+def _quiet(translator):
+    """The same with a model that emits what Marian may emit, and computes in float32."""
+    model = translator.model
+    check_expressible(model.config, translator.tokenizers)
+    unknown = SpecialIds.of(translator.target_tokenizer.model).unk_id
+    config = dataclasses.replace(
+        model.config, banned_ids=never_emitted(model.config), silent_ids=(unknown,)
+    )
+    quiet = Transformer(config, dtype="float32")
+    quiet.set_weights(model.get_weights())
+    return translator.with_model(quiet)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Draft:
+    """The folder on its way."""
+
+    agreement: Agreement
+    name: str
+    progress: object
+
+    def write(self, folder, calibration):
+        """Fills the folder; returns the figures of its check."""
+        translator, in_int8 = self.agreement.translator, self.agreement.quantize == "int8"
+        self.progress("writing the weights")
+        arrays = make_arrays(translator.model, translator.tokenizers)
+        write_npz(folder / MODEL, arrays)
+        write_bin(folder / BINARY, arrays)
+        vocabularies = _write_vocabularies(folder, translator.tokenizers)
+        _write_decoder(folder / DECODER, MODEL, vocabularies)
+        written = {MODEL: arrays, BINARY: arrays}
+        if in_int8:
+            self.progress(f"calibrating with {len(calibration)} sentences")
+            written[INTGEMM] = quantize(arrays, find_multipliers(translator, calibration))
+            write_bin(folder / INTGEMM, written[INTGEMM])
+            extra = {"gemm-precision": PRECISION}
+            _write_decoder(folder / INTGEMM_DECODER, INTGEMM, vocabularies, **extra)
+        for name, ours in written.items():
+            _require_same(folder / name, ours)
+        report = self._judge(folder / (INTGEMM if in_int8 else MODEL), vocabularies)
+        facts = {name: value for name, value in report.items() if name != "differences"}
+        (folder / FACTS).write_text(json.dumps({"agreement": facts}, indent=2), "utf-8")
+        return report
+
+    def _judge(self, path, vocabularies):
+        sentences, translator = self.agreement.sentences, self.agreement.translator
+        self.progress(f"translating {len(sentences)} sentences with what was written")
+        files = [path.parent / name for name in vocabularies]
+        config = translator.model.config
+        read_back = read_marian(path, files, max_length=config.max_length)
+        loaded = type(translator)(read_back.model, read_back.tokenizers, translator.max_length)
+        ours, theirs = (Reference(side).outputs(sentences) for side in (translator, loaded))
+        return self.agreement.judge(Greedy(), ours, theirs, self.name)
+
+
+def _write_vocabularies(folder, tokenizers):
+    """Writes the SentencePiece files; returns their names."""
+    names = SHARED if tokenizers.shared else SEPARATE
+    for name, side in zip(names, tokenizers, strict=False):
+        (folder / name).write_bytes(side.model)
+    return names
+
+
+def _write_decoder(path, model, vocabularies, **options):
+    settings = {
+        "relative-paths": True,
+        "models": [model],
+        "vocabs": [vocabularies[0], vocabularies[-1]],
+        "beam-size": 1,
+        "normalize": 0,
+        "word-penalty": 0,
+        "mini-batch": 32,
+        "maxi-batch": 100,
+        "maxi-batch-sort": "src",
+        **options,
+    }
+    path.write_text(as_yaml(settings), "utf-8")
+
+
+def _require_same(path, arrays):
+    """Reads a file back.
+
+    Raises:
+        ExportError: If it holds something else than was written.
+    """
+    again = read(path)
+    same = again.keys() == arrays.keys() and all(
+        _is_same(again[name], array) for name, array in arrays.items()
+    )
+    if not same:
+        raise ExportError(f"{path.name} was read back as something else. The export was not kept.")
+
+
+def _is_same(one, other):
+    if isinstance(other, Quantized):
+        return isinstance(one, Quantized) and all(map(np.array_equal, one, other))
+    return one.dtype == other.dtype and np.array_equal(one, other)
