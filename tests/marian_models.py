@@ -12,15 +12,17 @@ WORDS = [
     for seed in range(90)
 ]
 
+IDS = {"end": 3, "unknown": 1, "start": 2, "padding": 0}  # of vocabularies that we learn
+
 
 @functools.cache
-def vocabulary(size=37, seed=0):
+def vocabulary(size=37, seed=0, end=0, unknown=1, start=-1, padding=-1):
     """A SentencePiece model as Marian learns them: end 0, unknown 1, neither pad nor start."""
     rng, out = np.random.default_rng(seed), io.BytesIO()
     lines = [" ".join(rng.choice(WORDS, 5)) for _ in range(300)]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=out, vocab_size=size, eos_id=0, unk_id=1,
-        bos_id=-1, pad_id=-1, minloglevel=2,
+        sentence_iterator=iter(lines), model_writer=out, vocab_size=size, minloglevel=2,
+        eos_id=end, unk_id=unknown, bos_id=start, pad_id=padding,
     )  # fmt: skip
     return out.getvalue()
 

@@ -9,8 +9,6 @@ import math
 
 import numpy as np
 
-END, UNKNOWN = 0, 1
-
 
 class Marian:
     """A post-norm model with a self-attention or an SSRU decoder.
@@ -19,9 +17,11 @@ class Marian:
         weights: Arrays by Marian's names.
         settings: The dictionary of `special:model.yml`.
         dtype: To compute in.
+        end, unknown: Ids of the vocabulary.
     """
 
-    def __init__(self, weights, settings, dtype=np.float32):
+    def __init__(self, weights, settings, dtype=np.float32, end=0, unknown=1):
+        self.end, self.unknown = end, unknown
         self.weights = {
             name: np.asarray(array, dtype)
             for name, array in weights.items()
@@ -161,9 +161,9 @@ class Marian:
         """Ids with the end, and the sum of their log-probabilities; unknown is never emitted."""
         heads, state = self.begin(source)
         tokens, total = [], 0.0
-        while not tokens or tokens[-1] != END and len(tokens) < (longest or 3 * len(source)):
+        while not tokens or tokens[-1] != self.end and len(tokens) < (longest or 3 * len(source)):
             scores, state = self.step(tokens[-1] if tokens else None, len(tokens), heads, state)
-            scores[UNKNOWN] = -np.inf
+            scores[self.unknown] = -np.inf
             tokens.append(int(scores.argmax()))
             total += float(scores[tokens[-1]])
         return tokens, total
@@ -180,7 +180,7 @@ class Marian:
             continuations, states = [], []
             for parent, (tokens, total, state) in enumerate(running):
                 scores, state = self.step(tokens[-1] if tokens else None, index, heads, state)
-                scores[UNKNOWN] = -np.inf
+                scores[self.unknown] = -np.inf
                 states.append(state)
                 best = np.argsort(-scores, kind="stable")[:size]
                 continuations += [(total + float(scores[i]), parent, int(i)) for i in best]
@@ -188,7 +188,7 @@ class Marian:
             before, running, index = running, [], index + 1
             for total, parent, token in continuations[: size - len(ended)]:
                 tokens = (*before[parent][0], token)
-                if token == END:
+                if token == self.end:
                     ended.append((tokens, total, total / len(tokens) ** normalize))
                 else:
                     running.append((tokens, total, states[parent]))
@@ -204,10 +204,10 @@ class SaturatingMarian(Marian):
     Args:
         weights: Arrays by Marian's names; a matrix of int8 is a pair of `[in, out]`, for `Wemb`
             `[V, D]`, and its multiplier; `<name>_QuantMultA` are numbers.
-        settings: As for `Marian`.
+        settings, end, unknown: As for `Marian`.
     """
 
-    def __init__(self, weights, settings):
+    def __init__(self, weights, settings, end=0, unknown=1):
         self.packed, plain = {}, {}
         for name, value in weights.items():
             if isinstance(value, tuple):
@@ -218,7 +218,7 @@ class SaturatingMarian(Marian):
         self.multipliers = {
             name: np.float32(value) for name, value in plain.items() if "Quant" in name
         }
-        super().__init__(plain, settings)
+        super().__init__(plain, settings, np.float32, end, unknown)
 
     def product(self, x, name):
         return self.packed[name].times(

@@ -177,7 +177,7 @@ def litert(
     options["alignment"] = (-1, None) if alignment else None
     if options["quantize"] == "int8_static":
         options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    _export_quantized("litert", run, file, checked_with, max_length, **options)
+    export_quantized("litert", run, file, checked_with, max_length, **options)
 
 
 @export.command()
@@ -192,33 +192,7 @@ def ctranslate2(run, directory, sentences, references, **options):
     check_limits(options["quantize"], sentences, references)
     check_place_of_folder(directory, FILES)
     checked_with = read_sentences(run, sentences, references)
-    _export_quantized("ctranslate2", run, directory, checked_with, **options)
-
-
-@export.command()
-@click.argument("run", type=FOLDER)
-@click.argument("directory", type=FOLDER)
-@quantize("none", "int8")
-@click.option(
-    "--calibration",
-    type=EXISTING_FILE,
-    help="For int8: sentences that show the sizes of the activations, one per line. Default: 200 "
-    "of the run's training data.",
-)
-def marian(run, directory, calibration, sentences, references, **options):
-    """Write DIRECTORY as Marian loads it; in int8 also as browsers have it."""
-    from keras_transformer.export.marian.export import FILES
-    from keras_transformer.export.place_checks import check_place_of_folder
-
-    in_int8 = options["quantize"] == "int8"
-    if calibration and not in_int8:
-        raise click.UsageError("--calibration needs --quantize int8.")
-    check_limits(options["quantize"], sentences, references)
-    check_place_of_folder(directory, FILES)
-    checked_with = read_sentences(run, sentences, references)
-    if in_int8:
-        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    _export_quantized("marian", run, directory, checked_with, **options)
+    export_quantized("ctranslate2", run, directory, checked_with, **options)
 
 
 class _Export:
@@ -254,7 +228,7 @@ class _Export:
         return self._function(self._pipeline, path, examples, **taken)
 
 
-def _export_quantized(
+def export_quantized(
     form, run, path, checked_with, max_length=None, *, quantize, min_agreement, **options
 ):
     """Exports in a form that can be quantised, and keeps its figures in the run."""

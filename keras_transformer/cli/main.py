@@ -19,6 +19,7 @@ from keras_transformer.cli.command import (
 )
 from keras_transformer.cli.convert import convert
 from keras_transformer.cli.export import export
+from keras_transformer.cli.export_marian import marian
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
@@ -182,6 +183,7 @@ def score(run, source, target, batch_size):
 cli.add_command(predict)
 cli.add_command(predict, "translate")
 cli.add_command(convert)
+export.add_command(marian)
 cli.add_command(export)
 cli.add_command(plot)
 

@@ -211,6 +211,7 @@ def unexpressed(config):
         "d_v": None,
         "forced_eos_id": None,
         "embedding_norm": False,
+        "final_norm": None,
     }
     plain = dataclasses.asdict(config)
     for name, value in wanted.items():

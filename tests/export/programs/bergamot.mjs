@@ -1,0 +1,30 @@
+// node bergamot.mjs PACKAGE MODEL.bin VOCAB.spm < LINES: translates as browsers do, line by line.
+import {readFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {pathToFileURL} from 'node:url';
+
+const [folder, model, vocabulary] = process.argv.slice(2);
+const {BatchTranslator, TranslatorBacking} = await import(pathToFileURL(join(folder, 'translator.js')));
+
+function buffer(file) {
+  const bytes = readFileSync(file);
+  return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+}
+
+class Local extends TranslatorBacking {
+  async loadModelRegistery() {
+    return [{from: 'en', to: 'de', files: {}}];
+  }
+  async loadTranslationModel() {
+    return {model: buffer(model), shortlist: new ArrayBuffer(0), vocabs: [buffer(vocabulary)]};
+  }
+}
+
+const options = {workers: 1, batchSize: 1};
+const translator = new BatchTranslator(options, new Local(options));
+for (const text of readFileSync(0, 'utf8').split('\n')) {
+  const response = await translator.translate({from: 'en', to: 'de', text, html: false});
+  console.log(response.target.text);
+}
+await translator.delete();
+process.exit(0);

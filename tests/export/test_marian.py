@@ -1,0 +1,274 @@
+"""Marian's files of our models: read by an independent reference, and refused by name."""
+
+import functools
+import json
+
+import marian_models
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+from marian_models import IDS
+from marian_reference import Marian, SaturatingMarian
+from support import listing, randomise
+
+from keras_transformer import (
+    Constraints,
+    Tokenizer,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    greedy_decode,
+)
+from keras_transformer.cli.main import cli
+from keras_transformer.export.marian import export as module
+from keras_transformer.export.marian.calibration import find_multipliers
+from keras_transformer.export.marian.export import export_marian
+from keras_transformer.export.parity import ExportError
+from keras_transformer.pretrained.marian.binary import read_bin
+from keras_transformer.pretrained.marian.convert import read_marian
+from keras_transformer.pretrained.marian.npz import write_npz
+
+STUDENT = {
+    "vocab_size": 48, "num_layers": 2, "num_decoder_layers": 1, "d_model": 16, "d_ff": 24,
+    "num_heads": 2, "max_length": 12, "dropout": 0.0, "decoder": "ssru", "decoder_start": "zeros",
+    "attention_bias": True, "output_bias": True, "sinusoid_layout": "halves",
+    "sinusoid_endpoint": True,
+}  # fmt: skip
+VARIANTS = {
+    "student": {},
+    "self_attention": {"decoder": "self_attention", "num_decoder_layers": 2},
+    "without_biases": {"attention_bias": False, "output_bias": False, "feed_forward_bias": False},
+    "swish": {"activation": "silu", "banned_ids": (7, 9)},
+    "two_vocabularies": {"tie": "target", "target_vocab_size": 40},
+    "nothing_tied": {"tie": "none"},
+}
+SENTENCES = marian_models.sentences(9)
+
+
+@functools.cache
+def tokenizer(size=48):
+    return Tokenizer(marian_models.vocabulary(size, **IDS))
+
+
+@functools.cache
+def translator(**changes):
+    config = TransformerConfig(**{**STUDENT, **changes})
+    model = randomise(Transformer(config))
+    for weight in model.weights:
+        if weight.path.endswith("query/kernel"):
+            weight.assign(4 * weight)
+    return Translator(model, (tokenizer(), tokenizer(config.output_size)))
+
+
+def settings_of(path):
+    arrays = dict(np.load(path))
+    text = bytes(arrays.pop("special:model.yml"))
+    assert text.endswith(b"\0")
+    return arrays, yaml.safe_load(text[:-1])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_what_is_written_is_what_marian_computes(tmp_path, name):
+    ours = translator(**VARIANTS[name])
+    report = export_marian(ours, tmp_path / "marian", SENTENCES)
+    assert report["agreement"] == 1.0 and report["score_difference"] < 1e-4
+    arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
+    marian = Marian(arrays, settings, np.float64, IDS["end"], IDS["unknown"])
+    source, *_ = ours.encode(SENTENCES)
+    config = ours.model.config
+    banned = np.isin(np.arange(config.output_size), [IDS["unknown"]])
+    tokens, _ = greedy_decode(ours.model, source, constraints=Constraints(banned=banned))
+    for row, found in zip(source.numpy(), tokens.numpy(), strict=True):
+        expected, _ = marian.greedy(row[row != config.pad_id], config.max_length)
+        assert found[found != config.pad_id].tolist() == expected
+    lengths = {np.count_nonzero(row != config.pad_id) for row in tokens.numpy()}
+    assert len(lengths) > 1 or lengths != {1}
+
+
+def test_the_folder_is_what_marian_and_the_browsers_read(tmp_path):
+    path, ours = tmp_path / "marian", translator(d_model=64, d_ff=64)
+    report = export_marian(ours, path, SENTENCES, "int8")
+    assert listing(path) == sorted(
+        ["decoder.intgemm.yml", "decoder.yml", "facts.json", "model.bin", "model.npz",
+         "model.intgemm.alphas.bin", "vocab.spm"]
+    )  # fmt: skip
+    assert report["bytes"] == sum(file.stat().st_size for file in path.iterdir())
+    assert json.loads((path / "facts.json").read_text())["agreement"]["sentences"] == 9
+    decoder = yaml.safe_load((path / "decoder.intgemm.yml").read_text())
+    assert decoder["models"] == ["model.intgemm.alphas.bin"]
+    assert decoder["vocabs"] == ["vocab.spm"] * 2
+    assert decoder["gemm-precision"] == "int8shiftAlphaAll"
+    assert (path / "vocab.spm").read_bytes() == tokenizer().model
+    arrays, settings = settings_of(path / "model.npz")
+    floats = read_bin(path / "model.bin")
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(floats[name], array)
+    bias = arrays["decoder_ff_logit_out_b"][0]
+    assert (bias[[0, 2]] == -1000).all() and (np.delete(bias, [0, 2]) > -10).all()
+    assert settings["dim-vocabs"] == [48, 48]
+
+
+def watched(arrays, settings, ours):
+    """The multipliers, from what an independent forward multiplies by each matrix."""
+    largest = {}
+
+    class Watching(Marian):
+        def product(self, x, name):
+            row.setdefault(name, []).append(np.abs(x).max())
+            return super().product(x, name)
+
+        def output(self, x):
+            row.setdefault("none", []).append(np.abs(x).max())
+            return super().output(x)
+
+    marian = Watching(arrays, settings, np.float64, IDS["end"], IDS["unknown"])
+    for text in SENTENCES:
+        row = {}
+        marian.greedy(ours.source_tokenizer.encode([text]).to_list()[0], 12)
+        for name, values in row.items():
+            largest.setdefault(name, []).append(max(values))
+    return {
+        name: 127 / (np.mean(values) + 1.1 * np.std(values)) for name, values in largest.items()
+    }
+
+
+@pytest.mark.parametrize("decoder", ["ssru", "self_attention"])
+def test_the_multipliers_are_those_of_the_largest_activations(tmp_path, decoder):
+    ours = translator(d_model=64, d_ff=64, decoder=decoder)
+    export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
+    arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
+    expected = watched(arrays, settings, ours)
+    written = read_bin(tmp_path / "marian" / "model.intgemm.alphas.bin")
+    found = {name for name in written if name.endswith("_QuantMultA")}
+    assert found == {f"{name}_QuantMultA" for name in expected} | {"Wemb_QuantMultA"}
+    for name, value in expected.items():
+        np.testing.assert_allclose(written[f"{name}_QuantMultA"], [[value]], rtol=1e-3)
+    table = written["Wemb_QuantMultA"]
+    np.testing.assert_allclose(table.floats(), written["none_QuantMultA"], rtol=1e-6)
+
+
+def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
+    ours = translator(d_model=64, d_ff=64)
+    export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
+    arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
+    written = read_bin(tmp_path / "marian" / "model.intgemm.alphas.bin")
+    engines = [
+        Marian(arrays, settings, np.float32, IDS["end"], IDS["unknown"]),
+        SaturatingMarian(written, settings, IDS["end"], IDS["unknown"]),
+    ]
+    source = ours.source_tokenizer.encode(SENTENCES[:1]).to_list()[0]
+    floats, integers = (engine.step(None, 0, *engine.begin(source))[0] for engine in engines)
+    likely = floats > -900
+    error = np.abs(floats - integers)[likely]
+    assert 0 < error.max() < 0.5, error.max()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm": "pre"}, "`norm`='pre': it must be 'post'"),
+        ({"position": "rotary", "decoder": "self_attention", "sinusoid_layout": "interleaved",
+          "sinusoid_endpoint": False}, "`position`='rotary'"),
+        ({"sinusoid_layout": "interleaved"}, "`sinusoid_layout`='interleaved': it must be"),
+        ({"sinusoid_endpoint": False}, "`sinusoid_endpoint`=False"),
+        ({"position_offset": 2}, "`position_offset`=2"),
+        ({"score": "dot_product"}, "`score`='dot_product'"),
+        ({"decoder_start": "token"}, "`decoder_start`='token': it must be 'zeros'"),
+        ({"layer_norm_epsilon": 1e-5}, "`layer_norm_epsilon`=1e-05: it must be 1e-06"),
+        ({"embedding_scale": 1.0}, "`embedding_scale`=1.0"),
+        ({"d_k": 4}, "`d_k`=4: it must be None"),
+        ({"activation": "tanh"}, "`activation`='tanh': it must be 'relu' or 'silu' or 'gelu'"),
+        ({"embedding_norm": True}, "`embedding_norm`=True"),
+        ({"final_norm": True}, "`final_norm`=True"),
+        ({"forced_eos_id": 3}, "`forced_eos_id`=3"),
+        ({"silent_ids": (5,)}, "`silent_ids`, but for the unknown piece. Received: \\(5,\\)"),
+    ],
+)  # fmt: skip
+def test_what_marian_does_not_have_is_refused_by_name(tmp_path, changes, message):
+    with pytest.raises(ExportError, match=f"Marian cannot express {message}"):
+        export_marian(translator(**changes), tmp_path / "marian", SENTENCES)
+    assert not (tmp_path / "marian").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "`d_model` must be a multiple of 64 .* Received: d_model=16"),
+        ({"d_model": 64}, "`d_ff` must be a multiple of 64"),
+        ({"d_model": 64, "d_ff": 64, "vocab_size": 44}, "multiple of 8 pieces .* Received: 44"),
+        ({"d_model": 64, "d_ff": 64, "tie": "none"}, '`tie` must be "all"'),
+        ({"d_model": 64, "d_ff": 64, "activation": "gelu"}, "`activation` must not be gelu"),
+    ],
+)
+def test_what_the_engine_does_not_compute_in_int8_is_refused_by_name(tmp_path, changes, message):
+    with pytest.raises(ExportError, match=message):
+        export_marian(translator(**changes), tmp_path / "marian", SENTENCES, "int8")
+
+
+def test_wrong_arguments_are_named(tmp_path):
+    with pytest.raises(ValueError, match="`quantize` must be one of none, int8"):
+        export_marian(translator(), tmp_path / "m", SENTENCES, "float16")
+    with pytest.raises(ValueError, match="`calibration` has no effect"):
+        export_marian(translator(), tmp_path / "m", SENTENCES, calibration=SENTENCES)
+    with pytest.raises(ValueError, match="None of the 1 sentences holds a token"):
+        find_multipliers(translator(), [""])
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "thesis.tex").touch()
+    with pytest.raises(ExportError, match="thesis.tex"):
+        export_marian(translator(), tmp_path / "m", SENTENCES)
+
+
+def test_an_export_with_other_weights_is_not_kept(tmp_path, monkeypatch):
+    def wrong(model, tokenizers):
+        arrays = make(model, tokenizers)
+        name = "decoder_l1_context_Wv"
+        return {**arrays, name: -arrays[name]}
+
+    make = module.make_arrays
+    monkeypatch.setattr(module, "make_arrays", wrong)
+    with pytest.raises(ExportError, match="differ from those of the model in memory"):
+        export_marian(translator(), tmp_path / "marian", SENTENCES)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_export_that_was_written_wrongly_is_not_kept(tmp_path, monkeypatch):
+    def wrong(path, arrays):
+        write_npz(path, {**arrays, "Wemb": arrays["Wemb"] + 1})
+
+    monkeypatch.setattr(module, "write_npz", wrong)
+    with pytest.raises(ExportError, match="model.npz was read back as something else"):
+        export_marian(translator(), tmp_path / "marian", SENTENCES)
+
+
+def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path):
+    export_marian(translator(), tmp_path / "first", SENTENCES)
+    back = read_marian(tmp_path / "first" / "model.npz", [tmp_path / "first" / "vocab.spm"])
+    export_marian(Translator(*back[:2], 12), tmp_path / "second", SENTENCES)
+    for name in ("model.npz", "model.bin", "vocab.spm"):
+        first, second = (tmp_path / side / name for side in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_commands_convert_a_file_and_write_it_again(tmp_path):
+    options = marian_models.settings(dim_emb=64, transformer_dim_ffn=64, dim_vocabs=[40, 40])
+    write_npz(tmp_path / "model.npz", marian_models.arrays(options))
+    (tmp_path / "vocab.spm").write_bytes(marian_models.vocabulary(40))
+    (tmp_path / "lines").write_text("\n".join(SENTENCES))
+    model, vocab, run, lines, out = (
+        str(tmp_path / name) for name in ("model.npz", "vocab.spm", "run", "lines", "out")
+    )
+    command = ["convert", "marian", model, run, "--vocab", vocab, "--max-length", "15"]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    done = CliRunner().invoke(cli, ["translate", run, "--input", lines])
+    assert done.exit_code == 0 and len(done.stdout.splitlines()) == 9
+    command = ["export", "marian", run, out, "--quantize", "int8", "--sentences", lines]
+    done = CliRunner().invoke(cli, [*command, "--calibration", lines])
+    assert done.exit_code == 0, done.output
+    theirs = dict(np.load(tmp_path / "model.npz"))
+    ours, _ = settings_of(tmp_path / "out" / "model.npz")
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name])
+    command = ["export", "marian", run, out, "--sentences", lines, "--calibration", lines]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 2 and "--calibration needs --quantize int8" in done.output

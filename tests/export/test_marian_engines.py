@@ -1,0 +1,183 @@
+"""What we write for Marian, read by the engines themselves where they are installed."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+from marian_models import IDS
+from marian_reference import SaturatingMarian
+from small_runs import CONFIG, write_small_corpus
+
+from keras_transformer import Translator
+from keras_transformer.export.marian.export import export_marian
+from keras_transformer.pretrained.marian.binary import read_bin
+from keras_transformer.pretrained.marian.convert import read_marian
+from keras_transformer.pretrained.marian.settings import read_settings
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.train import train
+
+pytestmark = pytest.mark.slow
+PROGRAM = pathlib.Path(__file__).parent / "programs" / "bergamot.mjs"
+DECODER = """
+import sys
+from pymarian import Translator
+model, source, target = sys.argv[1:]
+options = {"beam_size": 1, "normalize": 0, "cpu_threads": 1, "quiet": True, "mini_batch": 1}
+translator = Translator(models=model, vocabs=[source, target], **options)
+print("\\n".join(translator.translate(sys.stdin.read().split("\\n"))))
+"""
+STUDENT = """
+decoder = "ssru"
+decoder_start = "zeros"
+attention_bias = true
+output_bias = true
+sinusoid_layout = "halves"
+sinusoid_endpoint = true
+"""
+
+
+@pytest.fixture(scope="module")
+def pymarian(tmp_path_factory):
+    """A function from a folder and lines to what Marian makes of them."""
+    python = os.environ.get("KERAS_TRANSFORMER_PYMARIAN")
+    if python is None:
+        pytest.skip(
+            "KERAS_TRANSFORMER_PYMARIAN must name a Python with pymarian (pip install pymarian), "
+            "or be `install`, which downloads 600 MB"
+        )
+    if python == "install":
+        folder = tmp_path_factory.mktemp("pymarian")
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        python = folder / "bin" / "python"
+        subprocess.run([python, "-m", "pip", "install", "-q", "pymarian"], check=True)
+
+    def translate(folder, lines, name="model.npz"):
+        command = [python, "-c", DECODER, folder / name, *[folder / "vocab.spm"] * 2]
+        return output_of(command, lines)
+
+    return translate
+
+
+@pytest.fixture(scope="module")
+def bergamot(tmp_path_factory):
+    """A function from a folder and lines to what the browsers' engine makes of them."""
+    package = os.environ.get("KERAS_TRANSFORMER_BERGAMOT")
+    if package is None or shutil.which("node") is None:
+        pytest.skip(
+            "KERAS_TRANSFORMER_BERGAMOT must name the folder of @browsermt/bergamot-translator "
+            "(npm install), and node must be there"
+        )
+    copy = tmp_path_factory.mktemp("bergamot") / "package"
+    shutil.copytree(package, copy)
+    (copy / "worker" / "package.json").write_text('{"type": "commonjs"}')
+
+    def translate(folder, lines):
+        files = [folder / "model.intgemm.alphas.bin", folder / "vocab.spm"]
+        return output_of(["node", PROGRAM, copy, *files], lines)
+
+    return translate
+
+
+def output_of(command, lines):
+    done = subprocess.run(
+        list(map(str, command)), input="\n".join(lines), capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = done.stdout.split("\n")[: len(lines)]
+    assert len(found) == len(lines), done.stderr[-2000:]
+    return found
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A student that was trained here for some seconds, and sentences it has not seen."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_small_corpus(folder)
+    config = CONFIG.replace("d_model = 16", "d_model = 64").replace("d_ff = 24", "d_ff = 64")
+    config = config.replace("max_length = 20", f"max_length = 20{STUDENT}")
+    config = config.replace("size = 15", "size = 16").replace("updates = 11", "updates = 300")
+    config = config.replace("validate_every = 6", "validate_every = 300")
+    (folder / "config.toml").write_text(config)
+    train(load_settings(folder / "config.toml"), folder / "run")
+    lines = [str(number * 7919 % 10**5) for number in range(1, 101)]
+    return Translator.from_run(folder / "run"), lines
+
+
+@pytest.fixture(scope="module")
+def exported(trained, tmp_path_factory):
+    ours, lines = trained
+    path = tmp_path_factory.mktemp("exported") / "marian"
+    export_marian(ours, path, lines, "int8")
+    return path
+
+
+def texts(ours, lines):
+    return [result.text for result in ours.translate_batch(lines)]
+
+
+def emulate(ours, path, lines, end):
+    """What the emulator makes of lines, up to twice as long as they are."""
+    arrays, emulated = read_bin(path / "model.intgemm.alphas.bin"), []
+    marian = SaturatingMarian(arrays, read_settings(arrays, path), end)
+    for source in ours.source_tokenizer.encode(lines).to_list():
+        tokens, _ = marian.greedy(source, 2 * len(source))
+        emulated += [ours.target_tokenizer.decode([tokens]).numpy()[0].decode()]
+    return emulated
+
+
+def share(found, expected):
+    same = [one == other for one, other in zip(found, expected, strict=True)]
+    return sum(same) / len(same)
+
+
+@pytest.mark.parametrize("name", ["model.npz", "model.bin"])
+def test_marian_decodes_what_was_trained_here(pymarian, trained, exported, name):
+    ours, lines = trained
+    expected = texts(ours, lines)
+    assert len(set(expected)) > 10
+    assert share(pymarian(exported, lines, name), expected) == 1.0
+
+
+def test_the_browsers_engine_decodes_it_as_the_emulator_does(bergamot, trained, exported):
+    ours, lines = trained
+    emulated = emulate(ours, exported, lines, IDS["end"])
+    found = bergamot(exported, lines)
+    assert share(found, emulated) >= 0.98
+    assert share(found, texts(ours, lines)) >= 0.9
+
+
+@pytest.fixture(scope="module")
+def student(data_dir, tmp_path_factory):
+    """The real student, converted, exported again, and its sentences."""
+    folder = data_dir / "marian_student"
+    checkpoint = read_marian(folder / "model.npz", [folder / "vocab.spm"])
+    ours = Translator(checkpoint.model, checkpoint.tokenizers)
+    rows = (folder / "greedy.float32.tsv").read_text("utf-8").splitlines()
+    lines = [row.split("\t")[0] for row in rows]
+    path = tmp_path_factory.mktemp("student") / "marian"
+    report = export_marian(ours, path, lines[:40], "int8", calibration=lines)
+    assert report["token_agreement"] > 0.9
+    return folder, path, lines, ours
+
+
+def test_marian_decodes_the_real_student_that_came_back(pymarian, student):
+    folder, path, lines, ours = student
+    assert share(pymarian(path, lines), pymarian_of(folder, path, pymarian, lines)) == 1.0
+    assert share(pymarian(path, lines, "model.bin"), texts(ours, lines)) >= 0.995
+
+
+def pymarian_of(folder, path, pymarian, lines):
+    """What Marian makes of its own file."""
+    copy = path.parent / "theirs"
+    copy.mkdir()
+    for name in ("model.npz", "vocab.spm"):
+        shutil.copyfile(folder / name, copy / name)
+    return pymarian(copy, lines)
+
+
+def test_the_browsers_engine_decodes_the_real_student_in_int8(bergamot, student):
+    _, path, lines, ours = student
+    assert share(bergamot(path, lines), emulate(ours, path, lines, 0)) >= 0.98
