@@ -67,7 +67,7 @@ def test_greedy_search_is_a_loop_in_python(name):
 
 
 @each_predictor
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_a_beam_is_a_loop_in_python(name, beam_size):
     predictor, inputs, logits = made(name)
     tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
