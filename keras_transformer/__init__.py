@@ -33,6 +33,7 @@ _MODULES = {
     "layers.dot_product": ("dot_product_attention",),
     "layers.scores": ("Additive", "AttentionScore", "DotProduct", "General", "ScaledDotProduct"),
     "layers.attention": ("MultiHeadCrossAttention", "MultiHeadSelfAttention"),
+    "layers.recurrence.ssru": ("SSRU",),
     "layers.feed_forward": ("FeedForward",),
     "layers.positions": (
         *("Alibi", "Binary", "Learned", "Position", "Relative", "Rotary", "Sinusoidal", "T5Bias"),

@@ -63,10 +63,11 @@ def check_activation(name, value):
         ) from error
 
 
-def check_flag(name, value):
-    """Refuses what is neither `True` nor `False`."""
-    if not isinstance(value, bool):
-        raise TypeError(f"`{name}` must be True or False. Received: {name}={value!r}.")
+def check_flag(name, value, optional=False):
+    """Refuses what is neither `True` nor `False`, nor `None` if it is `optional`."""
+    if not isinstance(value, bool) and not (optional and value is None):
+        choices = "True, False or None" if optional else "True or False"
+        raise TypeError(f"`{name}` must be {choices}. Received: {name}={value!r}.")
 
 
 def _check_number(name, value):

@@ -28,6 +28,7 @@ class Run:
         self.history = self.path / "history.csv"  # losses, rates and scores over the updates
         self.curve = self.path / "curve.png"  # the same as a picture
         self.metrics = self.path / "metrics.json"
+        self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
 
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
@@ -185,6 +186,28 @@ class Run:
         """Replaces all figures of `metrics.json`."""
         text = json.dumps(figures, indent=2, ensure_ascii=False)
         write_text(self.metrics, text + "\n")
+
+    def read_origin(self):
+        """Returns what is known of the checkpoint that the weights come from, perhaps at first.
+
+        Returns:
+            A dictionary of strings and `None`, empty where they were trained from nothing.
+
+        Raises:
+            ValueError: If the file cannot be read.
+        """
+        if not self.origin.is_file():
+            return {}
+        try:
+            return dict(json.loads(self.origin.read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.origin} is damaged ({error}): put back a copy.") from error
+
+    def write_origin(self, origin):
+        """Writes `origin.json`; nothing where `origin` is empty."""
+        if origin:
+            text = json.dumps(origin, indent=2, ensure_ascii=False)
+            write_text(self.origin, text + "\n")
 
     def _require_vocabulary(self):
         if not self.vocabulary():

@@ -230,8 +230,30 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
     return multi_head(weights, x, memory, allowed, num_heads, score=score, **options)
 
 
-def embedding(weights, tokens, position="sinusoidal", start=0):
-    """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position."""
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def ssru(weights, x, real=None):
+    """Kim et al. (2019), one position at a time; those that are not `real` [B, T] are skipped."""
+    matrix = weights["candidate/kernel"]
+    forget, bias = weights["forget/kernel"], weights["forget/bias"]
+    out = np.zeros(x.shape)
+    for b in range(x.shape[0]):
+        state = np.zeros(x.shape[2])
+        for t in range(x.shape[1]):
+            if real is None or real[b, t]:
+                keep = sigmoid(x[b, t] @ forget + bias)
+                state = keep * state + (1 - keep) * (x[b, t] @ matrix)
+            out[b, t] = np.maximum(state, 0)
+    return out
+
+
+def embedding(weights, tokens, position="sinusoidal", start=0, zero_start=False):
+    """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position.
+
+    With `zero_start` there is no row at position 0, as in Marian's decoders.
+    """
     table = weights["table"]
     d_model = table.shape[1]
     out = np.zeros((*tokens.shape, d_model))
@@ -245,7 +267,10 @@ def embedding(weights, tokens, position="sinusoidal", start=0):
     else:
         positions = np.zeros((length, d_model))
     for b, t in np.ndindex(tokens.shape):
-        out[b, t] = table[tokens[b, t]] * d_model**0.5 + positions[start + t]
+        out[b, t] = table[tokens[b, t]] * d_model**0.5
+        if zero_start and start + t == 0:
+            out[b, t] = 0
+        out[b, t] += positions[start + t]
     return out
 
 
@@ -301,7 +326,10 @@ def decoder_block(
     record=None,
     kind=None,
 ):
-    """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S]."""
+    """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S].
+
+    If `kind.decoder` is "ssru", that stands in for the self-attention.
+    """
     record = {} if record is None else record
     length = x.shape[1]
     causal = np.array([[s <= t for s in range(length)] for t in range(length)])
@@ -321,18 +349,34 @@ def decoder_block(
     def position_wise(x):
         return feed_forward(scope(weights, "feed_forward"), x, activation)
 
-    x = residual(weights, "self_attention", x, self_attention, norm, epsilon)
+    if getattr(kind, "decoder", None) == "ssru":
+        x = residual(weights, "ssru", x, lambda x: ssru(scope(weights, "ssru"), x), norm, epsilon)
+    else:
+        x = residual(weights, "self_attention", x, self_attention, norm, epsilon)
     x = residual(weights, "cross_attention", x, cross_attention, norm, epsilon)
     return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
 
 
-def encoder(weights, x, allowed, num_layers, num_heads, norm="post", record=None, **options):
+def encoder(
+    weights,
+    x,
+    allowed,
+    num_layers,
+    num_heads,
+    norm="post",
+    record=None,
+    final_norm=None,
+    embedding_norm=False,
+    **options,
+):
     record = {} if record is None else record
+    if embedding_norm:
+        x = layer_norm(scope(weights, "embedding_norm"), x, options.get("epsilon", 1e-6))
     for n in range(num_layers):
         inner = record[f"block_{n}"] = {}
         block = scope(weights, f"block_{n}")
         x = encoder_block(block, x, allowed, num_heads, norm=norm, record=inner, **options)
-    if norm == "pre":
+    if final_norm or (final_norm is None and norm == "pre"):
         x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
     return x
 
@@ -347,9 +391,13 @@ def decoder(
     num_heads,
     norm="post",
     record=None,
+    final_norm=None,
+    embedding_norm=False,
     **options,
 ):
     record = {} if record is None else record
+    if embedding_norm:
+        x = layer_norm(scope(weights, "embedding_norm"), x, options.get("epsilon", 1e-6))
     for n in range(num_layers):
         x = decoder_block(
             scope(weights, f"block_{n}"),
@@ -362,7 +410,7 @@ def decoder(
             record=record.setdefault(f"block_{n}", {}),
             **options,
         )
-    if norm == "pre":
+    if final_norm or (final_norm is None and norm == "pre"):
         x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
     return x
 
@@ -391,6 +439,8 @@ def transformer(weights, config, source, target, record=None):
         "num_heads": config.num_heads,
         "activation": config.activation,
         "norm": config.norm,
+        "final_norm": config.final_norm,
+        "embedding_norm": config.embedding_norm,
         "epsilon": config.layer_norm_epsilon,
         "kind": config,
     }
@@ -404,7 +454,12 @@ def transformer(weights, config, source, target, record=None):
     )
     x = decoder(
         scope(weights, "decoder"),
-        embedding(target_weights, target, config.position),
+        embedding(
+            target_weights,
+            target,
+            config.position,
+            zero_start=getattr(config, "decoder_start", "token") == "zeros",
+        ),
         memory,
         # Padding stands after a target, where causality hides it from every real position.
         everyone(target.shape[1], np.ones(target.shape, bool)),
@@ -456,6 +511,8 @@ def normalized(total, length, normalization, length_penalty):
     """Score of a hypothesis of `length` tokens whose log-probabilities have the sum `total`."""
     if normalization == "gnmt":  # Wu et al. (2016), Eq. 14
         return total / ((5 + length) ** length_penalty / (5 + 1) ** length_penalty)
+    if normalization == "power":
+        return total / length**length_penalty
     return total / length if normalization == "average" else total
 
 
@@ -488,3 +545,40 @@ def beam(logits_of, source, beam_size, score, min_length, max_length, bos_id, eo
             return sorted(ended, reverse=True)
     cut = [(score(total, max_length), prefix[1:]) for total, prefix in running]
     return sorted(ended, reverse=True) + sorted(cut, reverse=True)
+
+
+def beam_by_score(
+    log_probabilities_of, source, beam_size, score, max_length, bos_id, eos_id, excluded=()
+):
+    """Beam search for one sentence as in Hugging Face's `generate(early_stopping=False)`.
+
+    `log_probabilities_of(source, target, last)` gives [B, V], those of the token after `target`;
+    `last`: whether it is the last one. Returns the best `beam_size` pairs of score and tokens.
+    """
+    running, ended = [(0.0, [bos_id])], []
+    for length in range(1, max_length + 1):
+        prefixes = np.array([prefix for _, prefix in running], "int32")
+        rows = log_probabilities_of(
+            np.repeat(source[None], len(running), axis=0), prefixes, length == max_length
+        )
+        candidates = [
+            (total + row[token], [*prefix, token])
+            for (total, prefix), row in zip(running, rows, strict=True)
+            for token in range(len(row))
+            if token not in excluded and row[token] > -np.inf
+        ]
+        candidates.sort(reverse=True)
+        over = [prefix[-1] == eos_id or length == max_length for _, prefix in candidates]
+        ended += [
+            (score(total, length), prefix[1:])
+            for (total, prefix), is_over in list(zip(candidates, over, strict=True))[:beam_size]
+            if is_over
+        ]
+        ended = sorted(ended, reverse=True)[:beam_size]
+        running = [c for c, is_over in zip(candidates, over, strict=True) if not is_over]
+        running = running[:beam_size]
+        if not running:
+            break
+        if len(ended) == beam_size and score(running[0][0], length) <= ended[-1][0]:
+            break
+    return ended

@@ -36,6 +36,12 @@ def small_config(**changes):
     return TransformerConfig(**{**fields, **changes})
 
 
+def small_fields(config_class, **changes):
+    """The fields of a `small_config` that another configuration has as well, by name."""
+    fields = small_config(**changes).to_dict()
+    return {name: value for name, value in fields.items() if hasattr(config_class, name)}
+
+
 def randomise(layer, seed=0):
     """Gives every weight, biases and norms included, values that no other weight has."""
     rng = np.random.default_rng(seed)

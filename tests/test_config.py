@@ -6,7 +6,7 @@ import keras
 import pytest
 from support import small_config
 
-from keras_transformer import PRESETS, Transformer, TransformerConfig
+from keras_transformer import PRESETS, LanguageModelConfig, Transformer, TransformerConfig
 
 # Table 3, column "params", in millions. Rows A, D and E print none: the base model's 65 holds.
 TABLE_3 = {
@@ -48,6 +48,9 @@ ROWS = {
 }
 
 
+# What browsers ship: N of encoder and decoder, d_model, d_ff, h.
+STUDENTS = {"student_tiny": (6, 2, 256, 1536, 8), "student_base_memory": (6, 4, 384, 1536, 8)}
+
 WHOLE = ("base", "c_layers_2", "c_layers_4", "c_layers_8", "big")
 
 
@@ -74,7 +77,7 @@ def vocabularies_implied_by(name):
 
 
 def test_every_row_of_table_3_has_a_preset():
-    assert set(PRESETS) == {*ROWS, "tiny", "small"}
+    assert set(PRESETS) == {*ROWS, "tiny", "small", *STUDENTS}
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -87,6 +90,28 @@ def test_preset_has_the_row_s_values(name):
     assert config.num_decoder_layers in (None, config.num_layers)
     assert config.position == ("learned" if name == "e_learned_positions" else "sinusoidal")
     assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
+
+
+@pytest.mark.parametrize("name", STUDENTS)
+def test_students_are_those_of_marian(name):
+    config = TransformerConfig.preset(name)
+    sizes = (config.num_layers, config.decoder_layers, config.d_model, config.d_ff)
+    assert (*sizes, config.num_heads) == STUDENTS[name]
+    assert (config.decoder, config.decoder_start) == ("ssru", "zeros")
+    assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
+    assert config.attention_bias and config.output_bias
+    assert (config.sinusoid_layout, config.sinusoid_endpoint) == ("halves", True)
+
+
+def test_a_preset_of_another_model_is_one_line():
+    with pytest.raises(ValueError, match=r"small for a LanguageModelConfig\. .*'student_tiny'"):
+        LanguageModelConfig.preset("student_tiny")
+
+
+@pytest.mark.parametrize("position", ["rotary", "relative", "alibi", "t5"])
+def test_a_recurrent_decoder_has_no_positions_of_an_attention(position):
+    with pytest.raises(ValueError, match=f"`position` must be one of .*position='{position}'"):
+        small_config(decoder="ssru", position=position, d_k=6)
 
 
 @pytest.mark.slow
@@ -232,9 +257,8 @@ def test_special_tokens_lie_in_the_vocabulary(ids):
 
 
 def test_an_unknown_preset_names_the_known_ones():
-    with pytest.raises(
-        ValueError, match=r"`name` must be one of base, .*big, tiny, small\. Received: name='huge'"
-    ):
+    message = r"`name` must be one of base, .*tiny, small, .* for a TransformerConfig\. .*'huge'"
+    with pytest.raises(ValueError, match=message):
         TransformerConfig.preset("huge")
 
 

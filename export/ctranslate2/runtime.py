@@ -26,7 +26,8 @@ class CTranslate2Translator:
         path: The folder.
         search: `Greedy`, or a `Beam` that CTranslate2 has: without a limit that depends on the
             source (`extra_length=None`), a `min_length` of 1, and ranked by the mean or by the sum
-            of log-probabilities (`normalization="average"` or `"none"`).
+            of log-probabilities, or by the sum divided by a power of the length
+            (`normalization="average"`, `"none"` or `"power"`).
         num_threads: Threads that CTranslate2 may use. `None`: its default.
         compute_type: Of `ctranslate2.Translator`: `"float32"` computes in that with the weights of
             a quantised model as well.
@@ -134,17 +135,23 @@ def _options(search):
     if isinstance(search, Greedy):
         return {"beam_size": 1, "length_penalty": 0}
     by_sum = search.penalty(2) == 1
-    if not (by_sum or search.normalization == "average"):
+    if not (by_sum or search.normalization in ("average", "power")):
         raise ValueError(
-            '`search` must have the `normalization` "average" or "none" for CTranslate2, which has '
-            f"no penalty like the paper's. Received: search={search!r}."
+            '`search` must have the `normalization` "average", "power" or "none" for CTranslate2, '
+            f"which has no penalty like the paper's. Received: search={search!r}."
+        )
+    if search.stopping != "count":
+        raise ValueError(
+            '`search` must have `stopping="count"` for CTranslate2, which stops so. '
+            f"Received: search={search!r}."
         )
     if search.min_length != 1 or search.extra_length is not None:
         raise ValueError(
             "`search` must have a `min_length` of 1 and no `extra_length` for CTranslate2, whose "
             f"limits do not depend on the source. Received: search={search!r}."
         )
-    return {"beam_size": search.size, "length_penalty": BY_SUM if by_sum else 1}
+    penalty = search.length_penalty if search.normalization == "power" else 1
+    return {"beam_size": search.size, "length_penalty": BY_SUM if by_sum else penalty}
 
 
 def _max_length(path):

@@ -41,7 +41,9 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
     spec = load_ctranslate2().specs.TransformerSpec.from_config(
         (config.num_layers, config.decoder_layers),
         config.num_heads,
-        pre_norm=config.norm == "pre",
+        pre_norm=config.is_pre_norm,
+        no_final_norm=not config.has_final_norm,
+        layernorm_embedding=config.embedding_norm,
         activation=_activation(config.activation),
     )
     _fill_encoder(spec.encoder, model)
@@ -58,8 +60,8 @@ def _check_expressible(config):
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
-        ("an `embedding_scale` of its own", config.embedding_scale is not None),
         ("a feed-forward network without biases", not config.feed_forward_bias),
+        ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):
         if is_there:
             raise ExportError(f"The layout for CTranslate2 cannot express {what}.")
@@ -97,15 +99,17 @@ def _set_vocabulary(spec, config, pieces, target_pieces, unk_id):
 
 
 def _fill_encoder(spec, model):
+    spec.scale_embeddings = _embedding_scale(model.config)
     spec.embeddings[0].weight = model.source_embedding.table.numpy()
     spec.position_encodings.encodings = _positions(model.source_embedding)
     for layer, block in zip(spec.layer, model.encoder.blocks, strict=True):
         _fill_self_attention(layer.self_attention, block)
         _fill_feed_forward(layer.ffn, block)
-    _fill_last_norm(spec, model.encoder)
+    _fill_norms(spec, model.encoder)
 
 
 def _fill_decoder(spec, model):
+    spec.scale_embeddings = _embedding_scale(model.config)
     spec.embeddings.weight = model.target_embedding.table.numpy()
     spec.position_encodings.encodings = _positions(model.target_embedding)
     spec.projection.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
@@ -115,7 +119,14 @@ def _fill_decoder(spec, model):
         _fill_self_attention(layer.self_attention, block)
         _fill_cross_attention(layer.attention, block)
         _fill_feed_forward(layer.ffn, block)
-    _fill_last_norm(spec, model.decoder)
+    _fill_norms(spec, model.decoder)
+
+
+def _embedding_scale(config):
+    """A flag, whether that is the paper's, or a number."""
+    if config.embedding_scale in (None, 1):
+        return config.embedding_scale is None
+    return np.float32(config.embedding_scale)
 
 
 def _positions(embedding):
@@ -128,9 +139,12 @@ def _positions(embedding):
     return np.zeros((length, embedding.d_model), np.float32)
 
 
-def _fill_last_norm(spec, stack):
+def _fill_norms(spec, stack):
+    """The normalisations at the end and at the beginning of a stack, if it has any."""
     if stack.norm is not None:
         _fill_norm(spec.layer_norm, stack.norm)
+    if stack.embedding_norm is not None:
+        _fill_norm(spec.layernorm_embedding, stack.embedding_norm)
 
 
 def _fill_self_attention(spec, block):

@@ -34,8 +34,8 @@ def check_beam(search, kind):
             "`search` must have no `max_length` where a .tflite file takes strings. "
             f"Received: search={search!r}."
         )
-    if search.normalization != "gnmt" or search.min_length != 1:
+    if (search.normalization, search.min_length, search.stopping) != ("gnmt", 1, "count"):
         raise ValueError(
-            '`search` in a .tflite file must have the `normalization` "gnmt" and a `min_length` '
-            f"of 1. Received: search={search!r}."
+            '`search` in a .tflite file must have the `normalization` "gnmt", a `min_length` of 1 '
+            f'and `stopping="count"`. Received: search={search!r}.'
         )

@@ -17,6 +17,7 @@ from keras_transformer.cli.command import (
     start,
     warn,
 )
+from keras_transformer.cli.convert import convert
 from keras_transformer.cli.export import export
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
@@ -180,6 +181,7 @@ def score(run, source, target, batch_size):
 
 cli.add_command(predict)
 cli.add_command(predict, "translate")
+cli.add_command(convert)
 cli.add_command(export)
 cli.add_command(plot)
 

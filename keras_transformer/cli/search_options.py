@@ -7,10 +7,14 @@ import click
 from keras_transformer.cli.command import FiniteRange, refuse
 
 # What belongs to a search: without it the option has no effect.
-BEAM_ONLY = ("length_penalty", "normalization", "min_length", "extra_length", "max_output")
+BEAM_ONLY = (
+    "length_penalty", "normalization", "min_length", "extra_length", "max_output", "stopping",
+)  # fmt: skip
 SAMPLE_ONLY = ("temperature", "top_k", "top_p", "seed")
 BEAMS = ("beam", *BEAM_ONLY)
 SEARCHES = (*BEAMS, "n_best", "sample", *SAMPLE_ONLY)
+
+UNLIMITED = 100_000  # tokens: more than any output has
 
 BEAM = click.option(
     "--beam",
@@ -29,9 +33,9 @@ ALL = [
     LENGTH_PENALTY,
     click.option(
         "--normalization",
-        type=click.Choice(["gnmt", "average", "none"]),
-        help="With --beam: divide scores by the penalty of --length-penalty, by the length, or by "
-        "nothing.  [default: gnmt]",
+        type=click.Choice(["gnmt", "power", "average", "none"]),
+        help="With --beam: divide scores by the penalty of --length-penalty, by length ** A with "
+        "its A, by the length, or by nothing.  [default: gnmt]",
     ),
     click.option(
         "--min-length",
@@ -50,6 +54,13 @@ ALL = [
         type=click.IntRange(1),
         metavar="TOKENS",
         help="With --beam: longest output, its end included, whatever the source.  [default: none]",
+    ),
+    click.option(
+        "--stopping",
+        type=click.Choice(["count", "score", "narrow"]),
+        help="With --beam: end when N hypotheses have ended, or when the best running one is no "
+        "better than the worst of these, as Hugging Face's generate does; or as count, with "
+        "a beam that each of them leaves narrower, as in Marian.  [default: count]",
     ),
     click.option(
         "--n-best",
@@ -92,6 +103,23 @@ def search_options(command):
     for option in reversed(ALL):
         command = option(command)
     return command
+
+
+def line_of(search):
+    """Returns the options of a command that make a `Greedy` or `Beam`, each after a space."""
+    from keras_transformer.decoding import Beam
+
+    if not isinstance(search, Beam):
+        return ""
+    values = {
+        "beam": search.size,
+        "normalization": search.normalization,
+        "length-penalty": f"{search.length_penalty:g}",
+        "stopping": search.stopping,
+        "extra-length": UNLIMITED if search.extra_length is None else search.extra_length,
+        "max-output": search.max_length,
+    }
+    return "".join(f" --{name} {value}" for name, value in values.items() if value is not None)
 
 
 def make_search(beam=None, n_best=None, sample=False, **settings):

@@ -8,6 +8,7 @@ from keras_transformer.checks import (
     check_activation,
     check_count,
     check_fields,
+    check_flag,
     check_positive,
     check_rate,
 )
@@ -15,8 +16,10 @@ from keras_transformer.config.positions import check_block_position
 
 Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
+OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
 Rate = Annotated[float, check_rate]
 Position = Literal["sinusoidal", "learned", "binary", "rotary", "relative", "alibi", "t5", "none"]
+Autoregression = Literal["self_attention", "ssru"]
 Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 
 
@@ -50,6 +53,11 @@ class BlockConfig:
         activation: Keras activation of the feed-forward network.
         norm: `"post"` as in the paper: `LayerNorm(x + Sublayer(x))`; or `"pre"`:
             `x + Sublayer(LayerNorm(x))` with one more normalisation after each stack.
+        final_norm: Whether there is one more normalisation after each stack. `None`: with
+            `norm="pre"`.
+        embedding_norm: Whether what a stack reads, the sum of embedding and position, is
+            normalised, before the dropout; encoder and decoder have a normalisation each. As in
+            BART (Lewis et al., 2020).
         layer_norm_epsilon: Added to the variance in every layer normalisation.
         attention_bias: Whether the four projections of an attention have a bias. The paper's are
             plain matrices.
@@ -84,6 +92,8 @@ class BlockConfig:
     activation_dropout: Rate = 0.0
     activation: Annotated[str, check_activation] = "relu"
     norm: Literal["post", "pre"] = "post"
+    final_norm: OptionalFlag = None
+    embedding_norm: bool = False
     layer_norm_epsilon: Annotated[float, check_positive] = 1e-6
     attention_bias: bool = False
     score: Score = "scaled_dot_product"
@@ -101,6 +111,16 @@ class BlockConfig:
     def is_pre_norm(self):
         """Whether a sublayer sees its input normalised, and not its output."""
         return self.norm == "pre"
+
+    @property
+    def has_final_norm(self):
+        """Whether a stack ends in a normalisation of its own."""
+        return self.is_pre_norm if self.final_norm is None else self.final_norm
+
+    @property
+    def embedding_dropout(self):
+        """Rate on the sum of embedding and position; 0 where the stack drops after its norm."""
+        return 0.0 if self.embedding_norm else self.dropout
 
     @classmethod
     def from_dict(cls, fields):

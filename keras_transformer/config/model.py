@@ -77,18 +77,22 @@ class ModelConfig(BlockConfig):
 
     @classmethod
     def preset(cls, name, **changes):
-        """Returns the named row of Table 3 (or `"tiny"` or `"small"`), with some fields changed.
+        """Returns the named row of Table 3, or another preset, with some fields changed.
 
         Args:
-            name: A key of `PRESETS`.
+            name: A key of `PRESETS`: a row of Table 3, `"tiny"`, `"small"`, or, of a `Transformer`,
+                `"student_tiny"` or `"student_base_memory"`, of the size that browsers have.
             **changes: Fields to replace, for example `vocab_size`.
 
         Raises:
             ValueError: If there is no such preset or field.
         """
-        if name not in PRESETS:
+        own = {field.name for field in dataclasses.fields(cls)}
+        known = [preset for preset, fields in PRESETS.items() if own.issuperset(fields)]
+        if name not in known:
             raise ValueError(
-                f"`name` must be one of {', '.join(PRESETS)}. Received: name={name!r}."
+                f"`name` must be one of {', '.join(known)} for a {cls.__name__}. "
+                f"Received: name={name!r}."
             )
         return cls.from_dict({**PRESETS[name], **changes})
 

@@ -9,6 +9,8 @@ T5_DISTANCE, T5_BUCKETS = 128, 32
 # Of a binary position: 65,536 positions.
 DIGITS = 16
 
+# Added to embeddings; the others are the work of every self-attention.
+EMBEDDED = ("sinusoidal", "learned", "binary", "none")
 OPTIONS = {"relative_distance": ("relative", "t5"), "relative_buckets": ("t5",)}
 
 
@@ -33,6 +35,19 @@ def check_block_position(config):
         )
     if config.position == "relative":
         check_linear(config.score != "additive", config.score)
+
+
+def check_recurrent(config):
+    """Refuses positions that are the work of the self-attention which an SSRU stands in for.
+
+    Raises:
+        ValueError: If the position is one.
+    """
+    if config.position not in EMBEDDED:
+        raise ValueError(
+            f"`position` must be one of {', '.join(EMBEDDED)} where a decoder has SSRUs: others "
+            f"are the work of its self-attention. Received: position={config.position!r}."
+        )
 
 
 def check_linear(is_linear, score):

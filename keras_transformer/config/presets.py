@@ -1,4 +1,20 @@
-"""Presets: one for every row of Table 3, and two small ones."""
+"""Presets: one for every row of Table 3, two small ones, and the students of browsers."""
+
+# Not in the paper: what the students that browsers translate with have in common, in the arithmetic
+# of Marian, which trains and runs them; `export marian` writes them for it. Junczys-Dowmunt et al.
+# (2018), "Marian: Cost-effective High-Quality Neural Machine Translation in C++"; SSRU: Kim et al.
+# (2019). Their vocabularies have 32,000 pieces.
+_STUDENT = {
+    "decoder": "ssru",
+    "decoder_start": "zeros",
+    "attention_bias": True,
+    "output_bias": True,
+    "sinusoid_layout": "halves",
+    "sinusoid_endpoint": True,
+    "num_layers": 6,
+    "num_heads": 8,
+    "d_ff": 1536,
+}
 
 # Table 3: what each row changes of the base model. Rows D with label smoothing 0.0 and 0.2 are the
 # base model; their difference is `label_smoothing` in training.
@@ -37,4 +53,6 @@ PRESETS = {
         "norm": "pre",
         "max_length": 256,
     },
+    "student_tiny": {**_STUDENT, "num_decoder_layers": 2, "d_model": 256},
+    "student_base_memory": {**_STUDENT, "num_decoder_layers": 4, "d_model": 384},
 }

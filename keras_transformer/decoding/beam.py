@@ -4,6 +4,7 @@ import numbers
 
 import tensorflow as tf
 
+from keras_transformer.checks import check_choice
 from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.loop import (
@@ -16,7 +17,8 @@ from keras_transformer.decoding.loop import (
 )
 from keras_transformer.decoding.predictor import predictor_of
 
-NORMALIZATIONS = ("gnmt", "average", "none")
+NORMALIZATIONS = ("gnmt", "power", "average", "none")
+STOPPINGS = ("count", "score", "narrow")
 
 
 def beam_decode(
@@ -29,6 +31,7 @@ def beam_decode(
     min_length=1,
     max_length=None,
     cache_length=None,
+    stopping="count",
     early_stopping=True,
     constraints=None,
     token_scores=False,
@@ -39,11 +42,21 @@ def beam_decode(
     """Keeps the `beam_size` most probable hypotheses at each step; ranks those that end by score.
 
     The score of a hypothesis of `n` tokens, `eos_id` included, is the sum of their
-    log-probabilities, divided by `((5 + n) / 6) ** length_penalty` (`"gnmt"`), by `n`
-    (`"average"`) or by nothing (`"none"`). A hypothesis ends when its `eos_id` is among the best
-    `beam_size` continuations of all; then it is put aside, unchanged. A sentence is done when
-    `beam_size` hypotheses have ended or its longest length is reached. Hypotheses that had not
-    ended there rank after all that had. `pad_id` and `bos_id` are never emitted.
+    log-probabilities, divided by `((5 + n) / 6) ** length_penalty` (`"gnmt"`), by
+    `n ** length_penalty` (`"power"`), by `n` (`"average"`) or by nothing (`"none"`). A hypothesis
+    ends when its `eos_id` is among the best `beam_size` continuations of all; then it is put aside,
+    unchanged. A sentence is done when `beam_size` hypotheses have ended or its longest length is
+    reached. Hypotheses that had not ended there rank after all that had. `pad_id` and `bos_id` are
+    never emitted.
+
+    With `stopping="score"` a sentence goes on after that, with the best `beam_size` hypotheses that
+    have ended put aside, until the score of the best running one, divided by its present length, is
+    not above the lowest of theirs; and those that the longest length cuts rank by their scores
+    among the others. That is beam search as in Hugging Face's `generate(early_stopping=False)`.
+
+    With `stopping="narrow"` a hypothesis that ends leaves its place empty: one less runs from then
+    on, and a sentence is done when none does; those that the longest length cuts rank by their
+    scores among the others. That is beam search as in Marian.
 
     A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
     `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
@@ -55,16 +68,19 @@ def beam_decode(
             whatever the predictor begins with.
         beam_size: Hypotheses N that run at a time.
         n_best: Hypotheses M that are returned for each sentence, at most `beam_size`.
-        length_penalty: Exponent of `"gnmt"`, at least 0: number, or tensor, scalar or `[B]`.
-        normalization: `"gnmt"`, `"average"` or `"none"`.
+        length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
+            `[B]`.
+        normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`.
         min_length: Shortest output in tokens, `eos_id` included: integer, or tensor, scalar or
             `[B]`. An end that the constraints force comes earlier.
         max_length: Longest output in tokens, `eos_id` included: integer, or tensor, scalar or
             `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
             where that is an integer, else the model's `max_length`.
-        early_stopping: Whether a sentence is also done when no running hypothesis can still get
-            into the best `n_best`. The result is the same without, only later.
+        stopping: `"count"`, `"score"` or `"narrow"`.
+        early_stopping: But for `"score"`, whether a sentence is also done when no running
+            hypothesis can still get into the best `n_best`. The result is the same without, only
+            later.
         constraints: `Constraints` of the outputs.
         token_scores: Whether to return the log-probability of each token as well.
         alignment: A pair of integers, layer and head of the decoder: whether to return what each
@@ -92,6 +108,7 @@ def beam_decode(
         "Google's Neural Machine Translation System", without coverage.
     """
     check_beam(beam_size, n_best, length_penalty, normalization)
+    check_choice("stopping", stopping, STOPPINGS)
     predictor = predictor_of(model, alignment)
     length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
     batch, positions = predictor.sizes(source)
@@ -104,14 +121,17 @@ def beam_decode(
         limit=limit_of(max_length, length, batch),
         shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
         penalty=_penalty(length_penalty, normalization),
+        by_score=stopping == "score",
+        narrowing=stopping == "narrow",
         early_stopping=early_stopping,
         rules=rules,
         used=None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1]),
     )
     predictor_state = predictor.begin(source, ends[0], beam_size)
-    beginning = step.beginning(batch, positions, n_best, predictor_state, token_scores)
+    kept = beam_size if step.by_score else n_best
+    beginning = step.beginning(batch, positions, kept, predictor_state, token_scores)
     state = in_stages(predictor, step.running, step, beginning, ends)
-    rows, scores = step.results(state)
+    rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
     return make_result(rows.tokens, scores, rows.token_scores, step.attended(rows, state.attention))
 
 
@@ -124,6 +144,8 @@ def _penalty(length_penalty, normalization):
     exponent = tf.cast(length_penalty, tf.float32)
     if exponent.shape.rank == 1:
         exponent = tf.expand_dims(exponent, 1)  # [B, 1]
+    if normalization == "power":
+        return lambda length: tf.pow(tf.cast(length, tf.float32), exponent)
     return lambda length: tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, exponent)
 
 

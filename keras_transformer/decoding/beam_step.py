@@ -34,6 +34,8 @@ class BeamStep:
         limit: Longest output of each sentence, `[B]`.
         shortest: Shortest output, `[B, 1]` or `[1, 1]`.
         penalty: Function of a length, `[]` or `[B, 1]`, to what the score is divided by.
+        by_score: Whether a sentence stops by score, not by count: see `beam_decode`.
+        narrowing: Whether each hypothesis that ends leaves the beam narrower: see `beam_decode`.
         early_stopping: See `beam_decode`.
         rules: `Rules`, or `None`.
         used: How many of the N hypotheses each sentence has, `[B, 1]`. `None`: all of them.
@@ -48,6 +50,8 @@ class BeamStep:
     limit: tf.Tensor
     shortest: tf.Tensor
     penalty: typing.Callable
+    by_score: bool
+    narrowing: bool
     early_stopping: bool
     rules: Rules | None
     used: tf.Tensor | None = None
@@ -80,18 +84,25 @@ class BeamStep:
         here = tf.equal(tf.range(self.length), state.index)  # [L]
         places = tf.expand_dims(tf.range(self.beam_size), 0)  # [1, N]
         rows = state.rows._replace(places=write(state.rows.places, here, places))
+        vocabulary = self.predictor.vocabulary
         step = self.predictor.step(state.last, state.predictor_state, state.index)
+        logits = vocabulary.with_forced_end(step.logits, state.index + 1 >= self.limit)
         best = best_continuations(
-            step.logits,
-            self._allowed(step.logits, state),
+            logits,
+            self._allowed(logits, state),
             state.scores,
-            self.predictor.vocabulary,
+            vocabulary,
             gains=not isinstance(rows.token_scores, tuple),
         )
         best = self._frozen(best, state)
         attention = _attended(state.attention, here, step.weights)
         state = self._put_aside(state, rows, best, here)
+        if self.narrowing:
+            room = tf.range(self.beam_size) < self._room(state)  # [B, N]
+            best = best._replace(scores=tf.where(room, best.scores, NONE))
         state = self._go_on(state, rows, best, here)
+        if self.by_score:
+            state = self._cut(state, best.ends)
         state = state._replace(
             index=state.index + 1,
             predictor_state=self.predictor.follow(step.state, best.parents),
@@ -125,8 +136,7 @@ class BeamStep:
 
     def _put_aside(self, state, rows, best, here):
         """The hypotheses that end here, if they are among the best."""
-        size = self.beam_size if self.used is None else self.used
-        ends = among_the_best(best.ends, best.scores, size)  # [B, N]
+        ends = among_the_best(best.ends, best.scores, self._room(state))  # [B, N]
         rows = rows._replace(
             tokens=tf.where(here, self.predictor.vocabulary.eos_id, rows.tokens),
             token_scores=write(rows.token_scores, here, best.end_gains),
@@ -140,6 +150,11 @@ class BeamStep:
             ended_rows=ended_rows, ended_scores=ended_scores, ended_count=ended_count
         )
 
+    def _room(self, state):
+        """How many hypotheses of each sentence may go on or end here, a number or `[B, 1]`."""
+        size = self.beam_size if self.used is None else self.used
+        return size - tf.expand_dims(state.ended_count, 1) if self.narrowing else size
+
     def _go_on(self, state, rows, best, here):
         """The best continuations take the places of the hypotheses."""
         rows, runs = pick((rows, state.runs), best.parents)
@@ -151,8 +166,25 @@ class BeamStep:
         )
         return state._replace(last=best.tokens, rows=rows, scores=best.scores, runs=runs)
 
+    def _cut(self, state, ends):
+        """At the longest length the hypotheses are put aside as they are, those among the best."""
+        size = self.beam_size if self.used is None else self.used
+        last = tf.logical_and(state.index + 1 >= self.limit, tf.logical_not(state.done))  # [B]
+        last = tf.expand_dims(last, 1)  # [B, 1]
+        scores = tf.where(last, among_the_best(state.scores, ends, size), NONE)  # [B, N]
+        ended_rows, ended_scores = best_of_both(
+            (state.ended_rows, state.rows),
+            (state.ended_scores, self._normalize(scores, state.index + 1)),
+        )
+        scores = tf.where(last, NONE, state.scores)
+        return state._replace(ended_rows=ended_rows, ended_scores=ended_scores, scores=scores)
+
     def _over(self, state):
         """Which sentences need no further step, `[B]`."""
+        if self.by_score:
+            attained = self._normalize(state.scores[:, :1], state.index)  # [B, 1]
+            over = tf.squeeze(self._last(state.ended_scores) >= attained, 1)
+            return tf.logical_or(state.index >= self.limit, over)
         size = self.beam_size if self.used is None else tf.squeeze(self.used, 1)
         over = tf.logical_or(state.index >= self.limit, state.ended_count >= size)
         if self.early_stopping:  # a score can only fall and the penalty only grow, up to the limit
@@ -178,7 +210,8 @@ class BeamStep:
         """The best M of each sentence: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
         cut = self._normalize(state.scores, tf.expand_dims(self.limit, 1))  # [B, N]
         rows = (state.ended_rows, state.rows)
-        rows, scores = ranked(rows, (state.ended_scores, cut))
+        merged = best_of_both if self.narrowing else ranked
+        rows, scores = merged(rows, (state.ended_scores, cut))
         scores = self._used(scores)
         pad_id = self.predictor.vocabulary.pad_id
         tokens = tf.where(exists(tf.expand_dims(scores, 2)), rows.tokens, pad_id)

@@ -5,8 +5,7 @@ import typing
 
 import tensorflow as tf
 
-# The logit of a forbidden token: finite, so that LiteRT can compute with it.
-NEVER = -1e9
+from keras_transformer.decoding.predictor import NEVER
 
 
 class Constraints(typing.NamedTuple):
@@ -42,8 +41,8 @@ class Rules:
     """
 
     def __init__(self, constraints, vocabulary, length):
-        size, self.pad_id, bos_id, self.eos_id = vocabulary
-        silent = {self.pad_id, bos_id} - {self.eos_id}
+        size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
+        silent = {self.pad_id, bos_id, *vocabulary.silent_ids} - {self.eos_id}
         self.words = [token not in silent for token in range(size)]  # [V]
         self.length = length
         prefix, banned, size = constraints
@@ -113,7 +112,11 @@ class Rules:
         if self.prefix is not None:
             forced = tf.reshape(tf.gather(self.prefix, index, axis=1), [-1, 1, 1])  # [B, 1, 1]
             only = tf.equal(tf.range(len(self.words)), forced)  # [B, 1, V]
-            allowed = tf.where(tf.equal(forced, self.pad_id), allowed, only)
+            free = tf.equal(forced, self.pad_id)  # [B, 1, 1]
+            allowed = tf.where(free, allowed, only)
+            # The model itself may ban it.
+            banned = tf.logical_and(tf.logical_not(free), logits <= NEVER / 2)
+            logits = tf.where(tf.logical_and(only, banned), NEVER / 4, logits)
         return tf.where(allowed, logits, NEVER)
 
     def _repeated(self, tokens, runs, index):

@@ -13,8 +13,8 @@ from keras_transformer.models.transformer import Transformer
 class State(typing.NamedTuple):
     """What the steps of an `EncoderDecoder` go on from."""
 
-    cache: tuple  # key and value heads of every block, see `Stack.empty_cache`
-    ancestors: Ancestors
+    cache: tuple  # of every block, see `Stack.empty_cache`
+    ancestors: Ancestors  # none where the decoder has SSRUs, whose states move instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
     memory_allowed: tf.Tensor  # [B, 1, S]
 
@@ -27,6 +27,10 @@ class EncoderDecoder(Predictor):
         alignment: Layer and head of the decoder, a pair of integers, whose attention to the source
             is the weights of a step. `None` in place of the head: the mean of all. `None`: the
             steps have no weights.
+
+    Attributes:
+        moves_cache: Whether hypotheses that change places take what is in the cache along: the
+            states of SSRUs. Keys and values stay where they are, see `Ancestors`.
 
     Raises:
         TypeError: If `model` is no `Transformer`.
@@ -43,6 +47,7 @@ class EncoderDecoder(Predictor):
         super().__init__(Vocabulary.of(config), config.max_length)
         self.model = model
         self.alignment = alignment
+        self.moves_cache = config.decoder == "ssru"
 
     def sizes(self, inputs):  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
@@ -52,7 +57,8 @@ class EncoderDecoder(Predictor):
         source = tf.convert_to_tensor(inputs, tf.int32)
         memory, memory_allowed = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
-        ancestors = Ancestors.none_yet(tf.shape(source)[0], length, width)
+        places = 1 if self.moves_cache else width
+        ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
         return State(cache, ancestors, memory_heads, memory_allowed)
 
     def step(self, tokens, state, index):  # noqa: D102
@@ -66,18 +72,21 @@ class EncoderDecoder(Predictor):
             ancestors.allowed(),
         )
         weights = None if self.alignment is None else attended(weights, self.alignment)
-        return Step(logits, state._replace(cache=cache, ancestors=ancestors), weights)
+        state = state._replace(cache=cache, ancestors=ancestors)
+        return Step(self.vocabulary.without_banned(logits), state, weights)
 
     def extend(self, state, length):  # noqa: D102
         cache = self.model.decoder.extended_cache(state.cache, length)
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
 
     def follow(self, state, parents):  # noqa: D102
+        if self.moves_cache:  # a state for each hypothesis, of a fixed size
+            return state._replace(cache=super().follow(state.cache, parents))
         return state._replace(ancestors=super().follow(state.ancestors, parents))
 
     def logits(self, inputs, tokens):  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
-        return self.model(inputs, training=False)
+        return self.vocabulary.without_banned(self.model(inputs, training=False))
 
 
 predictor_of.register(Transformer, EncoderDecoder)

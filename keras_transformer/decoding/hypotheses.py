@@ -108,7 +108,8 @@ def best_continuations(logits, allowed, scores, vocabulary, gains=False):
     logits = tf.cast(logits, tf.float32)
     special = {vocabulary.eos_id}
     if allowed is None:  # masking all of V would read and write it once more
-        allowed, special = logits, {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id}
+        allowed = logits
+        special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.silent_ids}
     allowed = tf.cast(allowed, tf.float32)
     # The special ones are left out only then.
     count = min(beam_size + len(special), vocab_size)

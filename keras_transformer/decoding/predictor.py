@@ -4,7 +4,12 @@ import abc
 import functools
 import typing
 
+import numpy as np
 import tensorflow as tf
+
+# The logit of a forbidden token: finite, so that LiteRT can compute with it.
+NEVER = -1e9
+OF_OUTPUTS = ("banned_ids", "silent_ids", "forced_eos_id")  # fields of a `TransformerConfig` alone
 
 
 class Vocabulary(typing.NamedTuple):
@@ -14,11 +19,47 @@ class Vocabulary(typing.NamedTuple):
     pad_id: int
     bos_id: int
     eos_id: int
+    banned_ids: tuple = ()  # tokens that are never emitted
+    silent_ids: tuple = ()  # likewise, but with a probability
+    forced_eos_id: int | None = None  # token at the last position that an output can have
 
     @classmethod
     def of(cls, config):
-        """Returns that of a `TransformerConfig`."""
-        return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id)
+        """Returns that of a `StackConfig`."""
+        fields = {name: getattr(config, name) for name in OF_OUTPUTS if hasattr(config, name)}
+        return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
+
+    def without_banned(self, logits):
+        """Returns logits `[..., V]` with `NEVER` in the place of those of banned tokens.
+
+        They have no probability then: that of the others is divided among these.
+        """
+        return self._without(self.banned_ids, logits)
+
+    def without_silent(self, logits):
+        """Returns logits `[..., V]` to choose from, with `NEVER` in the place of silent tokens."""
+        return self._without(self.silent_ids, logits)
+
+    def _without(self, ids, logits):
+        if not ids:
+            return logits
+        which = np.zeros(self.size, bool)
+        which[list(ids)] = True
+        return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
+
+    def with_forced_end(self, logits, last):
+        """Returns logits `[B, N, V]`; at the last position `forced_eos_id` has the probability 1.
+
+        Args:
+            logits: Logits of the tokens at a position.
+            last: Boolean, `[]` or `[B]`, whether that is the last one that an output can have.
+        """
+        if self.forced_eos_id is None:
+            return logits
+        only = np.full(self.size, NEVER)  # [V]
+        only[self.forced_eos_id] = 0
+        last = tf.reshape(last, [-1, 1, 1])  # [B or 1, 1, 1]
+        return tf.where(last, tf.constant(only, logits.dtype), logits)
 
 
 class Step(typing.NamedTuple):

@@ -100,8 +100,10 @@ class _Loop:
         """Emits one token in each sentence that has not ended."""
         index, ended, vocabulary = state.index, state.ended, self.predictor.vocabulary
         step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
-        logits = tf.squeeze(step.logits, 1)  # [B, V]
-        best, logit = self.choose(self._allowed(step.logits, logits, state), index)  # [B] each
+        limit = self.length if self.limit is None else self.limit
+        wide = vocabulary.with_forced_end(step.logits, index + 1 >= limit)  # [B, 1, V]
+        logits = tf.squeeze(wide, 1)  # [B, V]
+        best, logit = self.choose(self._allowed(wide, logits, state), index)  # [B] each
         gain = tf.cast(logit - tf.reduce_logsumexp(logits, axis=-1), tf.float32)  # [B]
         gain = tf.where(ended, 0.0, gain)
         token = tf.where(ended, vocabulary.pad_id, best)
@@ -125,7 +127,7 @@ class _Loop:
     def _allowed(self, wide, logits, state):
         """The logits `[B, V]`, also given as `[B, 1, V]`, without those that are forbidden."""
         if self.rules is None:
-            return logits
+            return self.predictor.vocabulary.without_silent(logits)
         tokens = tf.expand_dims(state.tokens, 1)
         return tf.squeeze(self.rules.apply(wide, tokens, state.runs, state.index), 1)
 

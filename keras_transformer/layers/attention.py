@@ -96,6 +96,43 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         bias = self.position.bias(self, heads, queries, keys)
         return bias, self.position.values(self, queries, keys)
 
+    def empty_cache(self, batch, length, width=1):
+        """Returns a cache for `length` positions: key and value heads, zeros.
+
+        Args:
+            batch: Number of sentences B, an integer or a scalar tensor.
+            length: Number of positions L, a Python integer.
+            width: Number of hypotheses of a sentence N, a Python integer.
+
+        Returns:
+            Two tensors `[B, H, L, N * K]`.
+        """
+        return tuple(
+            ops.zeros((batch, self.num_heads, length, width * size), self.compute_dtype)
+            for size in self.head_sizes
+        )
+
+    def extended_cache(self, cache, length):
+        """Returns a cache for `length` more positions; those there are do not change any more.
+
+        Args:
+            cache: What `empty_cache` or a step at the last position returned.
+            length: Number of positions R, a Python integer.
+
+        Returns:
+            Two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all earlier
+            positions.
+        """
+
+        def extended(recent, past=None):
+            shape = (ops.shape(recent)[0], recent.shape[1], length, recent.shape[3])
+            joined = recent if past is None else ops.concatenate([past, recent], axis=2)
+            return ops.zeros(shape, recent.dtype), joined
+
+        recent_key, recent_value, *past = cache
+        key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
+        return key[0], value[0], key[1], value[1]
+
     def step(self, x, cache, index, allowed=None):
         """Attends from one position to itself and the positions before it.
 

@@ -12,6 +12,7 @@ from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHea
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.recurrence.ssru import SSRU
 
 FIELDS = frozenset(field.name for field in dataclasses.fields(BlockConfig))
 
@@ -32,7 +33,7 @@ class Step(typing.NamedTuple):
 
 
 class Block(AttendingLayer):
-    """Self-attention, attention to a memory if `cross`, and a feed-forward network.
+    """Self-attention or an SSRU, attention to a memory if `cross`, and a feed-forward network.
 
     Post-norm is the paper's `LayerNorm(x + Sublayer(x))`. Differs from the paper: pre-norm,
     `x + Sublayer(LayerNorm(x))`, which trains without warm-up.
@@ -44,11 +45,13 @@ class Block(AttendingLayer):
     Attributes:
         causal: Whether a position attends to itself and earlier ones only.
         cross: Whether it also attends to a memory.
+        autoregression: What reads earlier positions, `"self_attention"` or `"ssru"`.
 
     Reference: Vaswani et al. (2017), sections 3.1 and 5.4.
     """
 
     causal = cross = False
+    autoregression = "self_attention"
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -58,14 +61,18 @@ class Block(AttendingLayer):
         config, policy = self.config, self.dtype_policy
         shapes = {"x": x_shape, "memory": memory_shape} if self.cross else {"x": x_shape}
         self.check_shapes(**shapes)
-        self.self_attention = MultiHeadSelfAttention(
-            causal=self.causal,
-            position=positions.of_attention(config),
-            **self._attention_arguments("self_attention"),
-        )
-        self.self_attention_norm = self._norm("self_attention_norm")
-        self.self_attention.build(x_shape)
-        self.self_attention_norm.build(x_shape)
+        if self.is_recurrent:
+            self.ssru = SSRU(dtype=policy, kernels=self.kernels, name="ssru")
+            self.ssru_norm = self._norm("ssru_norm")
+        else:
+            self.self_attention = MultiHeadSelfAttention(
+                causal=self.causal,
+                position=positions.of_attention(config),
+                **self._attention_arguments("self_attention"),
+            )
+            self.self_attention_norm = self._norm("self_attention_norm")
+        for layer in self.history():
+            layer.build(x_shape)
         if self.cross:
             self.cross_attention = MultiHeadCrossAttention(
                 **self._attention_arguments("cross_attention")
@@ -104,6 +111,21 @@ class Block(AttendingLayer):
     def _norm(self, name):
         return make_norm(self.config, self.dtype_policy, name)
 
+    @property
+    def is_recurrent(self):
+        """Whether an SSRU reads earlier positions, and no self-attention."""
+        return self.autoregression == "ssru"
+
+    def history(self):
+        """Returns the sublayer that reads other positions of `x`, and its norm.
+
+        It has `empty_cache`, `extended_cache` and `step`. No property: Keras would file the
+        weights under its name.
+        """
+        if self.is_recurrent:
+            return self.ssru, self.ssru_norm
+        return self.self_attention, self.self_attention_norm
+
     def _enter(self, x, norm):
         """What a sublayer sees of `x`."""
         return norm(x) if self.config.is_pre_norm else x
@@ -119,15 +141,14 @@ class Block(AttendingLayer):
 
     def _run(self, x, memory, allowed, memory_allowed, return_weights, training, mask, memory_mask):
         """The block; the arguments are those of a call of `DecoderBlock`."""
-        change, of_self = self.self_attention(
-            self._enter(x, self.self_attention_norm),
-            allowed,
-            return_weights=True,
-            training=training,
-            mask=mask,
-        )
-        x = self._leave(x, change, self.self_attention_norm, training)  # [B, T, D]
-        weights = {"self_attention": of_self}
+        (layer, norm), weights = self.history(), {}
+        if self.is_recurrent:
+            change = layer(self._enter(x, norm), allowed, mask=mask)
+        else:
+            change, weights["self_attention"] = layer(
+                self._enter(x, norm), allowed, return_weights=True, training=training, mask=mask
+            )
+        x = self._leave(x, change, norm, training)  # [B, T, D]
         if self.cross:
             change, weights["cross_attention"] = self.cross_attention(
                 self._enter(x, self.cross_attention_norm),
@@ -146,21 +167,21 @@ class Block(AttendingLayer):
 
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
-            cache: Key and value heads of the self-attention; see `MultiHeadSelfAttention.step`.
+            cache: Key and value heads of the self-attention, see `MultiHeadSelfAttention.step`; or
+                the state of the SSRU, see `SSRU.step`.
             index: Number of the position, counting from 0; scalar integer below `L`.
             memory_heads: Key and value heads of the memory, each `[B, H, S, K]`: hypotheses share
                 the memory of their sentence. `None` where there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
-            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with an
+                SSRU.
 
         Returns:
             A `Step`.
         """
-        weights = None
-        change, cache = self.self_attention.step(
-            self._enter(x, self.self_attention_norm), cache, index, allowed
-        )
-        x = self._leave(x, change, self.self_attention_norm)  # [B, N, D]
+        (layer, norm), weights = self.history(), None
+        change, cache = layer.step(self._enter(x, norm), cache, index, allowed)
+        x = self._leave(x, change, norm)  # [B, N, D]
         if self.cross:
             query = self.cross_attention.project_query(self._enter(x, self.cross_attention_norm))
             change, weights = self.cross_attention.attend(query, *memory_heads, memory_allowed)

@@ -106,6 +106,21 @@ def check_mask(mask, name, queries, keys, layer):
     return mask
 
 
+def check_mask_of_positions(allowed, layer):
+    """Refuses a mask that is not the same for every query, as a layer with a state needs it.
+
+    Args:
+        allowed: `[B, T]` or `[B, 1, T]`; `None` or anything without a shape is left to others.
+        layer: The layer.
+    """
+    shape = _shape(np.asarray(allowed) if isinstance(allowed, list | tuple) else allowed)
+    if shape is not None and len(shape) == 3 and shape[1] != 1:
+        raise ValueError(
+            "`allowed` must be [B, T] or [B, 1, T] for an SSRU: its state holds the same positions "
+            f"for whoever reads it. Received by {layer.name!r}: shape={shape}."
+        )
+
+
 def _checked_at_run_time(mask, queries, keys, rule, received):
     """The mask, after an assertion. XLA leaves assertions out: there the reshape fails instead."""
     import tensorflow as tf

@@ -1,18 +1,48 @@
-"""The decoder: self-attention, attention to the memory and feed-forward (section 3.1, Fig. 1)."""
+"""The decoder: self-attention, attention to the memory and feed-forward (section 3.1, Fig. 1).
+
+With an SSRU in place of the self-attention it is that of Kim et al. (2019).
+"""
+
+import typing
 
 import keras
 
+from keras_transformer.checks import check_choice
+from keras_transformer.config.block import Autoregression
+from keras_transformer.config.positions import check_recurrent
 from keras_transformer.layers.block import Block, split_arguments
+from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.layers.stack import Stack
 
 
+class Autoregressive:
+    """What reads the earlier positions of a target, of a `DecoderBlock` and of a `Decoder`."""
+
+    def _read_earlier_by(self, autoregression):
+        """Takes the argument `autoregression`; the `BlockConfig` must be there."""
+        check_choice("autoregression", autoregression, typing.get_args(Autoregression))
+        if autoregression == "ssru":
+            check_recurrent(self.config)
+        self.autoregression = autoregression
+
+    def checked_arguments(self, given):  # noqa: D102
+        if self.autoregression == "ssru":
+            check_mask_of_positions(given.get("allowed"), self)
+        return super().checked_arguments(given)
+
+    def get_config(self):  # noqa: D102
+        return {**super().get_config(), "autoregression": self.autoregression}
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderBlock(Block):
+class DecoderBlock(Autoregressive, Block):
     """Causal self-attention, attention to the memory, then a feed-forward network.
 
     Args:
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward network, in features.
+        autoregression: What reads the target so far: `"self_attention"` as in the paper, or
+            `"ssru"`, a recurrence whose state has a fixed size; see `SSRU`.
         **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable` as in
             every Keras layer.
 
@@ -21,7 +51,7 @@ class DecoderBlock(Block):
         memory: Output of the encoder, `[B, S, D]`, floating.
         allowed: Boolean `[B, T]`, or `[B, T, T]` with 1 in place of B or of the first T: which
             target positions may be attended to. Later ones never are. Padding after a target needs
-            no mask.
+            no mask. With an SSRU `[B, T]` or `[B, 1, T]`.
         memory_allowed: Boolean `[B, S]`, `True` where a position of the memory is real; or
             `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
         return_weights: Whether to return the attention weights as well.
@@ -33,7 +63,8 @@ class DecoderBlock(Block):
 
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and
-        `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`.
+        `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`, of an SSRU without the
+        first.
 
     Example:
         >>> import keras
@@ -47,9 +78,10 @@ class DecoderBlock(Block):
 
     causal = cross = True
 
-    def __init__(self, num_heads, d_ff, **arguments):
+    def __init__(self, num_heads, d_ff, autoregression="self_attention", **arguments):
         config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
         super().__init__(config, **own)
+        self._read_earlier_by(autoregression)
 
     def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
         self._build(x_shape, memory_shape)
@@ -71,13 +103,15 @@ class DecoderBlock(Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(Stack):
+class Decoder(Autoregressive, Stack):
     """A stack of `DecoderBlock`s.
 
     Args:
         num_layers: Number of blocks.
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward networks, in features.
+        autoregression: What reads the target so far: `"self_attention"` as in the paper, or
+            `"ssru"`, a recurrence whose state has a fixed size; see `SSRU`.
         **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
 
     Call arguments:
@@ -92,7 +126,8 @@ class Decoder(Stack):
 
     Returns:
         `[B, T, D]`; with `return_weights` a pair of that and a dictionary from
-        `"block_0/self_attention"`, `"block_0/cross_attention"` and so on to `[B, H, T, T or S]`.
+        `"block_0/self_attention"`, `"block_0/cross_attention"` and so on to `[B, H, T, T or S]`;
+        SSRUs have none.
 
     Example:
         >>> import keras
@@ -105,6 +140,13 @@ class Decoder(Stack):
     """
 
     block_class = DecoderBlock
+
+    def __init__(self, num_layers, num_heads, d_ff, autoregression="self_attention", **arguments):
+        self.autoregression = autoregression  # of the blocks
+        super().__init__(num_layers, num_heads, d_ff, **arguments)
+
+    def block_arguments(self):  # noqa: D102
+        return {**super().block_arguments(), "autoregression": self.autoregression}
 
     def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
         self._build(x_shape, memory_shape)

@@ -38,6 +38,8 @@ class PositionalEmbedding(CompositeLayer):
         training: Whether dropout is active.
         places: Position of each token, integer `[B, T]`, below T, where a row holds several texts.
             `None`: they are counted from `start`.
+        zero_start: Whether the token at position 0 has an embedding of zeros: that of an output
+            which begins with no token. Its position is added as ever.
 
     Returns:
         `[B, T, D]`; with `reverse`, logits `[B, T, V]`.
@@ -111,14 +113,24 @@ class PositionalEmbedding(CompositeLayer):
             check_ids(given.get("inputs"), "inputs", self)
         return {}
 
-    def call(self, inputs, start=0, reverse=False, training=None, places=None):  # noqa: D102
+    def call(  # noqa: D102
+        self, inputs, start=0, reverse=False, training=None, places=None, zero_start=False
+    ):
         if reverse:
             return self.project(inputs)
         x = self.look_up(inputs) * self.scale  # [B, T, D]
+        if zero_start:
+            x = x * self._after_start(inputs, start, places)
         position = self.position.embed(self, start, inputs)  # [T, D]
         if places is not None and position is not None:
             position = ops.take(position, places, axis=0)  # [B, T, D]
         return self.dropout(x if position is None else x + position, training=training)
+
+    def _after_start(self, inputs, start, places):
+        """0 at position 0 and 1 after it, `[B or 1, T, 1]`."""
+        if places is None:
+            places = ops.expand_dims(start + ops.arange(ops.shape(inputs)[1], dtype="int32"), 0)
+        return ops.expand_dims(ops.cast(ops.not_equal(places, 0), self.compute_dtype), 2)
 
     def project(self, x):
         """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""
@@ -129,7 +141,7 @@ class PositionalEmbedding(CompositeLayer):
         return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
     def compute_output_spec(  # noqa: D102
-        self, inputs, start=0, reverse=False, training=None, places=None
+        self, inputs, start=0, reverse=False, training=None, places=None, zero_start=False
     ):
         last = self.vocab_size if reverse else self.d_model
         return keras.KerasTensor((*inputs.shape[:2], last), dtype=self.compute_dtype)

@@ -1,14 +1,15 @@
-"""Blocks one after the other (section 3.1), and the key/value cache of all of them."""
-
-from keras import ops
+"""Blocks one after the other (section 3.1), and the cache of all of them."""
 
 from keras_transformer.checks import check_count
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.block import Step, make_norm, split_arguments
+from keras_transformer.layers.dropout import Dropout
 
 
 class Stack(AttendingLayer):
     """`num_layers` blocks one after the other; pre-norm stacks normalise once more at the end.
+
+    `final_norm` and `embedding_norm` decide whether a stack normalises at its end and beginning.
 
     Args:
         num_layers: Number of blocks.
@@ -29,9 +30,12 @@ class Stack(AttendingLayer):
             self.block_class(**self.block_arguments(), name=f"block_{number}")
             for number in range(num_layers)
         ]
-        self.norm = None
-        if self.config.is_pre_norm:
-            self.norm = make_norm(self.config, self.dtype_policy, "norm")
+        self.norm = self.embedding_norm = None
+        if config.has_final_norm:
+            self.norm = make_norm(config, self.dtype_policy, "norm")
+        if config.embedding_norm:
+            self.embedding_norm = make_norm(config, self.dtype_policy, "embedding_norm")
+            self.dropout = Dropout(config.dropout, dtype=self.dtype_policy, name="dropout")
 
     def block_arguments(self):
         """Returns the arguments of every block but its name."""
@@ -41,23 +45,29 @@ class Stack(AttendingLayer):
         self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))
         for block in self.blocks:
             block.build(x_shape, *memory_shape)
-        if self.norm is not None:
-            self.norm.build(x_shape)
+        for norm in (self.norm, self.embedding_norm):
+            if norm is not None:
+                norm.build(x_shape)
 
     def _run(self, x, *arguments, return_weights, **options):
         """The stack; the arguments are those of a call of its blocks."""
-        weights = {}
+        weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
             x, of_block = block(x, *arguments, return_weights=True, **options)
             weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
         x = self._end(x)
         return (x, weights) if return_weights else x
 
+    def _begin(self, x, training=False):
+        if self.embedding_norm is None:
+            return x
+        return self.dropout(self.embedding_norm(x), training=training)
+
     def _end(self, x):
         return x if self.norm is None else self.norm(x)
 
     def empty_cache(self, batch, length, width=1):
-        """Returns a cache for `length` positions: key and value heads of every block, zeros.
+        """Returns a cache for `length` positions: what every block keeps of them, zeros.
 
         Args:
             batch: Number of sentences B, an integer or a scalar tensor.
@@ -65,16 +75,10 @@ class Stack(AttendingLayer):
             width: Number of hypotheses of a sentence N, a Python integer.
 
         Returns:
-            For every block two tensors `[B, H, L, N * K]`.
+            For every block two tensors `[B, H, L, N * K]`, key and value heads; of an SSRU one
+            `[B, N, D]`, its state.
         """
-        heads = self.config.num_heads
-        return tuple(
-            tuple(
-                ops.zeros((batch, heads, length, width * size), self.compute_dtype)
-                for size in block.self_attention.head_sizes
-            )
-            for block in self.blocks
-        )
+        return tuple(block.history()[0].empty_cache(batch, length, width) for block in self.blocks)
 
     def extended_cache(self, cache, length):
         """Returns a cache for `length` more positions; those there are do not change any more.
@@ -88,19 +92,12 @@ class Stack(AttendingLayer):
 
         Returns:
             For every block two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all
-            earlier positions.
+            earlier positions; of an SSRU its state as it is.
         """
-
-        def extended(recent, past=None):
-            shape = (ops.shape(recent)[0], recent.shape[1], length, recent.shape[3])
-            joined = recent if past is None else ops.concatenate([past, recent], axis=2)
-            return ops.zeros(shape, recent.dtype), joined
-
-        extended_blocks = []
-        for recent_key, recent_value, *past in cache:
-            key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
-            extended_blocks.append((key[0], value[0], key[1], value[1]))
-        return tuple(extended_blocks)
+        return tuple(
+            block.history()[0].extended_cache(of_block, length)
+            for block, of_block in zip(self.blocks, cache, strict=True)
+        )
 
     def project_memory(self, memory):
         """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
@@ -115,12 +112,12 @@ class Stack(AttendingLayer):
             index: Number of the position, counting from 0; scalar integer.
             memory_heads: What `project_memory` returned. `None` where there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
-            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`.
+            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with SSRUs.
 
         Returns:
             A `Step`.
         """
-        caches, weights = [], []
+        caches, weights, x = [], [], self._begin(x)
         for block, of_block, heads in zip(
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):

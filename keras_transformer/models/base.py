@@ -59,7 +59,7 @@ class ConfiguredModel(keras.Model):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         layers = self._make_layers(config, policy, kernels)
         inputs = self._make_inputs(config)
-        super().__init__(inputs, self._connect(layers, inputs), name=name, **kwargs)
+        super().__init__(inputs, self._connect(config, layers, inputs), name=name, **kwargs)
         self.config = config
         self.policy = policy
         for role, layer in layers.items():
@@ -73,7 +73,7 @@ class ConfiguredModel(keras.Model):
         """The symbolic inputs."""
         raise NotImplementedError
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         """From the inputs to the output."""
         raise NotImplementedError
 
@@ -157,7 +157,7 @@ def make_embedding(config, vocab_size, policy, kernels, name):
         config.d_model,
         positions.of_embedding(config),
         config.max_length,
-        config.dropout,
+        config.embedding_dropout,
         scale=config.embedding_scale,
         dtype=policy,
         kernels=kernels,

@@ -36,7 +36,7 @@ class EncoderModel(TokenModel):
         """The layer `pooling` by its name, or nothing."""
         return {}
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         allowed = layers["mask"](inputs)  # [B, 1, S]
         x = layers["encoder"](layers["embedding"](inputs), allowed)  # [B, S, D]
         if "pooling" in layers:

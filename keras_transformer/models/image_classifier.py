@@ -66,7 +66,7 @@ class ImageClassifier(ConfiguredModel):
                 config.d_model,
                 _position(config),
                 config.has_class_token,
-                config.dropout,
+                config.embedding_dropout,
                 dtype=policy,
                 kernels=kernels,
                 name="embedding",
@@ -78,7 +78,7 @@ class ImageClassifier(ConfiguredModel):
             "logits": make_logits(policy),
         }
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         x = layers["embedding"](layers["rescaling"](inputs))  # [B, P, D] or [B, 1 + P, D]
         x = layers["dropout"](layers["pooling"](layers["encoder"](x)))  # [B, D]
         return layers["logits"](layers["output_layer"](x))  # [B, C]

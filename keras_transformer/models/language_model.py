@@ -88,7 +88,7 @@ class LanguageModel(TokenOutput, TokenModel):
             "logits": make_logits(policy, config.output_bias),
         }
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         hidden = layers["decoder"](layers["embedding"](inputs))  # [B, T, D]
         return project(layers["output_layer"], layers["logits"], hidden)  # [B, T, V]
 

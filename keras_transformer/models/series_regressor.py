@@ -81,7 +81,7 @@ class SeriesRegressor(ConfiguredModel):
             ),
         }
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         x, before = inputs, None
         for name, layer in layers.items():
             if name == "norm":  # of the attention before it, with a residual connection
@@ -106,7 +106,7 @@ def _blocks(config, policy, kernels):
             config.d_model,
             positions.of_embedding(config),
             config.max_length,
-            config.dropout,
+            config.embedding_dropout,
             dtype=policy,
             kernels=kernels,
             name="embedding",

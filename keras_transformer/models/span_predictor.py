@@ -136,7 +136,7 @@ class SpanPredictor(EncoderModel):
             "passage": PassageMask(**ids, dtype="float32", name="passage"),
         }
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         allowed = layers["mask"](inputs)  # [B, 1, S]
         x = layers["segments"](layers["embedding"](inputs), inputs)  # [B, S, D]
         x = layers["encoder"](x, allowed)

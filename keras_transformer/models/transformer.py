@@ -72,6 +72,20 @@ class Transformer(TokenOutput, ConfiguredModel):
     def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
         super().__init__(config, dtype, name, **kwargs)
 
+    @classmethod
+    def from_pretrained(cls, path):
+        """Returns the model of a checkpoint of another project: see `read_checkpoint`.
+
+        Args:
+            path: A folder with a Marian model in Hugging Face's format, such as one of OPUS-MT.
+
+        Raises:
+            ValueError: If it is something else, damaged, or cannot be expressed.
+        """
+        from keras_transformer.pretrained.checkpoint import read_checkpoint
+
+        return read_checkpoint(path).model
+
     def _make_inputs(self, config):
         return {
             side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
@@ -99,14 +113,16 @@ class Transformer(TokenOutput, ConfiguredModel):
             "source_embedding": source_embedding,
             "target_embedding": target_embedding,
             "encoder": Encoder(config.num_layers, **block, name="encoder"),
-            "decoder": Decoder(config.decoder_layers, **block, name="decoder"),
+            "decoder": Decoder(
+                config.decoder_layers, autoregression=config.decoder, **block, name="decoder"
+            ),
             "output_layer": output,
             "logits": make_logits(policy, config.output_bias),
         }
 
-    def _connect(self, layers, inputs):
+    def _connect(self, config, layers, inputs):
         """Figure 1: from token ids to logits."""
-        hidden = _hidden(layers, inputs)  # [B, T, D]
+        hidden = _hidden(layers, inputs, config)  # [B, T, D]
         return project(layers["output_layer"], layers["logits"], hidden)  # [B, T, V]
 
     def __call__(self, inputs, *args, **kwargs):
@@ -130,7 +146,8 @@ class Transformer(TokenOutput, ConfiguredModel):
             training: Whether dropout is active.
         """
         roles = ("source_mask", "source_embedding", "target_embedding", "encoder", "decoder")
-        return _hidden({role: getattr(self, role) for role in roles}, inputs, training)
+        layers = {role: getattr(self, role) for role in roles}
+        return _hidden(layers, inputs, self.config, training)
 
     @fitting_masks()
     def encode(self, source):
@@ -168,14 +185,16 @@ class Transformer(TokenOutput, ConfiguredModel):
             memory_heads: From `start`.
             memory_allowed: From `encode`.
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
-                hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1.
+                hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1, or
+                where the decoder has SSRUs.
 
         Returns:
             A `Prediction`.
         """
         width = tokens.shape[1]
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
-        x = self.target_embedding(x, start=index, training=False)  # [B * N, 1, D]
+        zero = self.config.starts_with_zeros
+        x = self.target_embedding(x, start=index, training=False, zero_start=zero)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, weights = self.decoder.step(
             x, cache, index, memory_heads, memory_allowed, allowed
@@ -201,13 +220,14 @@ class Transformer(TokenOutput, ConfiguredModel):
         Returns:
             Dictionary from `"encoder/block_0/self_attention"`, `"decoder/block_0/self_attention"`,
             `"decoder/block_0/cross_attention"` and so on to `[B, H, T, S]`: sentence, head,
-            attending position, attended position.
+            attending position, attended position. A decoder with SSRUs has no self-attention.
         """
         source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
         allowed = self.source_mask(source)  # [B, 1, S]
         x = self.source_embedding(source, training=False)  # [B, S, D]
         memory, of_encoder = self.encoder(x, allowed, return_weights=True, training=False)
-        x = self.target_embedding(target, training=False)  # [B, T, D]
+        zero = self.config.starts_with_zeros
+        x = self.target_embedding(target, training=False, zero_start=zero)  # [B, T, D]
         _, of_decoder = self.decoder(
             x, memory, memory_allowed=allowed, return_weights=True, training=False
         )
@@ -217,10 +237,13 @@ class Transformer(TokenOutput, ConfiguredModel):
         }
 
 
-def _hidden(layers, inputs, training=None):
+def _hidden(layers, inputs, config, training=None):
     """Figure 1 up to the output weights."""
+    zero = config.starts_with_zeros
     allowed = layers["source_mask"](inputs["source"])  # [B, 1, S]
     source = layers["source_embedding"](inputs["source"], training=training)  # [B, S, D]
-    target = layers["target_embedding"](inputs["target"], training=training)  # [B, T, D]
+    target = layers["target_embedding"](
+        inputs["target"], training=training, zero_start=zero
+    )  # [B, T, D]
     memory = layers["encoder"](source, allowed, training=training)  # [B, S, D]
     return layers["decoder"](target, memory, memory_allowed=allowed, training=training)  # [B, T, D]

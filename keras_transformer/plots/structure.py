@@ -58,6 +58,8 @@ def _draw_column(tower, column, memories, known):
     stack = column.stack
     tower.label(f"{column.name} tokens [B, {column.length}]")
     _draw_embedding(tower, column, known)
+    if stack.embedding_norm is not None:
+        tower.box("Norm", [_count(stack.embedding_norm)], NORM)
     begin = tower.y + GAP / 2
     middle = _draw_block(tower, stack.blocks[0])
     size = f"{stack.blocks[0].count_params():,}\nparameters each"

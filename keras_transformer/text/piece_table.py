@@ -24,7 +24,9 @@ class PieceTable:
         pad_id, unk_id, bos_id, eos_id: The model's ids of padding, of the unknown piece, and of
             the pieces that begin and end a text; `bos_id` may be another one of them.
         names: Names of the model's pieces that SentencePiece does not have, a dictionary from
-            their ids. They are never written into a text.
+            their ids. They are never written into a text. Those of the form `>>fra<<` are codes of
+            target languages: a text may begin with one.
+        banned_ids, silent_ids, forced_eos_id: See `TransformerConfig`.
 
     Raises:
         ValueError: If an id is out of range or two pieces have the same.
@@ -37,9 +39,14 @@ class PieceTable:
     bos_id: int
     eos_id: int
     names: dict = dataclasses.field(default_factory=dict)
+    banned_ids: tuple = ()
+    silent_ids: tuple = ()
+    forced_eos_id: int | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "ids", tuple(self.ids))
+        for name in ("banned_ids", "silent_ids"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         names = {int(number): name for number, name in dict(self.names).items()}
         object.__setattr__(self, "names", names)
         if not all(is_integer(number) and -1 <= number < self.size for number in self.ids):
@@ -66,6 +73,15 @@ class PieceTable:
             if number >= 0:
                 places[number] = place
         return places
+
+    @property
+    def codes(self):
+        """The codes of target languages, such as `>>fra<<`, a dictionary to their ids."""
+        return {
+            name: number
+            for number, name in self.names.items()
+            if name.startswith(">>") and name.endswith("<<")
+        }
 
     def to_json(self):
         """Returns the table as bytes."""

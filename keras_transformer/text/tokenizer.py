@@ -6,12 +6,17 @@ TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `Sentence
 """
 
 import os
+import re
+import typing
 import zlib
 from pathlib import Path
 
 import sentencepiece
 import tensorflow as tf
 import tensorflow_text
+
+# Of a target language, at the beginning of a text, as Hugging Face's tokenizer finds it.
+CODE = re.compile(">>.*?<<", re.DOTALL)
 
 
 class Tokenizer(tf.Module):
@@ -124,11 +129,16 @@ class Tokenizer(tf.Module):
         input_signature=[tf.TensorSpec([None], tf.string, name="strings")], autograph=False
     )
     def _encode(self, strings):
-        pieces = self._pieces().tokenize(strings)
         if self.table is None:
-            return pieces
-        ids = [self.unk_id if number < 0 else number for number in self.table.ids]
-        return pieces.with_flat_values(tf.gather(tf.constant(ids), pieces.flat_values))
+            return self._pieces().tokenize(strings)
+        codes, strings = _split_codes(strings, self.table, self.unk_id)
+        pieces = self._pieces().tokenize(strings)
+        pieces = pieces.with_flat_values(tf.gather(tf.constant(self._ids()), pieces.flat_values))
+        return pieces if codes is None else tf.concat([codes, pieces], axis=1)
+
+    def _ids(self):
+        """The model's id for each of SentencePiece's."""
+        return [self.unk_id if number < 0 else number for number in self.table.ids]
 
     def decode(self, tokens):
         """Joins pieces into strings.
@@ -176,15 +186,27 @@ class Tokenizer(tf.Module):
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        codes = [[] for _ in strings]
+        if self.table is not None and self.table.codes:
+            codes, strings = zip(*(self._split(string) for string in strings), strict=True)
         sentencepiece.set_random_generator_seed(seed)
         # One thread, which is new and therefore begins with that seed.
         rows = processor.encode(
-            strings, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+            list(strings), enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
         )
         if self.table is None:
             return rows
-        ids = [self.unk_id if number < 0 else number for number in self.table.ids]
-        return [[ids[piece] for piece in row] for row in rows]
+        ids = self._ids()
+        return [
+            [*code, *(ids[piece] for piece in row)] for code, row in zip(codes, rows, strict=True)
+        ]
+
+    def _split(self, string):
+        """The id of the code that a string begins with, in a list, and the rest."""
+        match = CODE.match(string)
+        if match is None:
+            return [], string
+        return [self.table.codes.get(match[0], self.unk_id)], string[match.end() :]
 
     def pieces(self, tokens):
         """Names pieces for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
@@ -203,6 +225,50 @@ class Tokenizer(tf.Module):
             processor.id_to_piece(places[token]) if places[token] >= 0 else names.get(token, "")
             for token in map(int, tokens)
         ]
+
+
+class SpecialIds(typing.NamedTuple):
+    """What a SentencePiece model itself defines; an id is -1 where it does not."""
+
+    size: int
+    pad_id: int
+    unk_id: int
+    bos_id: int
+    eos_id: int
+
+    @classmethod
+    def of(cls, model):
+        """Returns those of a model's bytes.
+
+        Raises:
+            ValueError: If they are no SentencePiece model.
+        """
+        processor = _read(model, ())
+        ids = (getattr(processor, name)() for name in cls._fields[1:])
+        return cls(processor.vocab_size(), *ids)
+
+
+def _split_codes(strings, table, unk_id):
+    """Takes the codes of target languages from the beginnings of strings.
+
+    Returns:
+        A ragged tensor of the code's id in each string `[B, (0 or 1)]`, that of the unknown piece
+        for a code that the model does not have, and the strings without them; `None` and the
+        strings where the table has no codes.
+    """
+    if not table.codes:
+        return None, strings
+    names, ids = zip(*table.codes.items(), strict=True)
+    has = tf.strings.regex_full_match(strings, f"(?s){CODE.pattern}.*")  # [B]
+    codes = tf.strings.regex_replace(strings, f"(?s)^({CODE.pattern}).*$", r"\1")
+    equal = tf.equal(tf.expand_dims(codes, 1), tf.constant(names))  # [B, number of codes]
+    known = tf.reduce_max(tf.where(equal, tf.constant(ids), -1), axis=1)  # [B]
+    known = tf.where(known < 0, unk_id, known)
+    codes = tf.RaggedTensor.from_row_lengths(
+        tf.boolean_mask(known, has), tf.cast(has, tf.int64), validate=False
+    )
+    rest = tf.strings.regex_replace(strings, f"(?s)^{CODE.pattern}", "")
+    return codes, tf.where(has, rest, strings)
 
 
 def _check_table(table, processor):

@@ -234,6 +234,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "Relative",
             "Rotary",
             "Run",
+            "SSRU",
             "Sample",
             "ScaledDotProduct",
             "Score",

@@ -82,6 +82,7 @@ ROWS = {
         ),
         ("x", "allowed"),
     ),
+    "SSRU": Row(lambda: kt.SSRU(), ("x", "allowed")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -117,6 +118,10 @@ ROWS = {
         lambda: kt.DecoderBlock(**BLOCK, position="alibi", score="additive"),
         ("x", "memory", "memory_allowed"),
     ),
+    "DecoderBlock_ssru": Row(
+        lambda: kt.DecoderBlock(**BLOCK, autoregression="ssru", attention_bias=True),
+        ("x", "memory", "memory_allowed"),
+    ),
     "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "allowed")),
     "Decoder": Row(lambda: kt.Decoder(2, **BLOCK), ("x", "memory", "allowed", "memory_allowed")),
     "Transformer": Row(
@@ -127,6 +132,12 @@ ROWS = {
     ),
     "Transformer_output_bias": Row(
         lambda: kt.Transformer(small_config(output_bias=True, tie="none")),
+        ("source", "target"),
+    ),
+    "Transformer_ssru": Row(
+        lambda: kt.Transformer(
+            small_config(num_decoder_layers=2, decoder="ssru", decoder_start="zeros", norm="pre")
+        ),
         ("source", "target"),
     ),
     "LanguageModel": Row(
@@ -165,6 +176,7 @@ ROWS = {
 MODELS = {
     "Transformer",
     "Transformer_output_bias",
+    "Transformer_ssru",
     "LanguageModel",
     "TextClassifier",
     "TokenClassifier",

@@ -434,7 +434,7 @@ def test_no_sentences_at_all():
         ({"n_best": 0}, r"`n_best` must be .* Received: n_best=0, beam_size=4\."),
         (
             {"normalization": "mean"},
-            r"`normalization` must be one of gnmt, average, none\. Received: .*'mean'\.",
+            r"`normalization` must be one of gnmt, power, average, none\. Received: .*'mean'\.",
         ),
         (
             {"length_penalty": -0.1},

@@ -17,15 +17,19 @@ KINDS = {
     "relative": {"position": "relative", "relative_distance": 3, "score": "general"},
     "t5": {"position": "t5", "relative_distance": 7, "relative_buckets": 8, "norm": "pre"},
     "binary": {"position": "binary", "score": "general"},
+    "norms at both ends": {"embedding_norm": True, "final_norm": True},
     "output bias": {"output_bias": True},
+    "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
+    "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},
+    "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 
 
-def slow_but_for(kind):
+def slow_but_for(*kinds):
     """The search itself is the same for all kinds: of the others a step at a time is compared."""
-    marks = {name: () if name == kind else (pytest.mark.slow,) for name in KINDS}
+    marks = {name: () if name in kinds else (pytest.mark.slow,) for name in KINDS}
     values = [pytest.param(KINDS[name], marks=marks[name], id=name) for name in KINDS]
     return pytest.mark.parametrize("changes", values)
 
@@ -65,7 +69,7 @@ def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
 
 
-@slow_but_for("relative")
+@slow_but_for("relative", "ssru")
 @each_stages
 def test_a_beam_is_that_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)

@@ -96,6 +96,9 @@ def pieces_of(tokens, config):
         {"score": "dot_product", "norm": "pre"},
         {"score": "general", "attention_bias": True, "position": "binary"},
         {"tie": "all", "output_bias": True},
+        {"norm": "pre", "final_norm": False, "embedding_norm": True},
+        {"embedding_norm": True, "embedding_scale": 1.0},
+        {"embedding_scale": 1.7},
         {"tie": "none", "output_bias": True, "target_vocab_size": 13},
         {"norm": "pre", "attention_bias": True, "pad_id": 4, "bos_id": 0, "eos_id": 2},
     ],
@@ -179,7 +182,7 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"position": "relative"}, "cannot express relative positions"),
         ({"position": "t5"}, "cannot express t5 positions"),
         ({"score": "additive"}, "cannot express additive scores"),
-        ({"embedding_scale": 1.0}, "cannot express an `embedding_scale` of its own"),
+        ({"final_norm": True}, "cannot express a final norm after post-norm blocks"),
         ({"feed_forward_bias": False}, "cannot express a feed-forward network without biases"),
     ],
 )

@@ -41,6 +41,8 @@ WRONG = [
     {"activation_dropout": "a"},
     {"norm": "sandwich"},
     {"norm": None},
+    {"final_norm": "yes"},
+    {"embedding_norm": None},
     {"activation": 3},
     {"attention_bias": "yes"},
     *({"layer_norm_epsilon": value} for value in (0, -1, "a")),

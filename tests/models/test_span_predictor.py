@@ -2,15 +2,13 @@
 
 import numpy as np
 import reference
-from support import randomise, small_config, weights_of
+from support import randomise, small_fields, weights_of
 
 from keras_transformer import SpanPredictor, SpanPredictorConfig
 
 
 def test_logits_are_those_of_the_reference_and_of_separator_and_passage_alone():
-    fields = small_config(num_layers=2).to_dict()
-    for name in ("target_vocab_size", "num_decoder_layers", "tie", "output_bias"):
-        del fields[name]
+    fields = small_fields(SpanPredictorConfig, num_layers=2)
     model = randomise(SpanPredictor(SpanPredictorConfig(**fields)))
     tokens = np.array([[5, 6, 2, 7, 8, 9, 3], [2, 7, 3, 0, 0, 0, 0], [5, 6, 7, 8, 9, 4, 3]])
     passage = np.array([[0, 0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7], bool)

@@ -13,6 +13,7 @@ from support import (
     randomise,
     sentences,
     small_config,
+    small_fields,
     to_numpy,
     weights_of,
 )
@@ -29,9 +30,7 @@ LABELS = ("bad", "so", "good", "best", "?")
 def classifier_config(**changes):
     """The sizes of `small_config`, two layers deep."""
     labels, pooling = changes.pop("labels", LABELS), changes.pop("pooling", "mean")
-    fields = small_config(num_layers=2, **changes).to_dict()
-    for name in ("target_vocab_size", "num_decoder_layers", "tie", "output_bias"):
-        del fields[name]
+    fields = small_fields(ClassifierConfig, num_layers=2, **changes)
     return ClassifierConfig(**fields, labels=labels, pooling=pooling)
 
 

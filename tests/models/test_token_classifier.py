@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import reference
-from support import randomise, sentences, small_config, weights_of
+from support import randomise, sentences, small_fields, weights_of
 
 from keras_transformer import TokenClassifier, TokenClassifierConfig
 
@@ -14,9 +14,7 @@ LABELS = ("O", "B-X", "I-X", "B-Y", "I-Y")
 
 @functools.cache
 def model_of(**changes):
-    fields = small_config(num_layers=2, **changes).to_dict()
-    for name in ("target_vocab_size", "num_decoder_layers", "tie", "output_bias"):
-        del fields[name]
+    fields = small_fields(TokenClassifierConfig, num_layers=2, **changes)
     return randomise(TokenClassifier(TokenClassifierConfig(**fields, labels=LABELS)))
 
 

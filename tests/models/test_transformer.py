@@ -25,6 +25,11 @@ VARIANTS = {
     "no_positions": {"position": "none", "activation": "gelu"},
     "silu": {"activation": "silu", "attention_bias": True, "layer_norm_epsilon": 1e-3},
     "another_pad_id": {"pad_id": 7},
+    "ssru": {"decoder": "ssru", "decoder_start": "zeros", **DEEPER},
+    "ssru_pre_norm": {"decoder": "ssru", "norm": "pre", "position": "learned"},
+    "zero_start": {"decoder_start": "zeros", "tie": "none", "target_vocab_size": 23},
+    "norms_at_both_ends": {"embedding_norm": True, "final_norm": True, **DEEPER},
+    "pre_norm_without_an_end": {"norm": "pre", "final_norm": False, "embedding_norm": True},
 }
 
 
@@ -54,7 +59,8 @@ def test_logits_and_every_attention_weight(variant):
     np.testing.assert_allclose(logits, expected, **MODEL)
     attended = model.attention_weights(inputs)
     config = model.config
-    assert len(attended) == config.num_layers + 2 * config.num_decoder_layers
+    of_decoder = 1 if config.decoder == "ssru" else 2
+    assert len(attended) == config.num_layers + of_decoder * config.num_decoder_layers
     for name, weights in attended.items():
         side, block, attention = name.split("/")
         np.testing.assert_allclose(weights, record[side][block][attention], **SAME)
@@ -292,3 +298,17 @@ def test_summary_names_every_sublayer(small_model):
     assert not re.search(r"\b(dense|layer_normalization|embedding|multi_head\w*)(_\d+)?\b", text)
     assert not re.search(r"\b(?!block_)[a-z_]+_\d+\b", text), "a name that Keras made up"
     assert [text.count(f"block_{n} ") for n in range(3)] == [2, 2, 1]
+
+
+def test_the_dropout_of_normalised_embeddings_comes_after_their_norm():
+    """What blocks without any weight of their own let through are then zeros and scaled values."""
+    model = Transformer(small_config(embedding_norm=True, dropout=0.5))
+    assert model.source_embedding.dropout.rate == 0
+    stack = model.encoder
+    stack.blocks = []
+    x = np.random.default_rng(0).normal(size=(2, 13, D)).astype("float32")
+    keras.utils.set_random_seed(0)
+    dropped = to_numpy(stack(x, training=True))
+    kept = dropped != 0
+    assert 0.3 < kept.mean() < 0.7
+    np.testing.assert_allclose(dropped[kept], 2 * to_numpy(stack(x))[kept], **SAME)

@@ -23,13 +23,16 @@ DOORS = {
     "nltk": {"keras_transformer/text/rouge.py"},
     "sentencepiece": {
         "training/vocabulary.py",
+        "keras_transformer/text/sentencepiece_model.py",
         "keras_transformer/text/tokenizer.py",
         "export/litert/fast_tokenizer.py",
     },
+    "safetensors": {"keras_transformer/pretrained/safetensors_file.py"},
     "sklearn": {"training/data/sources/images.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/runtime.py"},
     "ctranslate2": {"export/ctranslate2/runtime.py"},
+    "yaml": {"keras_transformer/pretrained/marian/settings.py"},
 }
 # Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
 BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
@@ -39,10 +42,12 @@ ROOMS = {
     "keras_transformer/.": {"text", "models"},
     "keras_transformer/config": set(),
     "keras_transformer/layers": {".", "config"},
-    "keras_transformer/models": {".", "config", "layers"},
+    # Of `pretrained` only by `from_pretrained`, when it is called.
+    "keras_transformer/models": {".", "config", "layers", "pretrained"},
     "keras_transformer/decoding": {".", "models", "layers"},
     "keras_transformer/text": {"."},
-    "keras_transformer/tasks": {".", "config", "models", "decoding", "text"},
+    "keras_transformer/tasks": {".", "config", "models", "decoding", "text", "pretrained"},
+    "keras_transformer/pretrained": {".", "config", "layers", "models", "decoding", "text"},
     "keras_transformer/plots": {".", "layers", "models"},
     "training/data": set(),
     "training/losses": set(),

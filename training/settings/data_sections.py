@@ -180,6 +180,16 @@ class TextData(TokenData):
         return self
 
 
+class NoData(TokenData):
+    """No data: those of a run that was converted from another project's checkpoint."""
+
+    source: Literal["none"] = Field(description="The kind of data.")
+    source_language: str | None = Field(
+        None, description="Language of the source, such as `en`: a fact about the model."
+    )
+    target_language: str | None = Field(None, description="Language of the target.")
+
+
 class ReportsData(TokenData):
     """Short reports on orders and their summaries, generated with nothing to download."""
 

@@ -41,7 +41,8 @@ class _Preset(Section):
     preset: str = Field(
         "tiny",
         description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
-        "trains in minutes, or `small`, for some ten thousand pairs.",
+        "trains in minutes, `small`, for some ten thousand pairs, or `student_tiny` and "
+        "`student_base_memory`, encoder-decoders of the size that browsers have.",
     )
     vectors: PathText | None = Field(
         None,

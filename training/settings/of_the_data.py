@@ -1,6 +1,9 @@
 """Fields of the models' configurations that are not settings: vocabularies and data decide them."""
 
-OF_THE_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
+OF_THE_VOCABULARY = (
+    "vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id", "banned_ids", "silent_ids",
+    "forced_eos_id",
+)  # fmt: skip
 # Whether weights also fit that were trained with another value.
 OF_THE_DATA = {
     "labels": False,

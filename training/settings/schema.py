@@ -17,6 +17,7 @@ from keras_transformer.training.settings.array_sections import (
 )
 from keras_transformer.training.settings.data_sections import (
     CldrData,
+    NoData,
     ReportsData,
     TextData,
     TfdsData,
@@ -38,6 +39,7 @@ __all__ = [
     "DigitsData",
     "ImageData",
     "ModelSettings",
+    "NoData",
     "OptimizerSettings",
     "ReportsData",
     "ScheduleSettings",
@@ -60,6 +62,7 @@ DATA_KINDS = {
     "conll": ConllData,
     "facts": FactsData,
     "squad": SquadData,
+    "none": NoData,
     "images": ImageData,
     "digits": DigitsData,
     "series": SeriesData,
@@ -87,7 +90,8 @@ class Settings(Section):
         | Annotated[EntitiesData, Tag("entities")]
         | Annotated[ConllData, Tag("conll")]
         | Annotated[FactsData, Tag("facts")]
-        | Annotated[SquadData, Tag("squad")],
+        | Annotated[SquadData, Tag("squad")]
+        | Annotated[NoData, Tag("none")],
         Discriminator(_data_kind),
     ]
     vocabulary: VocabularySettings = VocabularySettings()

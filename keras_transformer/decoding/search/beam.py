@@ -8,7 +8,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.checks import check_choice, check_count, is_integer
-from keras_transformer.decoding.beam import NORMALIZATIONS, beam_decode
+from keras_transformer.decoding.beam import NORMALIZATIONS, STOPPINGS, beam_decode
 from keras_transformer.decoding.loop import check_lengths
 from keras_transformer.decoding.search.base import Search, check_setting
 
@@ -23,12 +23,17 @@ class Beam(Search):
 
     Args:
         size: Hypotheses N that run at a time.
-        length_penalty: Exponent of `"gnmt"`, at least 0: number, or tensor, scalar or `[B]`.
-        normalization: `"gnmt"`, `"average"` or `"none"`: what scores are divided by.
+        length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
+            `[B]`.
+        normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`: what scores are divided by.
         min_length: Shortest output in tokens, `eos_id` included: integer, or tensor.
         extra_length: How many tokens an output may be longer than its source: integer, or tensor.
             `None`: any number.
         max_length: Longest output in tokens: integer, or tensor. `None`: that of the cache.
+        stopping: When the search of a sentence is over: `"count"`, when `size` hypotheses have
+            ended, or `"score"`, when the best running one is not
+            better than the worst of those; or `"narrow"`, as `"count"` with a beam that each of
+            them leaves narrower: see `beam_decode`.
 
     Raises:
         TypeError: If `size` is not an integer.
@@ -49,6 +54,7 @@ class Beam(Search):
     min_length: int = 1
     extra_length: int | None = 50
     max_length: int | None = None
+    stopping: str = "count"
 
     inputs: typing.ClassVar[tuple] = (
         tf.TensorSpec([], tf.float32, name="length_penalty"),
@@ -60,6 +66,7 @@ class Beam(Search):
     def __post_init__(self):
         check_count("size", self.size)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
+        check_choice("stopping", self.stopping, STOPPINGS)
         penalty, extra, most = self.length_penalty, self.extra_length, self.max_length
         right = isinstance(penalty, numbers.Real) and 0 <= penalty < math.inf
         check_setting("length_penalty", penalty, right, "at least 0 and finite")
@@ -90,6 +97,8 @@ class Beam(Search):
     def penalty(self, tokens):  # noqa: D102
         if self.normalization == "gnmt":
             return ((5 + tokens) / 6) ** self.length_penalty
+        if self.normalization == "power":
+            return tokens**self.length_penalty
         return tokens if self.normalization == "average" else 1.0
 
     def limit(self, source_length, longest):  # noqa: D102
@@ -112,12 +121,15 @@ class Beam(Search):
             self.min_length,
             self.limit(source_length, longest),
             cache_length=longest,
+            stopping=self.stopping,
             **options,
         )
 
     def __str__(self):
-        penalty = f" {self.length_penalty:g}" if self.normalization == "gnmt" else ""
-        return f"beam {self.size}, {self.normalization}{penalty}"
+        exponents = self.normalization in ("gnmt", "power")
+        penalty = f" {self.length_penalty:g}" if exponents else ""
+        stopping = {"count": "", "score": ", stopped by score", "narrow": ", narrowing"}
+        return f"beam {self.size}, {self.normalization}{penalty}{stopping[self.stopping]}"
 
 
 def _bounded(length):

@@ -190,7 +190,7 @@ MISTAKES = {
     "not a number": ("[optimizer]\nepsilon = nan", r"optimizer.epsilon must be a finite number"),
     "unknown preset": (
         '[model]\npreset = "huge"',
-        r"model.preset must be one of base, .*tiny, small. Received: 'huge'",
+        r"model.preset must be one of base, .*tiny, small, .*. Received: 'huge'",
     ),
     "a rule of the model": (
         "[model]\nd_model = 10\nnum_heads = 4",

@@ -19,6 +19,7 @@ SOURCES = {
     "conll": ("conll", "open_conll"),
     "facts": ("facts", "open_facts"),
     "squad": ("squad", "open_squad"),
+    "none": ("none", "open_none"),
 }
 
 

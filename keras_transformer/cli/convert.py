@@ -1,0 +1,97 @@
+"""`keras-transformer convert`: a command for each kind of checkpoint that becomes a run."""
+
+import click
+
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, warn
+from keras_transformer.cli.places import check_folder
+from keras_transformer.cli.search_options import line_of
+
+
+class Conversions(click.Group):
+    """The commands below `convert`."""
+
+    command_class = Command
+
+
+@click.group(cls=Conversions)
+def convert():
+    """Make a run of a checkpoint of another project."""
+
+
+LICENSE = click.option(
+    "--license", help="Under which the checkpoint may be used.  [default: what it says itself]"
+)
+NAME = click.option("--name", help="Name of the checkpoint.  [default: what it says itself]")
+
+
+@convert.command("opus-mt")
+@click.argument("directory", type=FOLDER)
+@click.argument("run", type=FOLDER)
+@LICENSE
+@NAME
+def opus_mt(directory, run, license, name):
+    """Make RUN of DIRECTORY, a Marian model in Hugging Face's format, such as one of OPUS-MT.
+
+    Read are config.json, generation_config.json, model.safetensors, vocab.json, where it is there
+    target_vocab.json, source.spm, target.spm, and the licence in README.md. Licence and name go
+    into RUN and into all of its exports.
+    """
+    from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
+
+    write_run(run, lambda: read_opus_mt(directory, license, name))
+
+
+@convert.command()
+@click.argument("model", type=EXISTING_FILE)
+@click.argument("run", type=FOLDER)
+@click.option(
+    "--vocab",
+    "vocabularies",
+    type=EXISTING_FILE,
+    multiple=True,
+    required=True,
+    help="SentencePiece file of both languages; twice for source and target.",
+)
+@click.option(
+    "--max-length",
+    type=click.IntRange(2),
+    default=512,
+    show_default=True,
+    metavar="N",
+    help="Longest source and longest output in tokens.",
+)
+@LICENSE
+@NAME
+def marian(model, run, vocabularies, max_length, license, name):
+    """Make RUN of MODEL, a .npz or .bin file of Marian, with the settings inside it.
+
+    A .bin file in 8 bits, as browsers have it, becomes the floats that it stands for.
+    """
+    from keras_transformer.pretrained.marian.convert import read_marian
+
+    if len(vocabularies) > 2:
+        raise click.UsageError("--vocab must be given once, or twice: for source and target.")
+    options = {"license": license, "name": name, "max_length": max_length}
+    write_run(run, lambda: read_marian(model, vocabularies, **options))
+
+
+def write_run(run, read):
+    """Writes the run of a checkpoint, and prints how to search it.
+
+    Args:
+        run: Folder of the run.
+        read: Function without arguments that returns the `Checkpoint`.
+    """
+    from keras_transformer.training.converted import check_place, write_converted
+
+    check_folder(run)
+    check_place(run)
+    checkpoint = read()
+    write_converted(checkpoint, run)
+    for note in checkpoint.notes:
+        warn(f"{note}.")
+    if not checkpoint.origin.get("license"):
+        warn("the checkpoint names no licence; give it with --license.")
+    options = line_of(checkpoint.search)
+    click.echo(f"{run}: {checkpoint.model.count_params():,} parameters.")
+    click.echo(f"It is searched by default with: keras-transformer translate {run}{options}")

@@ -1,0 +1,68 @@
+"""The files of a checkpoint's folder, none of which may lie outside of it."""
+
+import json
+import pathlib
+
+LARGEST_JSON = 64 * 2**20  # bytes; a vocabulary of 58,101 pieces has 2 million
+
+
+class CheckpointFolder:
+    """A folder with the files of a checkpoint.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        ValueError: If there is no such folder.
+    """
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        if not self.path.is_dir():
+            raise ValueError(f"{path} must be a folder with a checkpoint. There is none.")
+
+    def file(self, name):
+        """Returns the path of a file, or `None` where there is none.
+
+        Raises:
+            ValueError: If it lies outside of the folder.
+        """
+        path = self.path / name
+        if not path.is_file():
+            return None
+        if self.path.resolve() not in path.resolve().parents:
+            raise ValueError(
+                f"{path} must lie in its folder. It is a link to a file outside: copy the folder "
+                "with `cp -rL`."
+            )
+        return path
+
+    def require(self, name):
+        """Returns the path of a file.
+
+        Raises:
+            ValueError: If it is missing.
+        """
+        path = self.file(name)
+        if path is None:
+            raise ValueError(f"{self.path / name} is missing.")
+        return path
+
+    def json(self, name):
+        """Returns the dictionary in a file of JSON, or `None` where there is no such file.
+
+        Raises:
+            ValueError: If it is something else, or too large to be that.
+        """
+        path = self.file(name)
+        if path is None:
+            return None
+        if path.stat().st_size > LARGEST_JSON:
+            raise ValueError(f"{path} must be smaller than 64 MiB.")
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged: {error}.") from error
+        if not isinstance(content, dict):
+            raise ValueError(f"{path} must hold a JSON object. Received: {type(content).__name__}.")
+        return content

@@ -1,0 +1,1 @@
+"""Marian's own model files: read, written, and mapped to a `Transformer` and back."""

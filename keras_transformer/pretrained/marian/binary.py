@@ -1,0 +1,154 @@
+"""Marian's `.bin`: a table of names, types and shapes, and then the arrays, each on 256 bytes."""
+
+import math
+import struct
+
+import numpy as np
+
+from keras_transformer.files import write_bytes
+from keras_transformer.pretrained.marian.arrays import MULTIPLIER, SETTINGS, TABLE, Quantized
+
+VERSION, ALIGNMENT = 1, 256
+FLOAT32, INT8, INTGEMM8 = 0x404, 0x101, 0x4101
+# Marian's own number for what the browsers' fork writes as the last of them.
+TYPES = {FLOAT32: "float32", INT8: "int8", INTGEMM8: "intgemm8", 0x10001: "intgemm8"}
+WIDTHS = {"float32": 4, "int8": 1, "intgemm8": 1}
+MULTIPLIER_BYTES = 4
+
+
+def read_bin(path):
+    """Returns the arrays of a file, a dictionary from their names; of intgemm8 `Quantized`.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is damaged or something else; in one line, with the name of the array.
+    """
+    content = path.read_bytes()
+    reader = _Reader(content, path)
+    version, count = reader.numbers("Q", 2)
+    if version != VERSION:
+        raise ValueError(f"{path} is no .bin file of Marian of version {VERSION}, or is damaged.")
+    headers = [reader.numbers("Q", 4) for _ in range(reader.count(count, 32))]
+    names = [reader.name(header[0]) for header in headers]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{path} is damaged: {_twice(names)} is there twice.")
+    shapes = [
+        reader.numbers("i", reader.count(rank, 4)) for _, _, rank, _ in headers
+    ]  # before any array
+    reader.take(*reader.numbers("Q", 1))
+    return {
+        name: _array(name, number, shape, reader.take(length, name), path)
+        for name, (_, number, _, length), shape in zip(names, headers, shapes, strict=True)
+    }
+
+
+def _twice(names):
+    return next(name for name in names if names.count(name) > 1)
+
+
+class _Reader:
+    """The bytes of a file from the beginning on; what would be after the end is an error."""
+
+    def __init__(self, content, path):
+        self.content, self.path, self.place = memoryview(content), path, 0
+
+    def take(self, length, what="its table"):
+        end = self.place + length
+        if end > len(self.content):
+            raise ValueError(
+                f"{self.path} is damaged or cut: {what} ends at byte {end}, the file at byte "
+                f"{len(self.content)}."
+            )
+        part, self.place = self.content[self.place : end], end
+        return part
+
+    def count(self, number, size):
+        """A number of things of that size, once it is known that there is room for them."""
+        if number * size > len(self.content) - self.place:
+            raise ValueError(
+                f"{self.path} is damaged or cut: its table has {number} entries of {size} bytes."
+            )
+        return number
+
+    def numbers(self, letter, count):
+        form = f"<{count}{letter}"
+        return struct.unpack(form, self.take(struct.calcsize(form)))
+
+    def name(self, length):
+        try:
+            return str(self.take(length, "a name"), "utf-8").removesuffix("\0")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.path} is damaged: a name is not UTF-8.") from error
+
+
+def _array(name, number, shape, content, path):
+    kind = TYPES.get(number)
+    if kind is None:
+        known = ", ".join(f"{kind} ({number:#x})" for number, kind in TYPES.items())
+        raise ValueError(f"{path}: {name} must be one of {known}. Received: type {number:#x}.")
+    size = math.prod(shape)
+    needed = size * WIDTHS[kind] + (MULTIPLIER_BYTES if kind == "intgemm8" else 0)
+    if min(shape, default=1) < 1 or needed > len(content):
+        raise ValueError(
+            f"{path} is damaged: {name} has {len(content)} bytes. Received: shape {shape}, {kind}, "
+            f"which needs {needed}."
+        )
+    if kind != "intgemm8":
+        dtype = "<f4" if kind == "float32" else np.int8
+        return np.frombuffer(content, dtype, size).reshape(shape)
+    return _quantized(name, shape, content, path)
+
+
+def _quantized(name, shape, content, path):
+    values = np.frombuffer(content, np.int8, math.prod(shape))
+    multiplier = np.frombuffer(content, "<f4", 1, len(values))[0]
+    if len(shape) != 2 or not 0 < multiplier < math.inf:
+        raise ValueError(
+            f"{path}: {name} must be a matrix with a multiplier above 0 after it. "
+            f"Received: shape {shape}, multiplier {multiplier}."
+        )
+    if _is_transposed(name):
+        return Quantized(values.reshape(shape[::-1]).T, multiplier)
+    return Quantized(values.reshape(shape), multiplier)
+
+
+def _is_transposed(name):
+    """Whether a matrix of int8 is stored `[out, in]`; its shape in the file is `[in, out]`."""
+    return not name.endswith((TABLE, MULTIPLIER))
+
+
+def write_bin(path, arrays):
+    """Writes a file that Marian, or with `Quantized` the browsers' fork of it, reads.
+
+    Args:
+        path: The file, replaced whole.
+        arrays: Dictionary from names to float32, `Quantized`, and int8 for the settings.
+    """
+    names = sorted(arrays, key=lambda name: (name == SETTINGS, name))
+    encoded = [f"{name}\0".encode() for name in names]
+    items = [_item(name, arrays[name]) for name in names]
+    table = [struct.pack("<2Q", VERSION, len(names))]
+    for name, (number, shape, content) in zip(encoded, items, strict=True):
+        table.append(struct.pack("<4Q", len(name), number, len(shape), len(content)))
+    table += encoded
+    table += [struct.pack(f"<{len(shape)}i", *shape) for _, shape, _ in items]
+    size = sum(map(len, table)) + 8  # with the number that follows
+    padding = -size % ALIGNMENT
+    table.append(struct.pack("<Q", padding) + bytes(padding))
+    write_bytes(path, b"".join([*table, *(content for *_, content in items)]))
+
+
+def _item(name, array):
+    """The number of the type, the shape and the bytes of an array."""
+    if isinstance(array, Quantized):
+        stored = array.values.T if _is_transposed(name) else array.values
+        multiplier = np.array(array.multiplier, "<f4").tobytes()
+        return INTGEMM8, array.shape, _padded(stored.tobytes() + multiplier)
+    if array.dtype == np.float32:
+        return FLOAT32, array.shape, _padded(array.astype("<f4").tobytes())
+    # The settings come last, as they are: Marian does not pad them either.
+    return INT8, array.shape, array.tobytes()
+
+
+def _padded(content):
+    return content + bytes(-len(content) % ALIGNMENT)

@@ -1,0 +1,88 @@
+"""Marian's `.npz`: a zip file, not compressed, of arrays in NumPy's format."""
+
+import io
+import math
+import os
+import zipfile
+
+import numpy as np
+
+from keras_transformer.pretrained.marian.arrays import SETTINGS
+
+DTYPES = {np.dtype("<f4"), np.dtype("int8")}
+NPY = ".npy"
+
+
+def read_npz(path):
+    """Returns the arrays of a file, a dictionary from their names.
+
+    Nothing is unpickled, and nothing is read before its size is known to be that of the file.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is damaged or something else; in one line, with the name of the array.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            _check_members(members, path)
+            return {_name(member): _read(archive, member, path) for member in members}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{path} is no .npz file of Marian, or is damaged: {error}.") from error
+
+
+def _name(member):
+    return member.filename.removesuffix(NPY)
+
+
+def _check_members(members, path):
+    size = os.path.getsize(path)
+    names = [_name(member) for member in members]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{path} is damaged: {name} is there twice.")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError(
+            f"{path} must not be compressed, or is damaged: its arrays are larger than the file."
+        )
+
+
+def _read(archive, member, path):
+    name = _name(member)
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{path}: {name} must not be compressed, as Marian writes it.")
+    with archive.open(member) as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            reader = np.lib.format.read_array_header_1_0
+            if version != (1, 0):
+                reader = np.lib.format.read_array_header_2_0
+            shape, by_columns, dtype = reader(file)
+        except ValueError as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise ValueError(f"{path} is damaged: {name}: {reason}.") from error
+        if dtype not in DTYPES:
+            raise ValueError(f"{path}: {name} must be float32 or int8. Received: {dtype}.")
+        content = file.read()  # at most the size of the file
+    if math.prod(shape) * dtype.itemsize != len(content) or by_columns:
+        raise ValueError(
+            f"{path} is damaged: {name} must have {len(content)} bytes by rows. "
+            f"Received: shape {shape}, {dtype}."
+        )
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def write_npz(path, arrays):
+    """Writes a file that Marian reads; equal arrays give equal bytes.
+
+    Args:
+        path: The file.
+        arrays: Dictionary from names to float32, and to int8 for the settings.
+    """
+    names = sorted(arrays, key=lambda name: (name == SETTINGS, name))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name in names:
+            buffer = io.BytesIO()
+            array = np.ascontiguousarray(arrays[name])
+            np.lib.format.write_array(buffer, array, (1, 0), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(name + NPY), buffer.getvalue())

@@ -1,0 +1,1 @@
+"""Hugging Face's folders of Marian models, such as OPUS-MT's."""

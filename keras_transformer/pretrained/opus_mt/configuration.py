@@ -1,0 +1,264 @@
+"""`config.json` and `generation_config.json` of a Marian model as our configurations."""
+
+import dataclasses
+import typing
+
+from keras_transformer.checks import is_integer
+from keras_transformer.decoding.search import Beam, Greedy
+
+# Names of Hugging Face's activations that compute what Keras's of another or the same name do.
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "swish": "silu",
+    "silu": "silu",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "relu6": "relu6",
+    "linear": "linear",
+}
+EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
+# Settings of a generation that our searches do not have, with the values that change nothing.
+WITHOUT_EFFECT = {
+    "do_sample": (False,),
+    "min_length": (0,),
+    "min_new_tokens": (None,),
+    "max_new_tokens": (None,),
+    "no_repeat_ngram_size": (0,),
+    "encoder_no_repeat_ngram_size": (0,),
+    "repetition_penalty": (1.0,),
+    "encoder_repetition_penalty": (1.0,),
+    "diversity_penalty": (0.0,),
+    "num_beam_groups": (1,),
+    "suppress_tokens": (None,),
+    "begin_suppress_tokens": (None,),
+    "forced_bos_token_id": (None,),
+    "sequence_bias": (None,),
+    "exponential_decay_length_penalty": (None,),
+    "force_words_ids": (None,),
+}
+
+
+class Settings:
+    """The content of a file, with checks of what is taken from it.
+
+    Args:
+        content: A dictionary.
+        path: The file, for messages.
+    """
+
+    def __init__(self, content, path):
+        self.content, self.path = content, path
+
+    def get(self, name, default=None):
+        """Returns a value as it is."""
+        return self.content.get(name, default)
+
+    def flag(self, name, default=False):
+        """Returns a boolean."""
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def count(self, name, default=None, least=1):
+        """Returns an integer."""
+        value = self.get(name, default)
+        if not is_integer(value) or value < least:
+            raise self.wrong(name, f"a whole number of at least {least}")
+        return value
+
+    def number(self, name, default):
+        """Returns a number."""
+        value = self.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.wrong(name, "a number")
+        return float(value)
+
+    def token(self, name, size, default=None, optional=False):
+        """Returns a token id, one of `size`, also where it stands alone in a list."""
+        value = self.get(name, default)
+        value = default if value is None else value
+        if isinstance(value, list) and len(value) == 1:
+            (value,) = value
+        if value is None and optional:
+            return None
+        if not is_integer(value) or not 0 <= value < size:
+            raise self.wrong(name, f"one of the {size} token ids")
+        return value
+
+    def wrong(self, name, rule):
+        """Returns the error of a value that is not what it must be."""
+        received = self.get(name)
+        text = "nothing" if received is None else repr(received)[:60]
+        return ValueError(f"{self.path}: `{name}` must be {rule}. Received: {text}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """What the files of the settings decide, and the weights do not.
+
+    Attributes:
+        fields: Fields of a `TransformerConfig`, by name.
+        tied: Whether the output weights are the target embedding.
+        shared: Whether source and target have one embedding and one vocabulary.
+        learned: Whether positions are learned.
+        offset: Rows of a learned table before that of the first position.
+    """
+
+    fields: dict
+    tied: bool
+    shared: bool
+    learned: bool
+    offset: int
+
+
+class Generation(typing.NamedTuple):
+    """How a model wants to be searched, and which of its wishes no search here has."""
+
+    search: Greedy | Beam
+    notes: list
+
+
+def read_architecture(settings, generation):
+    """Returns the `Architecture` that the settings describe.
+
+    Args:
+        settings: The `Settings` of `config.json`.
+        generation: Those of `generation_config.json`, or `settings` again.
+
+    Raises:
+        ValueError: If one is missing, wrong or cannot be expressed; it is named.
+    """
+    if settings.get("model_type") != "marian":
+        raise settings.wrong("model_type", '"marian", a model such as those of OPUS-MT')
+    shared = settings.flag("share_encoder_decoder_embeddings", True)
+    size = settings.count("vocab_size")
+    target_size = size
+    if settings.get("decoder_vocab_size") is not None:
+        target_size = settings.count("decoder_vocab_size")
+    if shared and target_size != size:
+        raise settings.wrong("decoder_vocab_size", f"`vocab_size`, {size}, which both sides share")
+    _check_expressible(settings)
+    static = settings.flag("static_position_embeddings", True)
+    offset = 0 if static else settings.count("extra_pos_embeddings", 0, least=0)
+    fields = {
+        "vocab_size": size,
+        "target_vocab_size": None if shared else target_size,
+        **_sizes(settings),
+        **_norms(settings),
+        **_special(settings, generation, min(size, target_size), target_size),
+        "activation": _activation(settings),
+        "embedding_scale": None if settings.flag("scale_embedding") else 1.0,
+    }
+    return Architecture(
+        fields, settings.flag("tie_word_embeddings", True), shared, not static, offset
+    )
+
+
+def _sizes(settings):
+    return {
+        "d_model": settings.count("d_model"),
+        "num_layers": settings.count("encoder_layers"),
+        "num_decoder_layers": settings.count("decoder_layers"),
+        "num_heads": settings.count("encoder_attention_heads"),
+        "d_ff": settings.count("encoder_ffn_dim"),
+        "max_length": settings.count("max_position_embeddings"),
+        "dropout": settings.number("dropout", 0.1),
+        "attention_dropout": settings.number("attention_dropout", 0.0),
+        "activation_dropout": settings.number("activation_dropout", 0.0),
+    }
+
+
+def _norms(settings):
+    return {
+        "norm": "pre" if settings.flag("normalize_before") else "post",
+        "final_norm": settings.flag("add_final_layer_norm"),
+        "embedding_norm": settings.flag("normalize_embedding"),
+        "layer_norm_epsilon": settings.number("layer_norm_eps", EPSILON),
+    }
+
+
+def _special(settings, generation, size, target_size):
+    """The ids with a meaning of their own; what a generation needs comes from its own file."""
+    pad_id = settings.token("pad_token_id", size)
+    start = settings.token("decoder_start_token_id", size, default=pad_id)
+    eos_id = settings.token("eos_token_id", size)
+    return {
+        "pad_id": pad_id,
+        "bos_id": generation.token("decoder_start_token_id", size, default=start),
+        "eos_id": generation.token("eos_token_id", size, default=eos_id),
+        "banned_ids": _banned(generation, eos_id, target_size),
+        "forced_eos_id": generation.token("forced_eos_token_id", target_size, optional=True),
+    }
+
+
+def _banned(generation, eos_id, size):
+    """The tokens of `bad_words_ids`, which may be sequences; those of several are refused."""
+    words = generation.get("bad_words_ids") or []
+    single = isinstance(words, list) and all(
+        isinstance(word, list) and len(word) == 1 and is_integer(word[0]) and 0 <= word[0] < size
+        for word in words
+    )
+    if not single:
+        raise generation.wrong("bad_words_ids", f"a list of lists of one of the {size} token ids")
+    # As in `generate`, which takes the end of a sentence out of the list.
+    return tuple(sorted({word[0] for word in words} - {eos_id}))
+
+
+def _check_expressible(settings):
+    """Refuses by name what our model has no place for."""
+    for name in ("attention_heads", "ffn_dim"):
+        ours, other = f"encoder_{name}", f"decoder_{name}"
+        if settings.get(other, settings.get(ours)) != settings.get(ours):
+            raise settings.wrong(other, f"`{ours}`, {settings.get(ours)}: blocks are of one size")
+    for name, only in (
+        ("do_blenderbot_90_layernorm", False),
+        ("is_encoder_decoder", True),
+    ):
+        if settings.flag(name, only) is not only:
+            raise settings.wrong(name, f"{str(only).lower()}: no other order of the sums is known")
+
+
+def _activation(settings):
+    name = settings.get("activation_function", "gelu")
+    if name not in ACTIVATIONS:
+        raise settings.wrong("activation_function", f"one of {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[name]
+
+
+def read_generation(generation):
+    """Returns the `Generation` that the settings ask for.
+
+    Args:
+        generation: The `Settings` of `generation_config.json`, or of `config.json`.
+    """
+    notes = [
+        f"`{name}` = {generation.get(name)!r} is not carried over"
+        for name, idle in WITHOUT_EFFECT.items()
+        if generation.get(name, idle[0]) not in idle
+    ]
+    beams = generation.count("num_beams", 1)
+    longest = None
+    if generation.get("max_length") is not None:
+        # Hugging Face counts the token that starts an output.
+        longest = max(1, generation.count("max_length") - 1)
+    if beams == 1:
+        return Generation(Greedy(), notes)
+    penalty = generation.number("length_penalty", 1.0)
+    early = generation.get("early_stopping", False)
+    if early == "never":
+        notes.append('`early_stopping` = "never" is searched as false')
+    if penalty < 0:
+        notes.append(f"`length_penalty` = {penalty} is searched as 0")
+    if not generation.flag("renormalize_logits") and generation.get("bad_words_ids"):
+        notes.append("`renormalize_logits` = false is searched as true")
+    search = Beam(
+        beams,
+        max(0.0, penalty),
+        normalization="power",
+        extra_length=None,
+        max_length=longest,
+        stopping="count" if early is True else "score",
+    )
+    return Generation(search, notes)

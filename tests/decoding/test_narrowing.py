@@ -1,0 +1,125 @@
+"""Beams that become narrower, and tokens that are never emitted but keep their probability."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import reference
+from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+
+from keras_transformer import (
+    Beam,
+    Constraints,
+    Greedy,
+    Sample,
+    Transformer,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.decoding.scoring import score
+
+LIMIT, SILENT = 7, (5, 11, PAD, BOS)
+SCORES = {"rtol": 0, "atol": 1e-4}
+
+
+@functools.cache
+def model_of(silent=()):
+    model = talkative()
+    changed = Transformer(dataclasses.replace(model.config, silent_ids=silent))
+    changed.set_weights(model.get_weights())
+    return changed
+
+
+def gains(source, prefix):
+    """Log-probabilities of the next token, those of silent ones among them."""
+    logits = logits_of(talkative())(source[None], np.array([prefix], "int32"))
+    return reference.log_probabilities(np.array(logits, "float64")[:, -1])[0]
+
+
+def narrowing_beam(source, size, exponent, silent):
+    """Marian's beam: whoever ends leaves it; `size` pairs of score and tokens, the best first."""
+    running, ended = [(0.0, [BOS])], []
+    for length in range(1, LIMIT + 1):
+        candidates = [
+            (total + gain, [*prefix, token])
+            for total, prefix in running
+            for token, gain in enumerate(gains(source, prefix))
+            if token not in {*silent, PAD, BOS}
+        ]
+        running = []
+        for total, prefix in sorted(candidates, reverse=True)[: size - len(ended)]:
+            over = prefix[-1] == EOS
+            (ended if over else running).append(
+                (total / length**exponent if over else total, prefix)
+            )
+        if not running:
+            break
+    ended += [(total / LIMIT**exponent, prefix) for total, prefix in running]
+    return [(total, prefix[1:]) for total, prefix in sorted(ended, reverse=True)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 6])
+@pytest.mark.parametrize(("exponent", "silent"), [(0.6, ()), (0.6, SILENT), (0.0, SILENT)])
+def test_a_beam_that_narrows(size, exponent, silent):
+    search = Beam(size, exponent, normalization="power", extra_length=None, stopping="narrow")
+    outcome = search(model_of(silent), sources(), n_best=size, cache_length=LIMIT)
+    for source, rows, scores in zip(sources(), *map(np.array, outcome[:2]), strict=True):
+        expected = narrowing_beam(source, size, exponent, silent)
+        assert [unpadded(row) for row in rows] == [row for _, row in expected]
+        np.testing.assert_allclose(scores, [total for total, _ in expected], **SCORES)
+
+
+def test_it_is_not_the_beam_that_keeps_its_width():
+    outcomes = [
+        beam_decode(talkative(), sources(), 6, 6, max_length=LIMIT, stopping=stopping)[0].numpy()
+        for stopping in ("narrow", "count")
+    ]
+    assert (outcomes[0] != outcomes[1]).any()
+
+
+def test_beams_of_several_sizes_in_one_batch_narrow_as_each_alone_does():
+    source, sizes = sources(), [1, 2, 5, 3, 4]
+    options = {"max_length": LIMIT, "stopping": "narrow"}
+    tokens, scores = beam_decode(talkative(), source, 5, 1, beam_sizes=sizes, **options)
+    for b, size in enumerate(sizes):
+        alone, alone_scores = beam_decode(talkative(), source[b : b + 1], size, 1, **options)
+        np.testing.assert_array_equal(tokens[b], alone[0])
+        np.testing.assert_allclose(scores[b], alone_scores[0], **SCORES)
+
+
+def test_greedy_search_emits_no_silent_token_and_scores_as_if_it_could():
+    tokens, scores = greedy_decode(model_of(SILENT), sources(), LIMIT)
+    for source, row, total in zip(sources(), tokens.numpy(), scores.numpy(), strict=True):
+        prefix, expected = [BOS], 0.0
+        while len(prefix) <= LIMIT and prefix[-1] != EOS:
+            of_next = gains(source, prefix)
+            allowed = np.where(np.isin(np.arange(len(of_next)), SILENT), -np.inf, of_next)
+            prefix.append(int(allowed.argmax()))
+            expected += allowed.max()
+        assert unpadded(row) == prefix[1:]
+        np.testing.assert_allclose(total, expected, **SCORES)
+    assert np.isin(greedy_decode(model_of(), sources(), LIMIT)[0], SILENT[:2]).any()
+    np.testing.assert_allclose(score(model_of(SILENT), sources(), tokens)[1], scores, **SCORES)
+
+
+def test_neither_do_samples_and_searches_with_constraints():
+    model = model_of(SILENT)
+    rows = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT).tokens
+    assert not np.isin(rows, SILENT[:2]).any()
+    for search in (Greedy(), Beam(3)):
+        banned = Constraints(banned=np.arange(19) == 7)
+        rows = search(model, sources(), cache_length=LIMIT, constraints=banned).tokens
+        assert not np.isin(rows, [*SILENT[:2], 7]).any()
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ((19,), r"`silent_ids` must be ids of the 19 target tokens\. Received: silent_ids=\(19,\)"),
+        ((EOS,), r"`silent_ids` must not hold `eos_id`"),
+    ],
+)
+def test_wrong_ids_are_named(ids, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(talkative().config, silent_ids=ids)

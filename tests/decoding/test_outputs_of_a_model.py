@@ -1,0 +1,187 @@
+"""Tokens that a model never emits, the end that it is given, and beams that stop by score."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import reference
+from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+
+from keras_transformer import (
+    Beam,
+    Constraints,
+    Greedy,
+    Sample,
+    Transformer,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.decoding.scoring import score
+
+LIMIT, BANNED = 7, (5, 11, PAD)
+SCORES = {"rtol": 0, "atol": 1e-4}
+
+
+@functools.cache
+def model_of(banned=(), forced=None):
+    """The talkative model with rules of its own."""
+    model = talkative()
+    fields = {"banned_ids": banned, "forced_eos_id": forced}
+    changed = Transformer(dataclasses.replace(model.config, **fields))
+    changed.set_weights(model.get_weights())
+    return changed
+
+
+def log_probabilities_of(banned=(), forced=None):
+    """Those of the talkative model with the rules, written a second time."""
+    logits = logits_of(talkative())
+
+    def of_next(source, target, last):
+        rows = np.array(logits(source, target), "float64")[:, -1]
+        if last and forced is not None:
+            return np.where(np.arange(rows.shape[1]) == forced, 0 * rows, -np.inf)
+        rows[:, list(banned)] = -np.inf
+        return reference.log_probabilities(rows)
+
+    return of_next
+
+
+def searched(search, model, **options):
+    outcome = search(model, sources(), cache_length=LIMIT, **options)
+    return outcome.tokens.numpy(), outcome.scores.numpy()
+
+
+@pytest.mark.parametrize("forced", [None, EOS, 9])
+@pytest.mark.parametrize("banned", [(), BANNED])
+def test_greedy_search(banned, forced):
+    tokens, scores = searched(Greedy(), model_of(banned, forced))
+    of_next = log_probabilities_of(banned, forced)
+    for row, total, source in zip(tokens[:, 0], scores[:, 0], sources(), strict=True):
+        prefix, expected = [BOS], 0.0
+        while len(prefix) <= LIMIT and prefix[-1] != EOS:
+            (gains,) = of_next(source[None], np.array([prefix]), len(prefix) == LIMIT)
+            prefix.append(int(gains.argmax()))
+            expected += gains.max()
+        assert unpadded(row) == prefix[1:]
+        np.testing.assert_allclose(total, expected, **SCORES)
+
+
+def test_the_sentences_above_show_every_rule():
+    free, _ = searched(Greedy(), model_of())
+    assert np.isin(free, BANNED[:2]).any()
+    ends = [unpadded(row)[-1] == EOS for row in free[:, 0]]
+    assert any(ends) and not all(ends)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("banned, forced", [((), None), (BANNED, EOS), (BANNED, 9)])
+def test_a_beam_that_stops_by_score(banned, forced, exponent, size):
+    search = Beam(size, exponent, normalization="power", extra_length=None, stopping="score")
+    tokens, scores = searched(search, model_of(banned, forced), n_best=size)
+    normalize = functools.partial(
+        reference.normalized, normalization="power", length_penalty=exponent
+    )
+    for b, source in enumerate(sources()):
+        expected = reference.beam_by_score(
+            log_probabilities_of(banned, forced), source, size, normalize, LIMIT, BOS, EOS,
+            excluded=(PAD, BOS),
+        )  # fmt: skip
+        assert [unpadded(row) for row in tokens[b]] == [row for _, row in expected]
+        np.testing.assert_allclose(scores[b], [total for total, _ in expected], **SCORES)
+
+
+def test_the_best_of_a_beam_does_not_depend_on_how_many_are_returned():
+    search = Beam(4, 1.0, normalization="power", stopping="score")
+    every, scores = searched(search, model_of(BANNED, EOS), n_best=4)
+    best, best_scores = searched(search, model_of(BANNED, EOS))
+    np.testing.assert_array_equal(best[:, 0], every[:, 0])
+    np.testing.assert_array_equal(best_scores[:, 0], scores[:, 0])
+
+
+def test_beams_of_several_sizes_in_one_batch_stop_as_each_alone_does():
+    source, sizes = sources(), [1, 2, 5, 3, 4]
+    options = {"normalization": "power", "length_penalty": 1.0, "stopping": "score"}
+    tokens, scores = beam_decode(
+        model_of(BANNED, EOS), source, 5, 1, max_length=LIMIT, beam_sizes=sizes, **options
+    )
+    for b, size in enumerate(sizes):
+        alone, alone_scores = beam_decode(
+            model_of(BANNED, EOS), source[b : b + 1], size, 1, max_length=LIMIT, **options
+        )
+        np.testing.assert_array_equal(tokens[b], alone[0])
+        np.testing.assert_allclose(scores[b], alone_scores[0], **SCORES)
+
+
+def test_power_with_the_exponent_1_is_the_average():
+    options = {"max_length": LIMIT, "beam_size": 3}
+    powers = beam_decode(
+        talkative(), sources(), normalization="power", length_penalty=1.0, **options
+    )
+    averages = beam_decode(talkative(), sources(), normalization="average", **options)
+    for one, other in zip(powers, averages, strict=True):
+        np.testing.assert_allclose(one, other, **SCORES)
+
+
+def test_every_output_of_a_beam_that_counts_ends_where_an_end_is_forced():
+    for search in (Beam(3), Beam(3, extra_length=0)):
+        tokens, scores = searched(search, model_of(BANNED, EOS), n_best=3)
+        assert (scores > -1e8).all()
+        assert all(unpadded(row)[-1] == EOS for rows in tokens for row in rows)
+        assert not np.isin(tokens, BANNED[:2]).any()
+
+
+def test_samples_hold_no_banned_token_and_end():
+    model = model_of(BANNED, EOS)
+    outcome = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT)
+    rows = [unpadded(row) for row in outcome.tokens.numpy()[:, 0]]
+    assert all(row[-1] == EOS and not set(row) & set(BANNED) for row in rows)
+    assert len({tuple(row) for row in rows}) > 20
+
+
+def test_a_score_divides_the_probability_of_banned_tokens_among_the_others():
+    model = model_of(BANNED)
+    tokens, scores = greedy_decode(model, sources(), LIMIT)
+    np.testing.assert_allclose(score(model, sources(), tokens)[1], scores, **SCORES)
+
+
+def test_a_prefix_may_hold_a_banned_token():
+    constraints = Constraints(prefix=np.array([[5, 8]] * 5))
+    tokens, _ = searched(Greedy(), model_of(BANNED, EOS), constraints=constraints)
+    assert (tokens[:, 0, :2] == [5, 8]).all() and not np.isin(tokens[:, 0, 2:], BANNED[:2]).any()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"banned_ids": (19,)}, r"`banned_ids` must be ids of the 19 target tokens\. Received: "),
+        ({"banned_ids": ("a",)}, r"`banned_ids` must be ids"),
+        ({"banned_ids": (4, EOS)}, r"`banned_ids` must not hold `eos_id`.* eos_id=3\."),
+        ({"forced_eos_id": 19}, r"`forced_eos_id` must be one of the 19.* forced_eos_id=19\."),
+        ({"forced_eos_id": PAD}, r"`forced_eos_id` must be .*not padding, or None"),
+        ({"forced_eos_id": True}, r"`forced_eos_id` must be"),
+    ],
+)
+def test_wrong_rules_are_named(fields, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(talkative().config, **fields)
+
+
+def test_a_wrong_way_to_stop_is_named():
+    with pytest.raises(
+        ValueError, match=r"`stopping` must be one of count, score, narrow\. Received: "
+    ):
+        Beam(stopping="never")
+    with pytest.raises(
+        ValueError, match=r"`stopping` must be one of count, score, narrow\. Received: "
+    ):
+        beam_decode(talkative(), sources(), stopping="never")
+
+
+def test_the_rules_are_saved_with_the_model(tmp_path):
+    import keras
+
+    model = model_of(BANNED, EOS)
+    model.save(tmp_path / "m.keras")
+    assert keras.saving.load_model(tmp_path / "m.keras").config == model.config

@@ -1,0 +1,181 @@
+"""The SSRU against the reference: its scan, a step at a time, masks, 16 bits; and its blocks."""
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from keras import ops
+from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
+
+from keras_transformer import SSRU, Decoder, DecoderBlock
+from keras_transformer.layers.recurrence.scan import linear_recurrence
+
+SAME = {"rtol": 0, "atol": 1e-5}
+BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
+
+
+def built(width=D, **options):
+    layer = SSRU(**options)
+    layer.build((None, None, width))
+    return randomise(layer)
+
+
+def test_output_is_the_formula():
+    layer, x = built(), normal(B, T, D)
+    weights = weights_of(layer)
+    assert sorted(weights) == ["candidate/kernel", "forget/bias", "forget/kernel"]
+    np.testing.assert_allclose(layer(x), reference.ssru(weights, x), **SAME)
+
+
+def gates(length):
+    rng = np.random.default_rng(length)
+    return rng.uniform(0, 1, (B, length, D)), rng.normal(size=(B, length, D))
+
+
+def one_after_the_other(keep, add):
+    state, states = tf.zeros_like(add[:, 0]), []
+    for t in range(add.shape[1]):
+        state = keep[:, t] * state + add[:, t]
+        states.append(state)
+    return tf.stack(states, axis=1)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 61])
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-13), ("float32", 1e-5)])
+def test_scan_and_its_gradients_are_those_of_a_loop(length, dtype, atol):
+    keep, add = (tf.constant(values, dtype) for values in gates(length))
+    upstream = tf.constant(normal(B, length, D, seed=1), dtype)
+    results = []
+    for function in (linear_recurrence, one_after_the_other):
+        with tf.GradientTape() as tape:
+            tape.watch((keep, add))
+            states = function(keep, add)
+        results.append([states, *tape.gradient(states, (keep, add), upstream)])
+    for value, expected in zip(*results, strict=True):
+        assert value.dtype == dtype
+        np.testing.assert_allclose(value, expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_scan_of_a_length_that_the_graph_does_not_know(jit):
+    graph = tf.function(
+        linear_recurrence, input_signature=[tf.TensorSpec([None, None, D])] * 2, jit_compile=jit
+    )
+    for length in (1, 6, 17):
+        keep, add = (values.astype("float32") for values in gates(length))
+        np.testing.assert_allclose(graph(keep, add), one_after_the_other(keep, add), **SAME)
+
+
+def test_a_step_at_a_time_is_the_call(policy):
+    layer, x = built(dtype=policy), normal(B, T, D)
+    expected = layer(x)
+    assert expected.dtype == layer.compute_dtype
+    cache = layer.empty_cache(B, T)
+    for t in range(T):
+        out, cache = layer.step(ops.cast(x[:, t : t + 1], layer.compute_dtype), cache, t)
+        assert out.dtype == layer.compute_dtype and cache[0].dtype == "float32"
+        atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # an ulp of a bfloat16 near 2
+        np.testing.assert_allclose(to_numpy(out)[:, 0], to_numpy(expected)[:, t], rtol=0, atol=atol)
+    assert layer.extended_cache(cache, 5) is cache
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_small_changes_of_a_state_are_not_lost_in_16_bits(dtype):
+    """Below 0.25 % of itself, which a bfloat16 does not keep: the state would stay at a half."""
+    layer = built(1, dtype=dtype)
+    layer.candidate.kernel.assign([[1.0]])
+    layer.forget.kernel.assign([[0.0]])
+    layer.forget.bias.assign([6.0])
+    length = 1500
+    states = to_numpy(layer(np.ones((1, length, 1), "float32")))[0, :, 0]
+    keep = reference.sigmoid(6.0)
+    expected = 1 - keep ** np.arange(1, length + 1)
+    np.testing.assert_allclose(states, expected, rtol=0, atol=2e-2)
+    assert states[-1] > 0.95
+
+
+def test_hypotheses_have_states_of_their_own():
+    layer, x = built(), normal(B * 3, T, D)
+    expected = to_numpy(layer(x)).reshape(B, 3, T, D)
+    cache = layer.empty_cache(B, T, width=3)
+    for t in range(T):
+        out, cache = layer.step(ops.reshape(x[:, t], (B, 3, D)), cache, t)
+        np.testing.assert_allclose(out, expected[:, :, t], **SAME)
+
+
+def test_masked_positions_leave_the_state_as_it_is():
+    layer, x, real = built(), normal(B, T, D), random_mask(B, T)
+    expected = reference.ssru(weights_of(layer), x, real)
+    for mask in ({"allowed": real}, {"allowed": real[:, None]}, {"mask": real}):
+        np.testing.assert_allclose(layer(x, **mask), expected, **SAME)
+    row = [real[0], np.ones(T, bool)]
+    both = layer(x, allowed=np.array(row), mask=np.array([row[1], real[1]]))
+    np.testing.assert_allclose(both, expected, **SAME)
+    attached = tf.constant(x)
+    attached._keras_mask = tf.constant(real)
+    np.testing.assert_allclose(layer(attached), expected, **SAME)
+
+
+def test_later_positions_change_nothing_earlier():
+    layer, x = built(), normal(B, T, D)
+    longer = np.concatenate([x, normal(B, 5, D, seed=1)], axis=1)
+    np.testing.assert_allclose(layer(longer)[:, :T], layer(x), **SAME)
+
+
+@pytest.mark.parametrize("shape", [(B, T, T), (1, T, T), (B, 3, T)])
+def test_a_mask_that_depends_on_the_query_is_one_line(shape):
+    x, memory = normal(B, T, D), normal(B, S, D)
+    mask, message = np.ones(shape, bool), r"`allowed` must be \[B, T\] or \[B, 1, T\] for an SSRU"
+    with pytest.raises(ValueError, match=message) as error:
+        built()(x, mask)
+    assert "\n" not in str(error.value)
+    for layer in (
+        DecoderBlock(**BLOCK, autoregression="ssru"),
+        Decoder(1, **BLOCK, autoregression="ssru"),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            layer(x, memory, allowed=mask)
+        assert "\n" not in str(error.value)
+
+
+def test_a_mask_of_a_step_is_refused():
+    layer = built()
+    with pytest.raises(ValueError, match=r"must be None .* a mask \(2, 1, 11\)"):
+        layer.step(normal(B, 1, D), layer.empty_cache(B, T), 0, np.ones((B, 1, T), bool))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_block_with_it(norm):
+    class Kind:
+        decoder, position, score = "ssru", "none", "scaled_dot_product"
+
+    block = DecoderBlock(**BLOCK, norm=norm, autoregression="ssru")
+    block.build((None, None, D), (None, None, D))
+    weights = weights_of(randomise(block))
+    assert not [name for name in weights if name.startswith("self_attention")]
+    x, memory, seen = normal(B, T, D), normal(B, S, D, seed=1), random_mask(B, S, seed=2)
+    expected = reference.decoder_block(
+        weights, x, memory, None, reference.everyone(T, seen), H, norm=norm, kind=Kind
+    )
+    out, attended = block(x, memory, memory_allowed=seen, return_weights=True)
+    np.testing.assert_allclose(out, expected, **SAME)
+    assert list(attended) == ["cross_attention"]
+
+
+def test_configuration_makes_the_same_layers():
+    for layer in (
+        DecoderBlock(**BLOCK, autoregression="ssru"),
+        Decoder(2, **BLOCK, autoregression="ssru"),
+    ):
+        again = type(layer).from_config(layer.get_config())
+        assert again.get_config() == layer.get_config()
+        assert again.autoregression == "ssru"
+    assert DecoderBlock(**BLOCK).get_config()["autoregression"] == "self_attention"
+
+
+@pytest.mark.parametrize("make", [DecoderBlock, lambda **options: Decoder(2, **options)])
+def test_wrong_arguments(make):
+    with pytest.raises(ValueError, match=r"`autoregression` must be one of .*'gru'"):
+        make(**BLOCK, autoregression="gru")
+    with pytest.raises(ValueError, match=r"`position` must be one of .*position='rotary'"):
+        make(**BLOCK, autoregression="ssru", position="rotary")

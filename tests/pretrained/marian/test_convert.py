@@ -1,0 +1,218 @@
+"""Marian's models as Transformers: what they compute, and what is refused."""
+
+import functools
+
+import marian_models
+import numpy as np
+import pytest
+from marian_reference import Marian
+
+from keras_transformer import Beam, Greedy, beam_decode, greedy_decode
+from keras_transformer.pretrained.marian.arrays import SETTINGS, Quantized
+from keras_transformer.pretrained.marian.binary import write_bin
+from keras_transformer.pretrained.marian.convert import read_marian
+from keras_transformer.pretrained.marian.npz import write_npz
+
+VARIANTS = {
+    "student": {},
+    "self_attention": {"transformer_decoder_autoreg": "self-attention", "dec_depth": 2},
+    "swish": {"transformer_ffn_activation": "swish"},
+    "gelu": {"transformer_ffn_activation": "gelu", "transformer_heads": 4},
+    "two_vocabularies": {
+        "dim_vocabs": [31, 37], "tied_embeddings_all": False, "tied_embeddings": True,
+    },
+    "nothing_tied": {"dim_vocabs": [37, 31], "tied_embeddings_all": False},
+    "output_not_tied": {"tied_embeddings_all": False, "tied_embeddings_src": True},
+    "no_dropout": {"transformer_postprocess": "an", "transformer_postprocess_emb": ""},
+}  # fmt: skip
+LIMIT = 9
+
+
+def write_vocabularies(folder, options):
+    sizes = list(dict.fromkeys(options["dim-vocabs"]))
+    files = [folder / f"{size}.spm" for size in sizes]
+    for file, size in zip(files, sizes, strict=True):
+        file.write_bytes(marian_models.vocabulary(size))
+    return files
+
+
+def converted(folder, options, arrays=None, write=write_npz, suffix=".npz"):
+    path = folder / f"model{suffix}"
+    write(path, marian_models.arrays(options) if arrays is None else arrays)
+    return read_marian(path, write_vocabularies(folder, options))
+
+
+@pytest.fixture(scope="module")
+def variant(tmp_path_factory):
+    @functools.cache
+    def make(name):
+        options = marian_models.settings(**VARIANTS[name])
+        made = converted(tmp_path_factory.mktemp(name), options)
+        return made, Marian(marian_models.arrays(options), options, np.float64)
+
+    return make
+
+
+def sources(made):
+    return made.tokenizers.source.encode(marian_models.sentences()).to_list()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_log_probabilities_are_marians(variant, name):
+    made, marian = variant(name)
+    target = np.array([[made.model.config.bos_id, 5, 9, 22, 7, 3]])
+    for source in sources(made)[:2]:
+        logits = made.model({"source": np.array([source]), "target": target}).numpy()[0]
+        logits = logits.astype("float64")
+        ours = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+        heads, state = marian.begin(source)
+        for index, last in enumerate([None, *target[0, 1:]]):
+            expected, state = marian.step(last, index, heads, state)
+            np.testing.assert_allclose(ours[index, : len(expected)], expected, atol=2e-5, rtol=0)
+            assert (ours[index, len(expected) :] < -900).all()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_searches_are_marians(variant, name):
+    made, marian = variant(name)
+    rows = sources(made)
+    pad_id = made.model.config.pad_id
+    width = max(map(len, rows))
+    batch = np.array([row + [pad_id] * (width - len(row)) for row in rows])
+    tokens, scores = greedy_decode(made.model, batch, LIMIT)
+    options = {"normalization": "power", "stopping": "narrow", "max_length": LIMIT}
+    beams, ranked = beam_decode(made.model, batch, 3, 3, 0.6, **options)
+    for b, row in enumerate(rows):
+        expected, total = marian.greedy(row, LIMIT)
+        assert [token for token in tokens[b].numpy() if token != pad_id] == expected
+        assert abs(scores[b] - total) < 1e-4 * len(expected)
+        hypotheses = marian.beam(row, 3, 0.6, LIMIT)
+        for n, (expected, _, score) in enumerate(hypotheses):
+            assert tuple(token for token in beams[b, n].numpy() if token != pad_id) == expected
+            assert abs(ranked[b, n] - score) < 1e-4
+
+
+def test_the_variants_emit_something_else_than_the_end(variant):
+    lengths = [
+        len(variant(name)[1].greedy(row, LIMIT)[0]) for name in VARIANTS for row in ([5, 0],)
+    ]
+    assert max(lengths) > 2
+
+
+def test_the_entry_that_marian_does_not_have_is_never_emitted(variant):
+    made, _ = variant("student")
+    config = made.model.config
+    assert config.pad_id == config.bos_id == 37
+    assert (config.eos_id, config.silent_ids, config.vocab_size) == (0, (1,), 38)
+    tokenizer = made.tokenizers.source
+    assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id) == (37, 1, 0)
+    text = " ".join(marian_models.WORDS[:3])
+    assert tokenizer.decode(tokenizer.encode([text])).numpy() == [text.encode()]
+    for search in (Greedy(), Beam(3)):
+        tokens = search(made.model, [[5, 7, 0]], cache_length=LIMIT).tokens.numpy()
+        assert 1 not in tokens
+
+
+def test_a_float_bin_file_gives_the_same_model(tmp_path, variant):
+    ours, _ = variant("student")
+    theirs = converted(tmp_path, marian_models.settings(), write=write_bin, suffix=".bin")
+    for one, other in zip(ours.model.get_weights(), theirs.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_quantised_bin_file_gives_the_floats_that_it_stands_for(tmp_path, variant):
+    arrays = marian_models.arrays(marian_models.settings())
+    for name, array in list(arrays.items()):
+        if "_W" in name and "_ln_" not in name or name == "Wemb":
+            arrays[name] = Quantized.of(array)
+    ours, _ = variant("student")
+    made = converted(tmp_path, marian_models.settings(), arrays, write_bin, ".bin")
+    kernel = made.model.encoder.blocks[1].self_attention.query.kernel.numpy()
+    np.testing.assert_array_equal(kernel, arrays["encoder_l2_self_Wq"].floats())
+    expected = ours.model.encoder.blocks[1].self_attention.query.kernel.numpy()
+    assert 0 < np.abs(kernel - expected).max() < np.abs(expected).max() / 200
+
+
+def test_the_old_name_of_the_output_is_read(tmp_path, variant):
+    options = marian_models.settings(**VARIANTS["nothing_tied"])
+    arrays = marian_models.arrays(options)
+    arrays["decoder_ff_logit_out_W"] = arrays.pop("decoder_ff_logit_out_Wt").T.copy()
+    made, (expected, _) = converted(tmp_path, options, arrays), variant("nothing_tied")
+    for one, other in zip(made.model.get_weights(), expected.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"type": "amun"}, "`type` must be transformer. Received: type='amun'"),
+        ({"transformer_preprocess": "n"}, "`transformer-preprocess` must be ''"),
+        ({"transformer_postprocess": "dah"}, "`transformer-postprocess` must be 'dan'"),
+        ({"transformer_postprocess_emb": "dn"}, "`transformer-postprocess-emb` must be"),
+        ({"transformer_ffn_activation": "tanh"}, "`transformer-ffn-activation` must be 'relu' or"),
+        ({"transformer_decoder_autoreg": "average-attention"}, "`transformer-decoder-autoreg` m"),
+        ({"dec_cell": "gru"}, "`dec-cell` must be 'ssru'. Received: dec-cell='gru'"),
+        ({"transformer_tied_layers": [1, 1]}, "`transformer-tied-layers` must be"),
+        (
+            {"transformer_train_position_embeddings": True},
+            "`transformer-train-position-embeddings`",
+        ),
+        ({"dim_emb": None}, "`dim-emb` must be there. Received: dim-emb=None"),
+        ({"enc_depth": 10**9}, "name more layers than there are"),
+        ({"dim_emb": 18}, r"encoder_l1_ffn_W1 must have the shape \(18, 24\)"),
+        ({"dim_vocabs": [40, 40]}, r"Wemb must have the shape \(40, 16\)"),
+        ({"dim_vocabs": [37]}, "`dim-vocabs` must be the sizes of two vocabularies"),
+        ({"dec_depth": 2}, "decoder_l2_rnn_W is missing"),
+        ({"enc_depth": 1}, "has no place for encoder_l2_ffn_W1, encoder_l2_ffn_W2.* and others"),
+        ({"transformer_decoder_dim_ffn": 7}, "`transformer-decoder-dim-ffn` must be 0"),
+    ],
+)
+def test_settings_that_cannot_be_expressed_are_named(tmp_path, changes, message):
+    arrays = marian_models.arrays(marian_models.settings())
+    changed = marian_models.settings(**changes)
+    arrays[SETTINGS] = marian_models.as_array(changed)
+    files = write_vocabularies(tmp_path, marian_models.settings())
+    write_npz(tmp_path / "model.npz", arrays)
+    with pytest.raises(ValueError, match=message) as error:
+        read_marian(tmp_path / "model.npz", files)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("Wemb"), "model.npz: (encoder_Wemb|Wemb) is missing"),
+        (lambda arrays: arrays.pop("decoder_l1_rnn_bf"), "decoder_l1_rnn_bf is missing"),
+        (
+            lambda arrays: arrays.update(decoder_l1_rnn_bf=np.zeros((1, 9), "float32")),
+            r"decoder_l1_rnn_bf must have the shape \(16,\). Received: \(9,\)",
+        ),
+        (
+            lambda arrays: arrays.update(decoder_l1_rnn_bf=np.zeros(16, "float32")),
+            r"decoder_l1_rnn_bf must be a matrix. Received: shape \(16,\)",
+        ),
+        (
+            lambda arrays: arrays.update(more=np.zeros((1, 9), "float32")),
+            "a `Transformer` has no place for more",
+        ),
+    ],
+)
+def test_weights_that_are_missing_or_wrong_are_named(tmp_path, change, message):
+    arrays = marian_models.arrays(marian_models.settings())
+    change(arrays)
+    with pytest.raises(ValueError, match=message):
+        converted(tmp_path, marian_models.settings(), arrays)
+
+
+def test_vocabularies_that_do_not_belong_are_named(tmp_path):
+    options = marian_models.settings()
+    write_npz(tmp_path / "model.npz", marian_models.arrays(options))
+    large = tmp_path / "large.spm"
+    large.write_bytes(marian_models.vocabulary(41))
+    with pytest.raises(ValueError, match="large.spm has 41 pieces, the model 37 entries"):
+        read_marian(tmp_path / "model.npz", [large])
+    large.write_bytes(b"- a\n- b\n")
+    with pytest.raises(ValueError, match="large.spm: `model` must be a serialised SentencePiece"):
+        read_marian(tmp_path / "model.npz", [large])
+    with pytest.raises(ValueError, match="`vocabularies` must be one file"):
+        read_marian(tmp_path / "model.npz", [])

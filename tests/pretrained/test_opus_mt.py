@@ -1,0 +1,309 @@
+"""Marian folders of Hugging Face's against their arithmetic in NumPy, oddities among them."""
+
+import json
+import re
+
+import marian_in_numpy as marian
+import ml_dtypes
+import numpy as np
+import pytest
+from opus_folders import CODES, SIZES, random_tokens, vocabulary, write_folder
+
+from keras_transformer import Beam, Greedy, Transformer, Translator
+from keras_transformer.layers.positions import sinusoids
+from keras_transformer.pretrained.checkpoint import read_checkpoint
+from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
+
+LENGTHS = (11, 4, 1)
+
+
+def assert_equal_to_numpy(model, settings, tensors, left=False):
+    source = random_tokens(settings, LENGTHS, left=left)
+    target = random_tokens(
+        settings, LENGTHS, 1, size="decoder_vocab_size", start=settings["decoder_start_token_id"]
+    )
+    states, logits = marian.forward(tensors, settings, source, target)
+    real = source != settings["pad_token_id"]
+    np.testing.assert_allclose(
+        model.encode(source)[0].numpy()[real], states[real], rtol=0, atol=1e-5
+    )
+    ours = model({"source": source, "target": target}, training=False)
+    np.testing.assert_allclose(ours, logits, rtol=0, atol=1e-4)
+
+
+def learned(offset=0):
+    rng = np.random.default_rng(9)
+    shape = (SIZES["max_position_embeddings"] + offset, SIZES["d_model"])
+    names = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+    return {name: rng.normal(size=shape).astype("float32") for name in names}
+
+
+def sinusoidal():
+    table = sinusoids(SIZES["max_position_embeddings"], SIZES["d_model"], "halves")
+    return {name: table for name in learned()}
+
+
+KINDS = {
+    "shared": {},
+    "separate": {"separate": True},
+    "untied": {"tie_word_embeddings": False},
+    "separate and untied": {"separate": True, "tie_word_embeddings": False},
+    "float16": {"dtype": "float16"},
+    "bfloat16": {"dtype": ml_dtypes.bfloat16},
+    "relu": {"activation_function": "relu"},
+    "gelu, 12 layers, unscaled": {
+        "activation_function": "gelu",
+        "encoder_layers": 12,
+        "decoder_layers": 12,
+        "scale_embedding": False,
+    },
+    "pre-norm": {"normalize_before": True, "add_final_layer_norm": True},
+    "norms at both ends": {"normalize_embedding": True, "add_final_layer_norm": True},
+    "pre-norm without an end": {"normalize_before": True},
+    "learned positions in the file": {"more": learned()},
+    "learned positions of BART": {
+        "static_position_embeddings": False,
+        "extra_pos_embeddings": 2,
+        "more": learned(2),
+    },
+    "sinusoids in the file": {"more": sinusoidal()},
+    "sinusoids in a file of float16": {"more": sinusoidal(), "dtype": "float16"},
+    "a gap and more ids than pieces": {"gap": 3, "extra": 5, "codes": CODES},
+    "fields that old files lack": {
+        "decoder_vocab_size": None,
+        "share_encoder_decoder_embeddings": None,
+        "tie_word_embeddings": None,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "left"), [*((kind, False) for kind in KINDS), ("shared", True), ("separate", True)]
+)
+def test_logits_and_encoder_states(kind, left, tmp_path):
+    changes = dict(KINDS[kind])
+    removed = {name: changes.pop(name) for name in list(changes) if changes[name] is None}
+    settings, tensors = write_folder(tmp_path, **changes)
+    if removed:
+        kept = {name: value for name, value in settings.items() if name not in removed}
+        (tmp_path / "config.json").write_text(json.dumps(kept))
+    model = Transformer.from_pretrained(tmp_path)
+    if kind == "sinusoids in a file of float16":  # which has rounded them; the exact ones are used
+        tensors |= {name: table.astype("float64") for name, table in sinusoidal().items()}
+    assert_equal_to_numpy(model, settings, tensors, left)
+    expected = {"learned positions in the file": "learned", "learned positions of BART": "learned"}
+    assert model.config.position == expected.get(kind, "sinusoidal")
+    assert model.config.tie == {
+        "separate": "target",
+        "untied": "none",
+        "separate and untied": "none",
+        "learned positions in the file": "target",
+        "learned positions of BART": "target",
+    }.get(kind, "all")
+
+
+def test_the_copies_of_a_tied_table_may_be_in_the_file(tmp_path):
+    settings, tensors = write_folder(tmp_path)
+    table = tensors["model.shared.weight"].astype("float32")
+    names = ("model.encoder.embed_tokens.weight", "lm_head.weight")
+    settings, tensors = write_folder(tmp_path, more={name: table for name in names})
+    assert_equal_to_numpy(Transformer.from_pretrained(tmp_path), settings, tensors)
+
+
+def test_what_the_files_say_of_a_search(tmp_path):
+    write_folder(tmp_path, length_penalty=0.8)
+    checkpoint = read_opus_mt(tmp_path)
+    config = checkpoint.model.config
+    assert checkpoint.search == Beam(
+        4, 0.8, "power", extra_length=None, max_length=19, stopping="score"
+    )
+    assert (config.banned_ids, config.forced_eos_id) == ((config.pad_id,), 0)
+    assert (config.bos_id, config.eos_id) == (config.pad_id, 0) and checkpoint.notes == []
+    generation = {"eos_token_id": 0, "max_length": 20, "no_repeat_ngram_size": 3}
+    (tmp_path / "generation_config.json").write_text(json.dumps(generation))
+    checkpoint = read_opus_mt(tmp_path)
+    assert checkpoint.search == Greedy()
+    assert checkpoint.model.config.banned_ids == ()
+    assert checkpoint.model.config.forced_eos_id is None
+    assert checkpoint.notes == ["`no_repeat_ngram_size` = 3 is not carried over"]
+
+
+def test_a_start_a_padding_and_a_forced_end_of_their_own(tmp_path):
+    """As tc-big has them: another forced end than the end."""
+    write_folder(
+        tmp_path,
+        decoder_start_token_id=1,
+        bos_token_id=1,
+        forced_eos_token_id=7,
+        bad_words_ids=[[5]],
+    )
+    config = Transformer.from_pretrained(tmp_path).config
+    assert (config.bos_id, config.forced_eos_id, config.banned_ids) == (1, 7, (5,))
+    assert config.pad_id == config.vocab_size - 1
+
+
+def test_text_becomes_the_ids_of_hugging_face(tmp_path):
+    """Pieces by SentencePiece, ids by the table; unknown where it lacks the piece; codes first."""
+    import sentencepiece
+
+    vocab = vocabulary("source", "target", codes=CODES)
+    write_folder(tmp_path, codes=CODES)
+    translator = Translator.from_pretrained(tmp_path)
+    spm = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "source.spm"))
+    texts = ["a dog", ">>nld<< the cat sat", ">>xxx<<a cat", "über Q", ">>deu<<", "",
+             "a >>deu<< cat", ">>nld<< a\ncat"]  # fmt: skip
+    codes = [[], [vocab[">>nld<<"]], [vocab["<unk>"]], [], [vocab[">>deu<<"]], [], [],
+             [vocab[">>nld<<"]]]  # fmt: skip
+    rest = ["a dog", "the cat sat", "a cat", "über Q", "", "", "a >>deu<< cat", "a\ncat"]
+    expected = [
+        [*code, *(vocab.get(piece, vocab["<unk>"]) for piece in spm.encode(text, out_type=str)), 0]
+        for code, text in zip(codes, rest, strict=True)
+    ]
+    assert translator.source_tokenizer.encode(texts).to_list() == expected
+    sampled = translator.source_tokenizer.sample(texts, 0.5, 1)
+    assert [row[: len(code)] for row, code in zip(sampled, codes, strict=True)] == codes
+
+
+def test_ids_become_text_also_of_pieces_that_the_other_side_alone_has(tmp_path):
+    write_folder(tmp_path, codes=CODES)
+    translator = Translator.from_pretrained(tmp_path)
+    vocab = vocabulary("source", "target", codes=CODES)
+    import opus_folders
+
+    only = [p for p in opus_folders.pieces("source") if p not in opus_folders.pieces("target")]
+    only = [p for p in only if p.isalpha()][:2]
+    ids = [[vocab["▁"], vocab[only[0]], vocab[only[1]], vocab[">>deu<<"], 0, vocab[only[0]]]]
+    assert translator.target_tokenizer.decode(ids).numpy()[0].decode() == "".join(only)
+    german = "ein hund rennt"
+    encoded = translator.target_tokenizer.encode([german])
+    assert translator.target_tokenizer.decode(encoded).numpy()[0].decode() == german
+
+
+def test_the_name_and_the_licence_come_from_the_folder(tmp_path):
+    write_folder(tmp_path, _name_or_path="/tmp/x/Helsinki-NLP/opus-mt-en-de")
+    assert read_checkpoint(tmp_path).origin == {
+        "format": "opus-mt",
+        "name": "Helsinki-NLP/opus-mt-en-de",
+        "license": None,
+    }
+    (tmp_path / "README.md").write_text("---\nlanguage: en\nlicense: cc-by-4.0\n---\nlicense: x\n")
+    assert read_checkpoint(tmp_path).origin["license"] == "cc-by-4.0"
+    given = read_opus_mt(tmp_path, license="MIT", name="mine").origin
+    assert (given["license"], given["name"]) == ("MIT", "mine")
+
+
+def refused(folder, message, **changes):
+    write_folder(folder, **changes)
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(folder)
+    assert "\n" not in str(error.value) and str(folder) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "bart"}, r'`model_type` must be "marian".* Received: \'bart\'\.'),
+        ({"activation_function": "gelu_new"}, r"`activation_function` must be one of relu, "),
+        ({"decoder_attention_heads": 2}, r"`decoder_attention_heads` must be `encoder_att.*, 3"),
+        ({"decoder_ffn_dim": 2}, r"`decoder_ffn_dim` must be `encoder_ffn_dim`, 17"),
+        ({"d_model": "12"}, r"`d_model` must be a whole number of at least 1"),
+        ({"scale_embedding": "yes"}, r"`scale_embedding` must be true or false"),
+        ({"eos_token_id": [0, 1]}, r"`eos_token_id` must be one of the \d+ token ids"),
+        ({"bad_words_ids": [[3, 4]]}, r"`bad_words_ids` must be a list of lists of one of"),
+        ({"pad_token_id": 10**9}, r"`pad_token_id` must be one of the"),
+        ({"do_blenderbot_90_layernorm": True}, r"`do_blenderbot_90_layernorm` must be false"),
+        ({"static_position_embeddings": False}, r"embed_positions\.weight is missing"),
+        ({"num_beams": "4"}, r"`num_beams` must be a whole number"),
+    ],
+)
+def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
+    write_folder(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**settings, **changes}))
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"model.strange": np.zeros(3)}, r"every tensor must have its place.*: model\.strange\."),
+        ({"lm_head.weight": None}, r"model\.shared\.weight and lm_head\.weight must be equal"),
+        (
+            {"model.encoder.layers.0.fc1.weight": np.zeros((12, 17))},
+            r"fc1\.weight must have the shape \[17, 12\].* Received: \[12, 17\]\.",
+        ),
+        ({"model.encoder.layers.0.fc1.bias": np.full(17, np.nan)}, r"fc1\.bias must hold finite"),
+        ({"final_logits_bias": np.ones((1, 3))}, r"final_logits_bias must have the shape \[1, "),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(more, message, tmp_path):
+    settings, tensors = write_folder(tmp_path)
+    if "lm_head.weight" in more:
+        more = {"lm_head.weight": tensors["model.shared.weight"] + 1}
+    refused(tmp_path, message, more=more)
+
+
+def test_a_missing_tensor_is_named(tmp_path):
+    import safetensors.numpy
+
+    _, tensors = write_folder(tmp_path)
+    tensors = {name: values.astype("float32") for name, values in tensors.items()}
+    del tensors["model.decoder.layers.1.encoder_attn.k_proj.bias"]
+    safetensors.numpy.save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"layers\.1\.encoder_attn\.k_proj\.bias is missing\."):
+        read_checkpoint(tmp_path)
+
+
+def test_missing_files_are_named_and_a_pickle_is_not_read(tmp_path):
+    write_folder(tmp_path)
+    for name in ("source.spm", "vocab.json"):
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).unlink()
+        with pytest.raises(ValueError, match=rf"{re.escape(name)} is missing\."):
+            read_checkpoint(tmp_path)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin is a pickle.*save_pretrained"):
+        read_checkpoint(tmp_path)
+    (tmp_path / "pytorch_model.bin").rename(tmp_path / "model.safetensors.index.json")
+    with pytest.raises(ValueError, match=r"the weights must be in one file, model\.safetensors"):
+        read_checkpoint(tmp_path)
+    (tmp_path / "model.safetensors.index.json").unlink()
+    with pytest.raises(ValueError, match=r"model\.safetensors is missing\."):
+        read_checkpoint(tmp_path)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"must be a folder with a config\.json"):
+        read_checkpoint(tmp_path)
+    with pytest.raises(ValueError, match=r"must be a folder with a checkpoint\. There is none\."):
+        read_checkpoint(tmp_path / "nowhere")
+
+
+def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
+    write_folder(tmp_path / "a")
+    (tmp_path / "a" / "model.safetensors").rename(tmp_path / "outside")
+    (tmp_path / "a" / "model.safetensors").symlink_to(tmp_path / "outside")
+    with pytest.raises(ValueError, match=r"model\.safetensors must lie in its folder\..*cp -rL"):
+        read_checkpoint(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", b"{", r"config\.json is damaged: "),
+        ("config.json", b"[]", r"config\.json must hold a JSON object\. Received: list\."),
+        ("vocab.json", b'{"a": 1, "b": 1, "<unk>": 2}', r"an id of its own\. Received: 'b'\."),
+        ("vocab.json", b'{"a": 1}', r"the piece '<unk>' is missing\."),
+        ("vocab.json", b'{"a": 99999}', r"ids must be whole numbers from 0 .*'a': 99999\."),
+        ("vocab.json", b'{"<unk>": 1, "</s>": 3}', r"'</s>' must have the id.* 0\. Received: 3\."),
+        ("source.spm", b"no model", r"source\.spm: it is no SentencePiece model"),
+        ("target_vocab.json", b"{}", r"target_vocab\.json must not be there, as config\.json"),
+    ],
+)
+def test_damaged_files_are_named(name, content, message, tmp_path):
+    write_folder(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,88 @@
+"""A checkpoint of another project as a run, which can be used and trained like any other."""
+
+import shutil
+
+from keras_transformer.files import draft_of, replacing
+from keras_transformer.run import Run
+from keras_transformer.training.settings.of_the_data import OF_THE_VOCABULARY
+from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.toml import save_settings
+
+
+def write_converted(checkpoint, path):
+    """Writes the run of a checkpoint: its model, vocabulary and origin, and settings without data.
+
+    Args:
+        checkpoint: A `Checkpoint`.
+        path: Folder of the run; it must not exist, or be empty.
+
+    Returns:
+        The `Run`. If anything fails there is none.
+
+    Raises:
+        ValueError: If there is something at `path`, or the settings cannot express the model.
+        OSError: If it cannot be written.
+    """
+    path = Run(path).path
+    check_place(path)
+    settings = settings_of(checkpoint.model.config, checkpoint.tokenizers)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Run(draft_of(path))
+    draft.path.mkdir()
+    try:
+        draft.write_tokenizers(checkpoint.tokenizers)
+        draft.write_origin(checkpoint.origin)
+        with replacing(draft.model) as temporary:
+            checkpoint.model.save(temporary)
+        save_settings(settings, draft.config)
+        draft.update_metrics(parameters=checkpoint.model.count_params())
+        if path.is_dir():
+            path.rmdir()
+        draft.path.rename(path)
+    finally:
+        shutil.rmtree(draft.path, ignore_errors=True)
+    return Run(path)
+
+
+def check_place(path):
+    """Refuses a place of a new run where there is something.
+
+    Raises:
+        ValueError: If it is not free.
+    """
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists() or path.is_symlink():
+        raise ValueError(f"{path} must not exist yet, or be an empty folder.")
+
+
+def settings_of(config, tokenizers):
+    """Returns the `Settings` whose model has a configuration.
+
+    Args:
+        config: A `TransformerConfig`.
+        tokenizers: The `Tokenizers` of the model.
+
+    Raises:
+        ValueError: If the settings cannot express it.
+    """
+    fields = {
+        name: value
+        for name, value in config.to_dict().items()
+        if name not in OF_THE_VOCABULARY and value is not None
+    }
+    separate = not tokenizers.shared and config.tie != "all"
+    settings = Settings.model_validate(
+        {
+            "model": {"preset": "base", **fields},
+            "data": {
+                "source": "none",
+                "max_length": min(100, config.max_length),
+            },
+            "vocabulary": {"size": tokenizers.source.vocab_size, "shared": not separate},
+        }
+    )
+    special = {name: getattr(config, name) for name in OF_THE_VOCABULARY}
+    if settings.config(**special) != config:
+        raise ValueError(f"no settings of a training express {config}.")
+    return settings
