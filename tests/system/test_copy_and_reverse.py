@@ -58,12 +58,16 @@ def write_task(folder, split, count, seed):
 
 
 @pytest.mark.slow
-def test_a_model_learns_to_copy_and_to_reverse(tmp_path):
+@pytest.mark.parametrize("decoder", ["self_attention", "ssru"])
+def test_a_model_learns_to_copy_and_to_reverse(decoder, tmp_path):
     write_task(tmp_path, "train", 20_000, seed=0)
     write_task(tmp_path, "validation", 200, seed=1)
     write_task(tmp_path, "test", 200, seed=2)
     (tmp_path / "config.toml").write_text(CONFIG)
-    settings = load_settings(tmp_path / "config.toml")
+    changes = [f"model.decoder={decoder}"]
+    if decoder == "ssru":
+        changes.append("model.decoder_start=zeros")
+    settings = load_settings(tmp_path / "config.toml", changes)
     console = rich.console.Console(file=io.StringIO())
     figures = train(settings, tmp_path / "run", console=console)
     assert figures["validation"]["token_accuracy"] > 0.99
