@@ -20,7 +20,7 @@ KINDS = {
     "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8, "score": "dot_product"},
     "binary": {"position": "binary", "score": "general"},
     "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
-    "ssru, untied": {"decoder": "ssru", "tie": "none", "position": "learned"},
+    "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
 }
