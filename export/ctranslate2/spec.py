@@ -60,6 +60,8 @@ def _check_expressible(config):
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
+        ("a decoder of SSRUs", config.decoder == "ssru"),
+        ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):

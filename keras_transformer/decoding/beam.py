@@ -112,7 +112,7 @@ def beam_decode(
     predictor = predictor_of(model, alignment)
     length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
     batch, positions = predictor.sizes(source)
-    ends = stages(length, cache_stages)
+    ends = stages(length, cache_stages, predictor.grows)
     rules = None if constraints is None else Rules(constraints, predictor.vocabulary, length)
     step = BeamStep(
         predictor,

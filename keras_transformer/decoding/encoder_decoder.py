@@ -48,6 +48,7 @@ class EncoderDecoder(Predictor):
         self.model = model
         self.alignment = alignment
         self.moves_cache = config.decoder == "ssru"
+        self.grows = not self.moves_cache
 
     def sizes(self, inputs):  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]

@@ -90,7 +90,13 @@ class Predictor(abc.ABC):
     Args:
         vocabulary: A `Vocabulary`.
         max_length: Longest output, in tokens.
+
+    Attributes:
+        grows: Whether its state has room for a number of positions, so that a search has stages. A
+            predictor whose state has room for any number may say no: its searches are smaller.
     """
+
+    grows = True
 
     def __init__(self, vocabulary, max_length):
         self.vocabulary = vocabulary

@@ -59,7 +59,7 @@ def decode_single(
     vocabulary = predictor.vocabulary
     length = check_lengths(predictor.max_length, 1, max_length, cache_length)
     batch, positions = predictor.sizes(inputs)
-    ends = stages(length, cache_stages)
+    ends = stages(length, cache_stages, predictor.grows)
     loop = _Loop(
         predictor=predictor,
         choose=choose,

@@ -17,6 +17,7 @@ from keras_transformer import Transformer, beam_decode, greedy_decode, sample_de
 from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary
 
 LIMIT = 9
+SSRU = {"decoder": "ssru", "decoder_start": "zeros"}
 SCORES = {"rtol": 0, "atol": 1e-4}
 IDS = {"bos_id": BOS, "eos_id": EOS, "pad_id": PAD}
 SCORE = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
@@ -39,13 +40,17 @@ def made(name):
     models = talkative("pre"), talkative("post")
     if name == "encoder-decoder":
         return EncoderDecoder(models[0]), sources(), of_transformers(models[0])
+    if name == "ssru":
+        model = talkative("pre", **SSRU)
+        return EncoderDecoder(model), sources(), of_transformers(model)
     if name == "ensemble":
+        models = *models, talkative("pre", **SSRU)
         return Ensemble(models), sources(), of_transformers(*models)
     predictor = Recurrent() if name == "recurrent" else DecoderOnly()
     return predictor, sources() if name == "recurrent" else prompts(), predictor.whole
 
 
-PREDICTORS = ["encoder-decoder", "recurrent", "decoder-only", "ensemble"]
+PREDICTORS = ["encoder-decoder", "ssru", "recurrent", "decoder-only", "ensemble"]
 each_predictor = pytest.mark.parametrize("name", PREDICTORS)
 
 
