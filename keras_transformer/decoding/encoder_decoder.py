@@ -27,13 +27,15 @@ class EncoderDecoder(Predictor):
         alignment: Layer and head of the decoder, a pair of integers, whose attention to the source
             is the weights of a step. `None` in place of the head: the mean of all. `None`: the
             steps have no weights.
+        output: Function from hidden states `[B, N, D]` to logits, see `Transformer.step`. `None`:
+            to those of all tokens.
 
     Raises:
         TypeError: If `model` is no `Transformer`.
         ValueError: If there is no such layer or head.
     """
 
-    def __init__(self, model, alignment=None):
+    def __init__(self, model, alignment=None, output=None):
         if not isinstance(model, Transformer):
             raise TypeError(
                 f"`model` must be a Transformer. Received: model of type {type(model).__name__}."
@@ -43,6 +45,7 @@ class EncoderDecoder(Predictor):
         super().__init__(Vocabulary.of(config), config.max_length)
         self.model = model
         self.alignment = alignment
+        self.output = output
 
     def sizes(self, inputs):  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
@@ -64,6 +67,7 @@ class EncoderDecoder(Predictor):
             state.memory_heads,
             state.memory_allowed,
             ancestors.allowed(),
+            self.output,
         )
         weights = None if self.alignment is None else attended(weights, self.alignment)
         return Step(logits, state._replace(cache=cache, ancestors=ancestors), weights)
