@@ -10,6 +10,10 @@ from keras_transformer.tasks.strings import check_sentences, encode
 from keras_transformer.text.shortlist import Shortlist
 
 STRINGS = tf.TensorSpec([None], tf.string)
+# Source pieces that share in a target piece, those that it attends to most. Seen on Multi30K, 4,000
+# pieces, a small model: with 1 of them greedy search lost 0.3 BLEU, with 2 or 3 at most 0.02.
+SHARING = 3
+UNITS = 256  # of a target piece, so that rounding decides nothing on the way
 
 
 def learn_shortlist(
@@ -26,9 +30,11 @@ def learn_shortlist(
 ):
     """Learns from pairs of texts which target pieces a source piece becomes.
 
-    The model reads each source with the given target, as in training, and a target piece goes with
-    the source piece that its position in the decoder attends to most. The `best` most frequent ones
-    of each source piece become its list.
+    The model reads each source with the given target, as in training. A target piece is shared out
+    among the three source pieces that its position in the decoder attends to most, in proportion;
+    the `best` of each source piece that have most become its list. Before that, the `best` most
+    frequent target pieces become the list of the end of the source, which every source has: they
+    are in no other list, and neither are the first ones.
 
     Args:
         translator: A `Translator`, or another `ConditionalGenerator`.
@@ -71,11 +77,15 @@ def learn_shortlist(
             f"Received: first={first}."
         )
     counts = _count(translator, (layer, head), sources, targets, batch_size, progress)
+    counts = _without_frequent(counts, config.eos_id, first, best)
     return Shortlist.from_counts(counts, config.vocab_size, first, best)
 
 
 def _count(translator, alignment, sources, targets, batch_size, progress):
-    """How often each source id went with each target id, `[pairs, 3]`."""
+    """How much of each target id went to each source id, `[pairs, 3]`, in `UNITS`.
+
+    What goes to the end of the source is how frequent a target id is.
+    """
     check_count("batch_size", batch_size)
     read, size = _reader(translator, alignment), translator.model.config.output_size
     keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -83,18 +93,25 @@ def _count(translator, alignment, sources, targets, batch_size, progress):
     for begin in range(0, len(order), batch_size):
         numbers = order[begin : begin + batch_size]
         batch = ([texts[number] for number in numbers] for texts in (sources, targets))
-        source, target = (ids.numpy() for ids in read(*map(tf.constant, batch)))
+        source, target, share = (values.numpy() for values in read(*map(tf.constant, batch)))
         met = np.concatenate([keys, source.astype(np.int64) * size + target])
-        weights = np.concatenate([counts, np.ones(len(source), np.int64)])
         keys, places = np.unique(met, return_inverse=True)
-        counts = np.bincount(places, weights).astype(np.int64)
+        counts = np.bincount(places, np.concatenate([counts, share])).astype(np.int64)
         if progress is not None:
             progress(begin + len(numbers))
     return np.stack([keys // size, keys % size, counts], axis=1)
 
 
+def _without_frequent(counts, eos_id, first, best):
+    """The counts without those of the most frequent target ids, but for the end's."""
+    of_end = counts[(counts[:, 0] == eos_id) & (counts[:, 1] >= first)]
+    frequent = of_end[np.lexsort((of_end[:, 1], -of_end[:, 2]))][:best]
+    others = (counts[:, 0] != eos_id) & ~np.isin(counts[:, 1], frequent[:, 1])
+    return np.concatenate([frequent, counts[others]])
+
+
 def _reader(translator, alignment):
-    """A function of a batch of pairs to the source ids and the target ids that go together."""
+    """A function of a batch of pairs to source ids, target ids, and how much of these they have."""
     model, config, (layer, head) = translator.model, translator.model.config, alignment
     name = f"decoder/block_{layer % config.decoder_layers}/cross_attention"
 
@@ -107,13 +124,29 @@ def _reader(translator, alignment):
         inputs = {"source": source, "target": tf.concat([begin, target[:, :-1]], axis=1)}
         weights = tf.cast(model.attention_weights(inputs)[name], tf.float32)  # [B, H, T, S]
         weights = tf.reduce_mean(weights, axis=1) if head is None else weights[:, head]
+        words, real = (_is_word(ids, config) for ids in (source, target))  # [B, S], [B, T]
         # The end of a source is where a head looks that looks for nothing.
-        word = tf.not_equal(source, config.pad_id) & tf.not_equal(source, config.eos_id)  # [B, S]
-        weights = tf.where(tf.expand_dims(word, 1), weights, -1.0)  # [B, T, S]
-        places = tf.argmax(weights, axis=-1, output_type=tf.int32)  # [B, T]
-        real = tf.not_equal(target, config.pad_id) & tf.not_equal(target, config.eos_id)
-        real &= tf.reduce_any(word, axis=1, keepdims=True)  # [B, T]
-        attended = tf.gather(source, places, batch_dims=1)  # [B, T]
-        return tf.boolean_mask(attended, real), tf.boolean_mask(target, real)
+        weights = tf.where(tf.expand_dims(words, 1), weights, 0.0)  # [B, T, S]
+        weights = tf.pad(weights, [[0, 0], [0, 0], [0, SHARING]])  # or a source may be too short
+        most, places = tf.math.top_k(weights, SHARING)  # [B, T, 3]
+        total = tf.reduce_sum(weights, axis=2, keepdims=True)
+        shares = tf.round(UNITS * tf.math.divide_no_nan(most, total))
+        padded = tf.pad(source, [[0, 0], [0, SHARING]], constant_values=config.pad_id)
+        attended = tf.gather(padded, places, batch_dims=1)  # [B, T, 3]
+        written = tf.tile(tf.expand_dims(target, 2), [1, 1, SHARING])
+        known = tf.expand_dims(real, 2) & (shares > 0)
+        ends, whole = (tf.fill(tf.shape(target), value) for value in (config.eos_id, float(UNITS)))
+        shared = _masked((attended, written, shares), known)
+        of_end = _masked((ends, target, whole), real)
+        return [tf.concat(pair, axis=0) for pair in zip(shared, of_end, strict=True)]
 
     return tf.function(read, input_signature=[STRINGS, STRINGS], autograph=False)
+
+
+def _masked(columns, mask):
+    return [tf.boolean_mask(values, mask) for values in columns]
+
+
+def _is_word(ids, config):
+    """Which of token ids are neither padding nor an end."""
+    return tf.not_equal(ids, config.pad_id) & tf.not_equal(ids, config.eos_id)
