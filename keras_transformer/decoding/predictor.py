@@ -143,6 +143,20 @@ class Predictor(abc.ABC):
         """
         return tf.nest.map_structure(lambda value: tf.gather(value, parents, batch_dims=1), state)
 
+    def searched(self, search, inputs, constraints=None):
+        """Returns the result of a search over this predictor, or over others in its place.
+
+        Here over this one. A predictor that has fewer tokens for some inputs puts one in its place
+        that has no others.
+
+        Args:
+            search: Function of a predictor and of the `Constraints` of its outputs, or `None`, to
+                what `make_result` returns.
+            inputs: See `begin`.
+            constraints: The `Constraints`, or `None`.
+        """
+        return search(self, constraints)
+
     def sizes(self, inputs):
         """Returns the number of sentences B, and S, over which the weights of a step are.
 

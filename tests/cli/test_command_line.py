@@ -242,6 +242,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "SeriesEmbedding",
             "SeriesRegressor",
             "SeriesSimulator",
+            "Shortlist",
             "Sinusoidal",
             "SinusoidalGrid",
             "SnowAccount",
