@@ -5,9 +5,11 @@
 All peers decode the same sentences of 24 tokens with the same random weights to outputs of the same
 length, half of the longest that the model is made for; `decoding_task.py` shows how, and
 `decoding_peers/` how each does it. Ours and CTranslate2 run the files that `keras-transformer
-export` writes; the commands are printed. Before anything is timed, the tokens that a peer finds in
-float32 must be those of the first peer; for the others the report has the share that is. Each has a
-process of its own, and the repeats go round, each with another peer first.
+export` writes; the commands are printed. `ours-ssru` and so on are the same with SSRUs in place of
+the decoder's self-attention: another model, which finds other tokens. Before anything is timed, the
+tokens that a peer finds in float32 must be those of the first peer; for the others the report has
+the share that is. Each has a process of its own, and the repeats go round, each with another peer
+first.
 
 Two limits are measured in the same turns: matrix products of the size 2048, and reading as much
 memory as the weights that every step of the decoder needs. No call in float32 can take less time
@@ -44,6 +46,18 @@ PEERS = {
         "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
         {"quantize": "int8"}, (("litert", "int8"),),
     ),
+    "ours-ssru": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": False},
+                      (("saved-model", "none"),)),
+    "ours-ssru-xla": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": True},
+                          (("saved-model", "jit"),)),
+    "ours-ssru-litert": Peer(
+        "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
+        {"quantize": "none"}, (("litert", "none"),),
+    ),
+    "ours-ssru-litert-int8": Peer(
+        "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
+        {"quantize": "int8"}, (("litert", "int8"),),
+    ),
     "ctranslate2": Peer(
         "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
         {"quantize": "none"}, (("ctranslate2", "none"),),
@@ -67,6 +81,7 @@ PEERS = {
         "decoding_peers.kerashub", "keras_hub", "pip install keras-hub", {"jit_compile": True}
     ),
 }  # fmt: skip
+SSRU = {name for name in PEERS if name.startswith("ours-ssru")}
 INEXACT = {"ours-litert-int8", "ctranslate2-int8", "marian-bfloat16"}
 SEARCHES = {"greedy": 1, "beam": 4}
 PACKAGES = (
@@ -133,20 +148,31 @@ def measure(report, model, cases, peers, cores, repeats, seconds):
     """Writes the files of a model, and measures all cases with them."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        with Worker("the run", "decoding_files", _order(model, folder, cores), cores):
-            pass
-        kinds = dict.fromkeys(kind for peer in peers for kind in PEERS[peer].files)
-        for command in commands(model, folder, kinds, *_shapes(cases, cores)):
-            line = " ".join(command).replace(str(folder), "FOLDER")
-            print(f"keras-transformer {line}", flush=True)
-            report["commands"].append(line)
-            run_command(command)
+        for decoder in dict.fromkeys(_decoder(peer) for peer in peers):
+            order = _order(model, folder, cores, decoder)
+            pathlib.Path(order["folder"]).mkdir(exist_ok=True)
+            with Worker("the run", "decoding_files", order, cores):
+                pass
+            names_of = [peer for peer in peers if _decoder(peer) == decoder]
+            kinds = dict.fromkeys(kind for peer in names_of for kind in PEERS[peer].files)
+            parts = model, pathlib.Path(order["folder"]), kinds
+            for command in commands(*parts, *_shapes(cases, cores)):
+                line = " ".join(command).replace(str(folder), "FOLDER")
+                print(f"keras-transformer {line}", flush=True)
+                report["commands"].append(line)
+                run_command(command)
         for case in cases:
             case = dataclasses.replace(case, length=model.length)
             compare(report, model, case, folder, peers, cores, repeats, seconds)
 
 
-def _order(model, folder, cores):
+def _decoder(peer):
+    return "ssru" if peer in SSRU else "self_attention"
+
+
+def _order(model, folder, cores, decoder="self_attention"):
+    model = dataclasses.replace(model, decoder=decoder)
+    folder = folder / "ssru" if decoder == "ssru" else folder
     return {"model": dataclasses.asdict(model), "folder": str(folder), "cores": cores}
 
 
@@ -163,12 +189,12 @@ def _shapes(cases, cores):
 
 def compare(report, model, case, folder, peers, cores, repeats, seconds):
     """Measures all peers in one case, and adds the figures to the report."""
-    order = {**_order(model, folder, cores), "case": dataclasses.asdict(case)}
     with contextlib.ExitStack() as stack:
 
         def start(name, module, **more):
             print(f"{title_of(model, case)}: starting {name}", flush=True)
-            return Worker(name, module, {**order, **more}, cores)
+            order = _order(model, folder, cores, _decoder(name))
+            return Worker(name, module, {**order, "case": dataclasses.asdict(case), **more}, cores)
 
         workers = {
             "products": stack.enter_context(start("products", "limit", precision="float32")),
@@ -179,7 +205,11 @@ def compare(report, model, case, folder, peers, cores, repeats, seconds):
             peer = PEERS[name]
             workers[name] = stack.enter_context(start(name, peer.module, **peer.options))
         check_lengths({name: workers[name].facts["tokens"] for name in peers}, case.length)
-        agreement = compare_tokens({name: workers[name].facts["tokens"] for name in peers})
+        tokens = {name: workers[name].facts["tokens"] for name in peers}
+        agreement = {}
+        for group in ([name for name in peers if name not in SSRU], sorted(SSRU & {*peers})):
+            if group:
+                agreement |= compare_tokens({name: tokens[name] for name in group})
         calls = {"products": PRODUCTS, "memory": READS}
         for name in peers:
             calls[name] = max(1, round(seconds / workers[name].run(1)["seconds"]))

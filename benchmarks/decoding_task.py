@@ -19,6 +19,7 @@ class Model:
             the encoder and as many in the decoder.
         length: Tokens of every output, the end included.
         seed: Of weights and sentences.
+        decoder: What reads the output so far, `"self_attention"` or `"ssru"`.
     """
 
     size: str
@@ -29,6 +30,12 @@ class Model:
     d_ff: int
     length: int = 32
     seed: int = 1
+    decoder: str = "self_attention"
+
+    @property
+    def own_matrices(self):
+        """How many matrices D^2 of a block of the decoder read the output so far."""
+        return 4 if self.decoder == "self_attention" else 2
 
     @property
     def max_length(self):
@@ -42,10 +49,11 @@ class Model:
     def step_bytes(self):
         """Bytes of the weights that every step of a decoder reads, in float32.
 
-        D^2 each for query, key, value and output of the self-attention and for query and output of
-        the cross-attention, whose keys and values are made once; 2 D F; and D V for the logits.
+        D^2 each for query, key, value and output of the self-attention, or the two matrices of an
+        SSRU, and for query and output of the cross-attention, whose keys and values are made once;
+        2 D F; and D V for the logits.
         """
-        block = 6 * self.d_model**2 + 2 * self.d_model * self.d_ff
+        block = (self.own_matrices + 2) * self.d_model**2 + 2 * self.d_model * self.d_ff
         return FLOAT32 * (self.num_layers * block + self.d_model * self.vocab_size)
 
 
@@ -75,17 +83,18 @@ class Case:
 
         With a multiplication and an addition counted as two. Per source token and block 4 D^2 +
         2 S D + 2 D F, and 2 D^2 for the keys and values of the cross-attention. Per target token,
-        hypothesis and block 6 D^2 + 2 D F + 2 S D + 2 p D at position p, counted from 1; and D V.
-        All hypotheses begin as one.
+        hypothesis and block 6 D^2 + 2 D F + 2 S D + 2 p D at position p, counted from 1, or with
+        an SSRU 4 D^2 + 2 D F + 2 S D; and D V. All hypotheses begin as one.
         """
         d_model, source = model.d_model, self.source_length
         feed_forward = 2 * d_model * model.d_ff
         encoder = 6 * d_model**2 + 2 * source * d_model + feed_forward
-        decoder = 6 * d_model**2 + 2 * source * d_model + feed_forward
+        decoder = (model.own_matrices + 2) * d_model**2 + 2 * source * d_model + feed_forward
+        past = 2 * d_model if model.decoder == "self_attention" else 0
         logits = d_model * model.vocab_size
         per_sentence = source * model.num_layers * encoder
         for position in range(1, self.length + 1):
-            step = model.num_layers * (decoder + 2 * position * d_model) + logits
+            step = model.num_layers * (decoder + position * past) + logits
             per_sentence += step * (1 if position == 1 else self.beam_size)
         return 2 * self.batch_size * per_sentence
 
@@ -147,7 +156,7 @@ def build(model):
         TransformerConfig(
             vocab_size=model.vocab_size, num_layers=model.num_layers, d_model=model.d_model,
             d_ff=model.d_ff, num_heads=model.num_heads, dropout=0.0, max_length=model.max_length,
-            position="learned", pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID,
+            position="learned", pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID, decoder=model.decoder,
         )
     )  # fmt: skip
     for weight in transformer.weights:

@@ -65,7 +65,7 @@ class Teacher:
 
     def __init__(self, translator):
         self._translator = translator
-        predictor = predictor_of(translator.model)
+        predictor = predictor_of(translator.searched)
 
         def read(source, target, lengths):
             begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)

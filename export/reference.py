@@ -43,7 +43,7 @@ class Reference:
         self._translator = translator
 
         def decode(source):
-            return search(translator.model, source, n_best, translator.max_length)[:2]
+            return search(translator.searched, source, n_best, translator.max_length)[:2]
 
         self._decode = tf.function(decode, input_signature=[SOURCE], autograph=False)
 

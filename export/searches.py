@@ -41,7 +41,7 @@ class ModelSearch:
 
     def _run(self, search, source, **options):
         translator = self.translator
-        result = search(translator.model, source, self.n_best, translator.max_length, **options)
+        result = search(translator.searched, source, self.n_best, translator.max_length, **options)
         return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property

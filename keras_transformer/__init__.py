@@ -55,6 +55,7 @@ _MODULES = {
     "models.span_predictor": ("SpanPredictor",),
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
+    "text.shortlist": ("Shortlist",),
     "text.tokenizer": ("Tokenizer",),
     "tasks.attention": ("Attention",),
     "tasks.results": ("Alignment", "Generated", "Score", "Summary", "Translation"),

@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import pathlib
+import random
 
 # Before TensorFlow is imported. A test measures numbers, not speed, and may share the machine.
 for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
@@ -30,8 +31,13 @@ def pytest_configure(config):
 
 # Rooms whose files share exports that take long to make: one process runs them all.
 SHARED = ("tests/export/saved_model", "tests/export/litert")
-# A file that stands elsewhere and uses those of a room.
-GUESTS = {"tests/export/test_loaded.py": SHARED[0]}
+SIX_UPDATES = "tests/training/test_averaging.py"
+# Files that stand elsewhere and share what takes long to make.
+GUESTS = {
+    "tests/export/test_loaded.py": SHARED[0],
+    "tests/training/settings/test_changes.py": SIX_UPDATES,
+    "tests/training/loop/test_start.py": SIX_UPDATES,
+}
 
 
 def scope_of(nodeid):
@@ -99,13 +105,25 @@ def data_dir():
     return DataDir(os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def seeded():
+    """Every file starts from the same seed, that of TensorFlow included.
+
+    TensorFlow forgets all that it has ready to compute with when it gets one: for every test that
+    would take a tenth of the time.
+    """
+    import keras
+
+    keras.utils.set_random_seed(7)
+
+
 @pytest.fixture(autouse=True)
 def fresh_keras():
-    """Every test starts from the same seed and leaves the dtype policy as it found it."""
+    """Every test draws the same initial weights and leaves the dtype policy as it found it."""
     import keras
 
     policy = keras.config.dtype_policy()
-    keras.utils.set_random_seed(7)
+    random.seed(7)  # Keras's initializers and dropouts draw their seeds from it
     yield
     keras.config.set_dtype_policy(policy)
 

@@ -12,7 +12,7 @@ PAD, BOS, EOS = 0, 2, 3
 
 
 @functools.cache
-def talkative(norm="pre", vocab_size=19):
+def talkative(norm="pre", vocab_size=19, **changes):
     """A model in doubt, whose sentences differ in their words and in their lengths.
 
     Its learned positions weigh much and its own earlier tokens little, since random weights
@@ -20,7 +20,12 @@ def talkative(norm="pre", vocab_size=19):
     choice, so that it can be compared with greedy search, which would take them.
     """
     config = small_config(
-        vocab_size=vocab_size, position="learned", attention_bias=True, norm=norm, tie="none"
+        vocab_size=vocab_size,
+        position="learned",
+        attention_bias=True,
+        norm=norm,
+        tie="none",
+        **changes,
     )
     model = randomise(Transformer(config))
     factors = {

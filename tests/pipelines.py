@@ -71,3 +71,10 @@ def translator():
     """Its decoder has a layer less than its encoder."""
     config = TransformerConfig(vocab_size=30, **SIZES, num_decoder_layers=1)
     return Translator(with_larger_weights(Transformer(config)), tokenizer())
+
+
+@functools.cache
+def recurrent_translator():
+    """Its decoder has SSRUs."""
+    config = TransformerConfig(vocab_size=30, **SIZES, decoder="ssru", decoder_start="zeros")
+    return Translator(with_larger_weights(Transformer(config)), tokenizer())

@@ -61,6 +61,7 @@ def average_checkpoints(run_dir, last=5, output=None):
         shutil.copyfile(run.config, new.config)
         if tokenizers is not None:
             new.write_tokenizers(tokenizers)
+        new.write_origin(run.read_origin())
         model.save(new.model)
         figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
         new.update_metrics(parameters=model.count_params(), **figures)

@@ -44,6 +44,7 @@ def export_ctranslate2(
     references=None,
     max_loss=MAX_LOSS,
     max_score_loss=None,
+    origin=None,
     progress=None,
 ):
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
@@ -82,6 +83,8 @@ def export_ctranslate2(
         max_score_loss: Largest `score_loss` and `score_error` of a quantised model's weights, in
             nats per token: see `Agreement`. With the processor's kernels they may be 1, or this
             if it is more. `None`: see `MAX_SCORE_LOSS`.
+        origin: Dictionary of what is known of the checkpoint that the weights come from, for the
+            `config.json`: see `Run.read_origin`.
         progress: See `export_saved_model`.
 
     Returns:
@@ -127,7 +130,7 @@ def export_ctranslate2(
         _write(draft, translator, quantize)
         progress(f"translating {len(sentences)} sentences greedily and with a beam")
         report = _judge(draft, agreement, of_kernels, directory)
-        _keep_figures(draft / CONFIG, report)
+        _keep_facts(draft / CONFIG, report, origin)
         return report
 
     report = place_folder(directory, write)
@@ -149,9 +152,11 @@ def _write(draft, translator, quantize):
         (draft / name).write_bytes(model)
 
 
-def _keep_figures(config, report):
-    """Adds the figures, but no sentences, to the facts of a model."""
+def _keep_facts(config, report, origin):
+    """Adds the figures, but no sentences, and the origin to the facts of a model."""
     facts = json.loads(config.read_text("utf-8"))
+    if origin:
+        facts["origin"] = origin
     facts["agreement"] = {name: value for name, value in report.items() if name != "differences"}
     config.write_text(json.dumps(facts, indent=2), "utf-8")
 

@@ -16,6 +16,7 @@ from keras_transformer.tasks.strings import generate_strings
 from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
 
 MODEL, CONFIG = "model.bin", "config.json"
+FORCED = "forced_eos_id"  # among the facts of a model: see `TransformerConfig`
 BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops at another moment
 
 
@@ -57,6 +58,7 @@ class CTranslate2Translator:
                     f"damaged: {name} is missing."
                 )
         self.max_length = _max_length(path / CONFIG)
+        self._forced_eos_id = json.loads((path / CONFIG).read_bytes()).get(FORCED)
         try:
             self.tokenizers = source, target = Tokenizers.from_files(functools.partial(_read, path))
         except ValueError as error:
@@ -70,7 +72,9 @@ class CTranslate2Translator:
             )
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error
-        limit = int(search.limit(self.max_length, self.max_length))
+        self._limit = limit = int(search.limit(self.max_length, self.max_length))
+        if self._forced_eos_id is not None:  # it has no forced end; that token is put there below
+            limit = max(1, limit - 1)
         self._options = {**options, "min_decoding_length": 0, "max_decoding_length": limit}
 
     def translate_batch(self, sentences):
@@ -125,8 +129,16 @@ class CTranslate2Translator:
         for rows, row_scores, result in zip(tokens, scores, results, strict=True):
             row_scores[: len(result.scores)] = result.scores
             for row, pieces in zip(rows, result.hypotheses, strict=False):  # there may be fewer
-                row[: len(pieces)] = [self._ids[piece] for piece in pieces]
+                ids = self._ended([self._ids[piece] for piece in pieces])
+                row[: len(ids)] = ids
         return tokens, scores
+
+    def _ended(self, ids):
+        """The ids of a hypothesis; with the forced end, if there is one, where the limit came."""
+        if self._forced_eos_id is None or len(ids) < self._limit - 1:
+            return ids
+        ended = ids[-1:] == [self.tokenizers.target.eos_id]
+        return ids if ended else [*ids[: self._limit - 1], self._forced_eos_id]
 
 
 def _options(search):

@@ -9,7 +9,7 @@ import math
 import keras
 import numpy as np
 
-from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
+from keras_transformer.export.ctranslate2.runtime import FORCED, load_ctranslate2
 from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
 from keras_transformer.layers.scores import DotProduct, General
@@ -17,6 +17,7 @@ from keras_transformer.layers.scores import DotProduct, General
 # Inputs are cut at 1,024 tokens and outputs at 256 unless the caller sets other limits. Positions
 # up to there keep those defaults from failing on a model that was trained on shorter sentences.
 POSITIONS = 1024
+BANNED = -1e4  # as a bias; float16 has room for it
 # Which a table of rows can express, and which a product of queries and keys.
 POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "binary", "none")
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
@@ -51,6 +52,7 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
     _set_vocabulary(spec, config, pieces, target_pieces, unk_id)
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.config.add_attribute("max_length", max_length)
+    spec.config.add_attribute(FORCED, config.forced_eos_id)
     spec.validate()
     return spec
 
@@ -60,6 +62,8 @@ def _check_expressible(config):
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
+        ("a decoder of SSRUs", config.decoder == "ssru"),
+        ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):
@@ -113,13 +117,27 @@ def _fill_decoder(spec, model):
     spec.embeddings.weight = model.target_embedding.table.numpy()
     spec.position_encodings.encodings = _positions(model.target_embedding)
     spec.projection.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
-    if model.output_bias is not None:
-        spec.projection.bias = model.output_bias.numpy()
+    bias = _output_bias(model)
+    if bias is not None:
+        spec.projection.bias = bias
     for layer, block in zip(spec.layer, model.decoder.blocks, strict=True):
         _fill_self_attention(layer.self_attention, block)
         _fill_cross_attention(layer.attention, block)
         _fill_feed_forward(layer.ffn, block)
     _fill_norms(spec, model.decoder)
+
+
+def _output_bias(model):
+    """The bias of the logits, which nothing outweighs for banned tokens. `None`: there is none."""
+    banned = list(model.config.banned_ids)
+    if model.output_bias is not None:
+        bias = model.output_bias.numpy().copy()
+    elif banned:
+        bias = np.zeros(model.config.output_size, np.float32)
+    else:
+        return None
+    bias[banned] = BANNED
+    return bias
 
 
 def _embedding_scale(config):

@@ -50,6 +50,7 @@ def export_litert(
     alignment=None,
     license=None,
     tokenizer=False,
+    origin=None,
     progress=None,
     source_language=None,
     target_language=None,
@@ -110,9 +111,12 @@ def export_litert(
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
             heads: the greedy signatures then also have the output `alignment`, float32 `[1,
             max_length, 16]`, what each token of the output attended to in the source.
-        license: Under which the model may be used, a string for the facts.
+        license: Under which the model may be used, a string for the facts. `None`: that of its
+            origin.
         tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a
             unigram model: see `FastTokenizer`.
+        origin: Dictionary of what is known of the checkpoint that the weights come from, for the
+            facts: see `Run.read_origin`.
         progress: See `export_saved_model`.
         source_language: Code of the language that the model translates, a string for the facts.
         target_language: Code of the language that it translates to.
@@ -157,7 +161,8 @@ def export_litert(
     about = {
         "source_language": source_language,
         "target_language": target_language,
-        "license": license,
+        "license": license or (origin or {}).get("license"),
+        **({"origin": origin} if origin else {}),
     }
     contents = _Contents(gate, signatures, options, about, calibration, progress or silent)
     report = place_file(path, lambda draft: contents.write(draft, path))

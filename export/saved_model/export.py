@@ -7,6 +7,7 @@ from keras_transformer.export.parity import copy_translator, in_float32
 from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
+from keras_transformer.export.saved_model.facts import write_origin
 from keras_transformer.export.saved_model.guide import (
     BATCHING,
     README,
@@ -34,6 +35,7 @@ def export_saved_model(
     batch_sizes=(1, 4, 16),
     lengths=None,
     alignment=None,
+    origin=None,
     progress=None,
 ):
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
@@ -72,6 +74,8 @@ def export_saved_model(
             translator's `max_length`. Others are padded. `None`: see `default_lengths`.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
             heads: whose attention the signature `alignment` gives. `None`: there is none.
+        origin: Dictionary of what is known of the checkpoint that the weights come from: see
+            `Run.read_origin`. It is kept in `assets.extra/origin.json`, and the `README.md` has it.
         progress: Function that is called with a stage of the work, a string, when it begins, such
             as `print`. `None`: nothing is shown.
 
@@ -107,6 +111,7 @@ def export_saved_model(
         requests = make_requests(endpoints, buckets, sentences)
         write_requests(draft / PATH, model_name(directory), requests)
         _write_texts(draft, model_name(directory), endpoints, sentences, buckets if jit else None)
+        write_origin(draft, origin)
         progress(f"translating {len(sentences)} sentences with the model in memory")
         expected = [best for best, *_ in translator.n_best(sentences, 1, search)]
         return verify(draft, directory, endpoints, sentences, requests, expected, progress)

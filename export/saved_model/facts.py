@@ -3,6 +3,23 @@
 import json
 
 PATH = "assets.extra/facts.json"
+ORIGIN, README = "assets.extra/origin.json", "README.md"
+
+
+def write_origin(folder, origin):
+    """Keeps what is known of a checkpoint that the weights come from in the folder of a version.
+
+    Args:
+        folder: The folder, with a `README.md`.
+        origin: A dictionary, or nothing.
+    """
+    if not origin:
+        return
+    (folder / ORIGIN).parent.mkdir(exist_ok=True)
+    (folder / ORIGIN).write_text(json.dumps(origin, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    known = "\n".join(f"- {name}: {value}" for name, value in origin.items() if value)
+    with (folder / README).open("a", encoding="utf-8") as file:
+        file.write(f"\n## Origin of the weights\n\n{known}\n")
 
 
 def write_facts(folder, codec):

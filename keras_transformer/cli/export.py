@@ -223,6 +223,9 @@ class _Export:
 
     def __call__(self, path, sentences, **options):
         """Exports to `path`; returns the report. Options that it does not take are left out."""
+        from keras_transformer.run import Run
+
+        options["origin"] = Run(self._run).read_origin()
         taken = {name: value for name, value in options.items() if name in self._taken}
         examples = parse_lines(self._pipeline.parse, sentences, "sentence")
         return self._function(self._pipeline, path, examples, **taken)

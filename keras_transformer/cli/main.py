@@ -24,6 +24,7 @@ from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
+from keras_transformer.cli.shortlist import shortlist
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -186,6 +187,7 @@ cli.add_command(convert)
 export.add_command(marian)
 cli.add_command(export)
 cli.add_command(plot)
+cli.add_command(shortlist)
 
 
 def main():

@@ -189,7 +189,9 @@ def _ctranslate2(path, search, n_best):
 def _search_of_ctranslate2(path, search):
     """A beam as CTranslate2 has it: it has no penalty for the length, and ranks by the mean."""
     normalization = "average"
-    if given("length_penalty") and search.length_penalty == 0 or search.normalization == "none":
+    if search.normalization == "power":
+        normalization = "power"
+    elif given("length_penalty") and search.length_penalty == 0 or search.normalization == "none":
         normalization = "none"
     elif given("length_penalty") or given("normalization") and search.normalization == "gnmt":
         option = "length-penalty" if given("length_penalty") else "normalization gnmt"

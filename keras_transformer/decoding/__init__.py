@@ -10,6 +10,7 @@ from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
 from keras_transformer.decoding.sampling import sample_decode
 from keras_transformer.decoding.scoring import score
 from keras_transformer.decoding.search import Beam, Found, Greedy, Sample
+from keras_transformer.decoding.shortlist import Shortlisted
 
 __all__ = [
     "Beam",
@@ -21,6 +22,7 @@ __all__ = [
     "Greedy",
     "Predictor",
     "Sample",
+    "Shortlisted",
     "Step",
     "Vocabulary",
     "beam_decode",

@@ -111,28 +111,34 @@ def beam_decode(
     check_choice("stopping", stopping, STOPPINGS)
     predictor = predictor_of(model, alignment)
     length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
-    batch, positions = predictor.sizes(source)
-    ends = stages(length, cache_stages)
-    rules = None if constraints is None else Rules(constraints, predictor.vocabulary, length)
-    step = BeamStep(
-        predictor,
-        beam_size,
-        length,
-        limit=limit_of(max_length, length, batch),
-        shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
-        penalty=_penalty(length_penalty, normalization),
-        by_score=stopping == "score",
-        narrowing=stopping == "narrow",
-        early_stopping=early_stopping,
-        rules=rules,
-        used=None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1]),
-    )
-    predictor_state = predictor.begin(source, ends[0], beam_size)
-    kept = beam_size if step.by_score else n_best
-    beginning = step.beginning(batch, positions, kept, predictor_state, token_scores)
-    state = in_stages(predictor, step.running, step, beginning, ends)
-    rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
-    return make_result(rows.tokens, scores, rows.token_scores, step.attended(rows, state.attention))
+    ends = stages(length, cache_stages, predictor.grows)
+    used = None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1])
+
+    def search(predictor, constraints):
+        batch, positions = predictor.sizes(source)
+        vocabulary = predictor.vocabulary
+        step = BeamStep(
+            predictor,
+            beam_size,
+            length,
+            limit=limit_of(max_length, length, batch),
+            shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
+            penalty=_penalty(length_penalty, normalization),
+            by_score=stopping == "score",
+            narrowing=stopping == "narrow",
+            early_stopping=early_stopping,
+            rules=None if constraints is None else Rules(constraints, vocabulary, length),
+            used=used,
+        )
+        state = predictor.begin(source, ends[0], beam_size)
+        kept = beam_size if step.by_score else n_best
+        beginning = step.beginning(batch, positions, kept, state, token_scores)
+        state = in_stages(predictor, step.running, step, beginning, ends)
+        rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
+        attention = step.attended(rows, state.attention)
+        return make_result(rows.tokens, scores, rows.token_scores, attention)
+
+    return predictor.searched(search, source, constraints)
 
 
 def _penalty(length_penalty, normalization):

@@ -136,30 +136,37 @@ class Rules:
 
     def _fit(self, prefix):
         """The prefix, cut or padded to the length of an output, `[B, L]`."""
-        prefix = tf.convert_to_tensor(prefix)
-        if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
-            raise ValueError(
-                "`prefix` must be token ids, integers [B, P]. "
-                f"Received: shape {prefix.shape}, {prefix.dtype.name}."
-            )
-        prefix = tf.cast(prefix, tf.int32)[:, : self.length]
+        prefix = checked_prefix(prefix)[:, : self.length]
         missing = self.length - tf.shape(prefix)[1]
         return tf.pad(prefix, [[0, 0], [0, missing]], constant_values=self.pad_id)
 
     def _spread(self, banned):
         """The banned tokens, of all sentences `[V]` or of each `[B, 1, V]`."""
-        banned = tf.convert_to_tensor(banned)
-        shape, vocab_size = banned.shape, len(self.words)
-        if (
-            banned.dtype != tf.bool
-            or shape.rank not in (1, 2)
-            or shape[-1] not in (None, vocab_size)
-        ):
-            raise ValueError(
-                f"`banned` must be booleans, [V] or [B, V], with V = {vocab_size}. "
-                f"Received: shape {shape}, {banned.dtype.name}."
-            )
-        return banned if shape.rank == 1 else tf.expand_dims(banned, 1)
+        banned = checked_banned(banned, len(self.words))
+        return banned if banned.shape.rank == 1 else tf.expand_dims(banned, 1)
+
+
+def checked_prefix(prefix):
+    """Returns the token ids `[B, P]`, int32; raises unless they are integers of that shape."""
+    prefix = tf.convert_to_tensor(prefix)
+    if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
+        raise ValueError(
+            "`prefix` must be token ids, integers [B, P]. "
+            f"Received: shape {prefix.shape}, {prefix.dtype.name}."
+        )
+    return tf.cast(prefix, tf.int32)
+
+
+def checked_banned(banned, vocab_size):
+    """Returns the banned tokens, `[V]` or `[B, V]`; raises unless they are booleans like that."""
+    banned = tf.convert_to_tensor(banned)
+    shape = banned.shape
+    if banned.dtype != tf.bool or shape.rank not in (1, 2) or shape[-1] not in (None, vocab_size):
+        raise ValueError(
+            f"`banned` must be booleans, [V] or [B, V], with V = {vocab_size}. "
+            f"Received: shape {shape}, {banned.dtype.name}."
+        )
+    return banned
 
 
 def _before(runs):

@@ -27,6 +27,8 @@ class EncoderDecoder(Predictor):
         alignment: Layer and head of the decoder, a pair of integers, whose attention to the source
             is the weights of a step. `None` in place of the head: the mean of all. `None`: the
             steps have no weights.
+        output: Function from hidden states `[B, N, D]` to logits, see `Transformer.step`. `None`:
+            to those of all tokens but the model's `banned_ids`.
 
     Attributes:
         moves_cache: Whether hypotheses that change places take what is in the cache along: the
@@ -37,7 +39,7 @@ class EncoderDecoder(Predictor):
         ValueError: If there is no such layer or head.
     """
 
-    def __init__(self, model, alignment=None):
+    def __init__(self, model, alignment=None, output=None):
         if not isinstance(model, Transformer):
             raise TypeError(
                 f"`model` must be a Transformer. Received: model of type {type(model).__name__}."
@@ -48,6 +50,8 @@ class EncoderDecoder(Predictor):
         self.model = model
         self.alignment = alignment
         self.moves_cache = config.decoder == "ssru"
+        self.grows = not self.moves_cache
+        self.output = output
 
     def sizes(self, inputs):  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
@@ -70,10 +74,13 @@ class EncoderDecoder(Predictor):
             state.memory_heads,
             state.memory_allowed,
             ancestors.allowed(),
+            self.output,
         )
         weights = None if self.alignment is None else attended(weights, self.alignment)
         state = state._replace(cache=cache, ancestors=ancestors)
-        return Step(self.vocabulary.without_banned(logits), state, weights)
+        if self.output is None:
+            logits = self.vocabulary.without_banned(logits)
+        return Step(logits, state, weights)
 
     def extend(self, state, length):  # noqa: D102
         cache = self.model.decoder.extended_cache(state.cache, length)

@@ -43,6 +43,7 @@ class Ensemble(Predictor):
                     f"Received: {vocabulary} and {other}."
                 )
         super().__init__(vocabulary, min(member.max_length for member in self.members))
+        self.grows = any(member.grows for member in self.members)
 
     def sizes(self, inputs):  # noqa: D102
         batches, positions = zip(*(member.sizes(inputs) for member in self.members), strict=True)

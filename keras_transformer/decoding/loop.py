@@ -8,13 +8,14 @@ import tensorflow as tf
 STAGES = (16, 64, 128, 192, 384)  # few: each is one more body of the loop, which takes XLA seconds
 
 
-def stages(length, cache_stages):
+def stages(length, cache_stages, grows=True):
     """Returns for how many positions there is room in each stage; the last number is `length`.
 
     Args:
         length: Positions of the last stage.
         cache_stages: Positions of those before it, as far as they are three quarters or fewer: a
             stage is not worth its part of the graph if the last one is hardly longer.
+        grows: Whether the state of the predictor does; otherwise there is one stage.
 
     Raises:
         ValueError: If `cache_stages` are not positive and increasing.
@@ -25,7 +26,7 @@ def stages(length, cache_stages):
             "`cache_stages` must be positive and increasing. "
             f"Received: cache_stages={cache_stages}."
         )
-    return [*(end for end in ends if 4 * end <= 3 * length), length]
+    return [*(end for end in ends if grows and 4 * end <= 3 * length), length]
 
 
 def in_stages(predictor, running, step, state, ends):

@@ -90,7 +90,13 @@ class Predictor(abc.ABC):
     Args:
         vocabulary: A `Vocabulary`.
         max_length: Longest output, in tokens.
+
+    Attributes:
+        grows: Whether its state has room for a number of positions, so that a search has stages. A
+            predictor whose state has room for any number may say no: its searches are smaller.
     """
+
+    grows = True
 
     def __init__(self, vocabulary, max_length):
         self.vocabulary = vocabulary
@@ -136,6 +142,20 @@ class Predictor(abc.ABC):
             parents: `[B, N]`, int32: hypothesis n goes on from hypothesis `parents[b, n]`.
         """
         return tf.nest.map_structure(lambda value: tf.gather(value, parents, batch_dims=1), state)
+
+    def searched(self, search, inputs, constraints=None):
+        """Returns the result of a search over this predictor, or over others in its place.
+
+        Here over this one. A predictor that has fewer tokens for some inputs puts one in its place
+        that has no others.
+
+        Args:
+            search: Function of a predictor and of the `Constraints` of its outputs, or `None`, to
+                what `make_result` returns.
+            inputs: See `begin`.
+            constraints: The `Constraints`, or `None`.
+        """
+        return search(self, constraints)
 
     def sizes(self, inputs):
         """Returns the number of sentences B, and S, over which the weights of a step are.

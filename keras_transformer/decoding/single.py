@@ -56,30 +56,25 @@ def decode_single(
     Returns:
         What `greedy_decode` returns.
     """
-    vocabulary = predictor.vocabulary
     length = check_lengths(predictor.max_length, 1, max_length, cache_length)
-    batch, positions = predictor.sizes(inputs)
-    ends = stages(length, cache_stages)
-    loop = _Loop(
-        predictor=predictor,
-        choose=choose,
-        length=length,
-        limit=_limit(max_length, length, batch),
-        rules=None if constraints is None else Rules(constraints, vocabulary, length),
-    )
-    beginning = _State(
-        index=tf.constant(0),
-        last=tf.fill([batch], vocabulary.bos_id),
-        ended=tf.zeros([batch], tf.bool),
-        tokens=tf.fill([batch, length], vocabulary.pad_id),
-        scores=tf.zeros([batch], tf.float32),
-        predictor_state=predictor.begin(inputs, ends[0]),
-        runs=() if loop.rules is None else loop.rules.start(batch, 1),
-        token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
-        attention=() if positions is None else tf.zeros([batch, length, positions]),
-    )
-    state = in_stages(predictor, loop.running, loop.step, beginning, ends)
-    return make_result(state.tokens, state.scores, state.token_scores, state.attention)
+
+    def search(predictor, constraints):
+        batch, positions = predictor.sizes(inputs)
+        ends = stages(length, cache_stages, predictor.grows)
+        vocabulary = predictor.vocabulary
+        loop = _Loop(
+            predictor=predictor,
+            choose=choose,
+            length=length,
+            limit=_limit(max_length, length, batch),
+            rules=None if constraints is None else Rules(constraints, vocabulary, length),
+        )
+        state = predictor.begin(inputs, ends[0])
+        beginning = loop.beginning(batch, positions, state, token_scores)
+        state = in_stages(predictor, loop.running, loop.step, beginning, ends)
+        return make_result(state.tokens, state.scores, state.token_scores, state.attention)
+
+    return predictor.searched(search, inputs, constraints)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +86,21 @@ class _Loop:
     length: int
     limit: tf.Tensor | None
     rules: Rules | None
+
+    def beginning(self, batch, positions, predictor_state, token_scores):
+        """The state before the first step; for B and S see `Predictor.sizes`."""
+        length, vocabulary = self.length, self.predictor.vocabulary
+        return _State(
+            index=tf.constant(0),
+            last=tf.fill([batch], vocabulary.bos_id),
+            ended=tf.zeros([batch], tf.bool),
+            tokens=tf.fill([batch, length], vocabulary.pad_id),
+            scores=tf.zeros([batch], tf.float32),
+            predictor_state=predictor_state,
+            runs=() if self.rules is None else self.rules.start(batch, 1),
+            token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
+            attention=() if positions is None else tf.zeros([batch, length, positions]),
+        )
 
     def running(self, state):
         """Whether a sentence has not ended."""

@@ -1,5 +1,6 @@
 """The base of the models: a configuration that is all they are built from, and their ends."""
 
+import functools
 import typing
 
 import keras
@@ -9,6 +10,7 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
+from keras_transformer.layers.kernels import project as product
 
 
 class Column(typing.NamedTuple):
@@ -138,6 +140,31 @@ class TokenOutput:
     def output_bias(self):
         """What is added to the logits, a variable `[V]`; `None` for nothing."""
         return self.logits.bias if self.config.output_bias else None
+
+    def output_of(self, tokens):
+        """Returns a function from hidden states to the logits of a few tokens.
+
+        Their weights are gathered here, once for all calls of the function.
+
+        Args:
+            tokens: Token ids `[C]`, int32, with C known statically.
+
+        Returns:
+            Function from `[B, N, D]` to `[B, N, C]`.
+        """
+        if isinstance(self.output_layer, PositionalEmbedding):
+            rows = self.output_layer.look_up(tokens)  # [C, D]
+        else:
+            kernel = ops.cast(self.output_layer.kernel, self.output_layer.compute_dtype)
+            rows = ops.transpose(ops.take(kernel, tokens, axis=1))  # [C, D]
+        bias = None if self.output_bias is None else ops.take(self.output_bias, tokens)  # [C]
+        return functools.partial(_some_logits, rows, bias, self.logits.compute_dtype)
+
+
+def _some_logits(rows, bias, dtype, hidden):
+    """`[B, N, D]` to `[B, N, C]`, by output weights `[C, D]` and a bias `[C]`, or `None`."""
+    logits = ops.cast(product(rows, ops.cast(hidden, rows.dtype)), dtype)
+    return logits if bias is None else ops.add(logits, ops.cast(bias, dtype))
 
 
 def named_weights(stack, weights):

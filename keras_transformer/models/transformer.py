@@ -174,7 +174,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         cache = self.decoder.empty_cache(ops.shape(memory)[0], length, width)
         return cache, self.decoder.project_memory(memory)
 
-    def step(self, tokens, cache, index, memory_heads, memory_allowed, allowed=None):
+    def step(self, tokens, cache, index, memory_heads, memory_allowed, allowed=None, output=None):
         """Runs the decoder at one position, without dropout.
 
         Args:
@@ -187,6 +187,8 @@ class Transformer(TokenOutput, ConfiguredModel):
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
                 hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1, or
                 where the decoder has SSRUs.
+            output: Function from hidden states `[B, N, D]` to logits, see `output_of`. `None`: to
+                those of all tokens.
 
         Returns:
             A `Prediction`.
@@ -199,7 +201,8 @@ class Transformer(TokenOutput, ConfiguredModel):
         x, cache, weights = self.decoder.step(
             x, cache, index, memory_heads, memory_allowed, allowed
         )
-        logits = project(self.output_layer, self.logits, x)  # [B, N, V]
+        whole = output is None
+        logits = project(self.output_layer, self.logits, x) if whole else output(x)  # [B, N, V]
         return Prediction(logits, cache, weights)
 
     @property

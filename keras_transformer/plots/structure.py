@@ -89,10 +89,14 @@ def _draw_embedding(tower, column, known):
 
 def _draw_block(tower, block):
     """The sublayers of a block; returns the middle of the box that a memory leads to."""
-    masked = "Masked multi-head attention" if block.causal else "Multi-head attention"
-    kind = _kind(block.self_attention.position)
-    turned = [] if kind == "none" else [f"{kind} positions"]
-    middle = _draw_attention(tower, block, "self_attention", masked, turned)
+    if block.is_recurrent:
+        lines = [f"state of {block.ssru.widths['x']:,}", _count(block.ssru)]
+        middle = _draw_sublayer(tower, block, "ssru", "SSRU", lines, ATTENTION)
+    else:
+        masked = "Masked multi-head attention" if block.causal else "Multi-head attention"
+        kind = _kind(block.self_attention.position)
+        turned = [] if kind == "none" else [f"{kind} positions"]
+        middle = _draw_attention(tower, block, "self_attention", masked, turned)
     if block.cross:
         title = "Multi-head attention to memory"
         middle = _draw_attention(tower, block, "cross_attention", title, [])

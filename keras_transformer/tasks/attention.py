@@ -41,7 +41,7 @@ class Attention:
 
 
 def attentions(weights, pieces, truncated):
-    """Returns the `Attention` of each kind that a model has.
+    """Returns the `Attention` of each kind that a model has, a decoder of SSRUs none to itself.
 
     Args:
         weights: What the model's `attention_weights` returned for one text.
@@ -51,7 +51,7 @@ def attentions(weights, pieces, truncated):
     return {
         kind: Attention(kind, *pieces[kind], _stack(weights, name), truncated=truncated)
         for kind, name in KINDS.items()
-        if kind in pieces
+        if kind in pieces and name.format(0) in weights
     }
 
 

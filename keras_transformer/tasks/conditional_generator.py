@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding import Shortlisted, greedy_decode
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
@@ -19,15 +19,39 @@ class ConditionalGenerator(Generator):
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`.
+        shortlist: A `Shortlist`: every search is among the candidates of its sentence, see
+            `Shortlisted`. Given outputs are scored among all pieces, as without. `None`: there is
+            none.
     """
 
     model_class = Transformer
     blank = True
 
-    def __init__(self, model, tokenizer, max_length=None):
+    def __init__(self, model, tokenizer, max_length=None, shortlist=None):
         super().__init__(model, tokenizer, max_length)
+        # In a function: a `tf.Module` would look through it for what it could track.
+        restricted = None if shortlist is None else Shortlisted(model, shortlist)
+        self._restricted = lambda: restricted
         self._scorer = functools.cache(functools.partial(trace_score, self))
         self._aligner = functools.cache(functools.partial(trace_alignment, self))
+
+    @property
+    def shortlist(self):
+        """The `Shortlist`, or `None`."""
+        restricted = self._restricted()
+        return None if restricted is None else restricted.shortlist
+
+    @property
+    def searched(self):
+        """The model as searches take it, with the shortlist if there is one."""
+        return self._restricted() or self.model
+
+    def with_model(self, model):  # noqa: D102
+        return type(self)(model, self.tokenizers, self.max_length, self.shortlist)
+
+    def with_shortlist(self, shortlist):
+        """Returns the same with another `Shortlist`, or with none, `None`."""
+        return type(self)(self.model, self.tokenizers, self.max_length, shortlist)
 
     def score(self, sources, targets, batch_size=64):
         """Returns how probable the model finds given outputs.
@@ -95,7 +119,7 @@ class ConditionalGenerator(Generator):
         by that piece, and self-attention by the piece before it, which the position reads.
         """
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
-        output, _ = greedy_decode(self.model, source, self.max_length)  # [1, L]
+        output, _ = greedy_decode(self.searched, source, self.max_length)  # [1, L]
         config = self.model.config
         target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
         inputs = [config.bos_id, *target[:-1]]

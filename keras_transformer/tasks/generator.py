@@ -38,6 +38,11 @@ class Generator(TextPipeline):
         # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
         self._searcher = functools.cache(functools.partial(trace_search, self))
 
+    @property
+    def searched(self):
+        """The model as searches take it."""
+        return self.model
+
     def encode(self, sentences):
         """Returns token ids `[B, S]`, padded; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)

@@ -67,7 +67,7 @@ def _translate(translator, sentences, search, **options):
 
     def decode(ids):
         source = ids.to_tensor(model.config.pad_id)  # [B, S]
-        return search(model, source, cache_length=longest, **options)
+        return search(translator.searched, source, cache_length=longest, **options)
 
     return generate_strings(translator.tokenizers, longest, decode, sentences, translator.blank)
 

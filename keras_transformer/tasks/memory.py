@@ -27,9 +27,14 @@ def beam_memory(config, batch, beam_size, length):
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)
     rows = batch * beam_size
-    cache = layers * config.num_heads * widths * length * (CACHES * rows + batch * has_source)
-    # Every hypothesis attends to the positions of all of its sentence: none is ever moved.
-    scores = SCORES * config.num_heads * rows * beam_size * length
+    memory = layers * config.num_heads * widths * length * batch * has_source
+    if getattr(config, "decoder", None) == "ssru":
+        cache = memory + layers * CACHES * rows * config.d_model
+        scores = SCORES * config.num_heads * rows * length  # of the memory
+    else:
+        cache = memory + layers * config.num_heads * widths * length * CACHES * rows
+        # Every hypothesis attends to the positions of all of its sentence: none is ever moved.
+        scores = SCORES * config.num_heads * rows * beam_size * length
     count = min(beam_size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
     return FLOAT * (cache + scores + logits)

@@ -12,11 +12,13 @@ class Translator(ConditionalGenerator):
         tokenizer: The `Tokenizer` it was trained with, or a pair of them, for source and target.
         max_length: Longest source and longest output in tokens, the end of the sentence included.
             `None`: the model's `max_length`.
+        shortlist: A `Shortlist`: every search is among the candidates of its sentence, see
+            `Shortlisted`. `None`: among all pieces.
 
     Raises:
         TypeError: If an argument is of another type.
-        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
-            together.
+        ValueError: If `max_length` is above the model's, or tokenizer, shortlist and model do not
+            belong together.
 
     Example:
         from keras_transformer import Beam

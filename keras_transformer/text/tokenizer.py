@@ -6,7 +6,6 @@ TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `Sentence
 """
 
 import os
-import re
 import typing
 import zlib
 from pathlib import Path
@@ -15,8 +14,7 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text
 
-# Of a target language, at the beginning of a text, as Hugging Face's tokenizer finds it.
-CODE = re.compile(">>.*?<<", re.DOTALL)
+from keras_transformer.text.language_codes import split_code, split_codes
 
 
 class Tokenizer(tf.Module):
@@ -131,7 +129,7 @@ class Tokenizer(tf.Module):
     def _encode(self, strings):
         if self.table is None:
             return self._pieces().tokenize(strings)
-        codes, strings = _split_codes(strings, self.table, self.unk_id)
+        codes, strings = split_codes(strings, self.table, self.unk_id)
         pieces = self._pieces().tokenize(strings)
         pieces = pieces.with_flat_values(tf.gather(tf.constant(self._ids()), pieces.flat_values))
         return pieces if codes is None else tf.concat([codes, pieces], axis=1)
@@ -186,13 +184,14 @@ class Tokenizer(tf.Module):
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        codes = [[] for _ in strings]
-        if self.table is not None and self.table.codes:
-            codes, strings = zip(*(self._split(string) for string in strings), strict=True)
+        codes = [[]] * len(strings)
+        if self.table is not None:
+            split = [split_code(string, self.table, self.unk_id) for string in strings]
+            codes, strings = [code for code, _ in split], [rest for _, rest in split]
         sentencepiece.set_random_generator_seed(seed)
         # One thread, which is new and therefore begins with that seed.
         rows = processor.encode(
-            list(strings), enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+            strings, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
         )
         if self.table is None:
             return rows
@@ -200,13 +199,6 @@ class Tokenizer(tf.Module):
         return [
             [*code, *(ids[piece] for piece in row)] for code, row in zip(codes, rows, strict=True)
         ]
-
-    def _split(self, string):
-        """The id of the code that a string begins with, in a list, and the rest."""
-        match = CODE.match(string)
-        if match is None:
-            return [], string
-        return [self.table.codes.get(match[0], self.unk_id)], string[match.end() :]
 
     def pieces(self, tokens):
         """Names pieces for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
@@ -246,29 +238,6 @@ class SpecialIds(typing.NamedTuple):
         processor = _read(model, ())
         ids = (getattr(processor, name)() for name in cls._fields[1:])
         return cls(processor.vocab_size(), *ids)
-
-
-def _split_codes(strings, table, unk_id):
-    """Takes the codes of target languages from the beginnings of strings.
-
-    Returns:
-        A ragged tensor of the code's id in each string `[B, (0 or 1)]`, that of the unknown piece
-        for a code that the model does not have, and the strings without them; `None` and the
-        strings where the table has no codes.
-    """
-    if not table.codes:
-        return None, strings
-    names, ids = zip(*table.codes.items(), strict=True)
-    has = tf.strings.regex_full_match(strings, f"(?s){CODE.pattern}.*")  # [B]
-    codes = tf.strings.regex_replace(strings, f"(?s)^({CODE.pattern}).*$", r"\1")
-    equal = tf.equal(tf.expand_dims(codes, 1), tf.constant(names))  # [B, number of codes]
-    known = tf.reduce_max(tf.where(equal, tf.constant(ids), -1), axis=1)  # [B]
-    known = tf.where(known < 0, unk_id, known)
-    codes = tf.RaggedTensor.from_row_lengths(
-        tf.boolean_mask(known, has), tf.cast(has, tf.int64), validate=False
-    )
-    rest = tf.strings.regex_replace(strings, f"(?s)^{CODE.pattern}", "")
-    return codes, tf.where(has, rest, strings)
 
 
 def _check_table(table, processor):

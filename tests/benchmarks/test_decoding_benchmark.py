@@ -1,5 +1,6 @@
 """Statements of `benchmarks/decoding.py` that must be true before any of its figures is."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -42,6 +43,7 @@ def test_a_peer_alone_is_compared_with_nothing():
     assert (row["best_peer"], row["ratio"], row["seconds_per_token"]) == (None, None, 0.1)
 
 
+SSRU = "ours-ssru,ours-ssru-xla,ours-ssru-litert,ours-ssru-litert-int8"
 OURS = "ours,ours-xla,ours-litert,ours-litert-int8"
 THEIRS = "ctranslate2,ctranslate2-int8"
 
@@ -49,7 +51,10 @@ THEIRS = "ctranslate2,ctranslate2-int8"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("peers", "searches", "cores"),
-    [(f"{OURS},{THEIRS}", "greedy", 1), (f"ours-litert,{THEIRS}", "beam", 2)],
+    [
+        (f"{OURS},{SSRU},{THEIRS}", "greedy", 1),
+        (f"ours-litert,ours-ssru-litert,{THEIRS}", "beam", 2),
+    ],
 )
 def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):
     """`compare_tokens` would end the benchmark otherwise."""
@@ -78,8 +83,6 @@ def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
-    import dataclasses
-
     import tensorflow as tf
     from decoding_task import MODELS, Case, build, vocabulary, without_end, words
 
@@ -102,10 +105,11 @@ def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
     assert tokenizer.encode([words(row) for row in sources]).to_list() == sources.tolist()
 
 
-def test_a_step_reads_the_weights_that_are_counted():
+@pytest.mark.parametrize("decoder", ["self_attention", "ssru"])
+def test_a_step_reads_the_weights_that_are_counted(decoder):
     from decoding_task import MODELS, build
 
-    model = MODELS["smoke"]
+    model = dataclasses.replace(MODELS["smoke"], decoder=decoder)
     read = 0
     for weight in build(model).weights:
         made_once = "cross_attention/key" in weight.path or "cross_attention/value" in weight.path
@@ -115,11 +119,12 @@ def test_a_step_reads_the_weights_that_are_counted():
     assert model.step_bytes == read
 
 
-def test_operations_are_those_of_the_products():
+@pytest.mark.parametrize("decoder", ["self_attention", "ssru"])
+def test_operations_are_those_of_the_products(decoder):
     """Counted token by token: S = 11, T = 7, D = 24, F = 17, V = 29; two blocks, a beam of 4."""
     from decoding_task import Case, Model
 
-    model = Model("other", 29, d_model=24, num_layers=2, num_heads=3, d_ff=17)
+    model = Model("other", 29, d_model=24, num_layers=2, num_heads=3, d_ff=17, decoder=decoder)
     case = Case(beam_size=4, batch_size=5, length=7, source_length=11)
     counted = 0
     for _source_token in range(11):
@@ -129,7 +134,10 @@ def test_operations_are_those_of_the_products():
     for position in range(7):
         for _hypothesis in range(4 if position else 1):
             for _block in range(2):
-                counted += 4 * 24 * 24 + 2 * 24 * (position + 1)  # self-attention
+                if decoder == "ssru":
+                    counted += 2 * 24 * 24
+                else:
+                    counted += 4 * 24 * 24 + 2 * 24 * (position + 1)  # self-attention
                 counted += 2 * 24 * 24 + 2 * 24 * 11  # cross-attention
                 counted += 2 * 24 * 17
             counted += 24 * 29

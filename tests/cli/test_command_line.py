@@ -42,16 +42,17 @@ def test_help_needs_no_tensorflow(tmp_path):
         assert f"\n  {name} ".encode() in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "program"),
     [
         # A part of the package may come first: it imports Keras, and that the layers.
         ("keras_transformer.layers.masks, keras", "keras-transformer"),
-        pytest.param("keras_transformer.models.heads, keras", "program", marks=pytest.mark.slow),
-        pytest.param("keras, keras_transformer", "keras-transformer", marks=pytest.mark.slow),
-        pytest.param("keras, keras_transformer", "program", marks=pytest.mark.slow),
-        pytest.param("keras_transformer, keras", "keras-transformer", marks=pytest.mark.slow),
-        pytest.param("keras_transformer, keras", "program", marks=pytest.mark.slow),
+        ("keras_transformer.models.heads, keras", "program"),
+        ("keras, keras_transformer", "keras-transformer"),
+        ("keras, keras_transformer", "program"),
+        ("keras_transformer, keras", "keras-transformer"),
+        ("keras_transformer, keras", "program"),
     ],
 )
 def test_importing_the_package_registers_its_layers(order, program):
@@ -241,6 +242,7 @@ def test_the_public_names_are_those_of_the_documentation():
             "SeriesEmbedding",
             "SeriesRegressor",
             "SeriesSimulator",
+            "Shortlist",
             "Sinusoidal",
             "SinusoidalGrid",
             "SnowAccount",

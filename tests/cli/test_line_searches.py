@@ -13,11 +13,13 @@ from keras_transformer import (
     Beam,
     Sample,
     Tokenizer,
+    TransformerConfig,
     Translation,
     Translator,
 )
 from keras_transformer.cli.line_searches import Format
 from keras_transformer.cli.main import cli
+from keras_transformer.tasks.memory import beam_memory
 
 LINES = ["in 3 days", "", "in 12 weeks", "days", "in 3 days"]
 
@@ -182,6 +184,19 @@ def test_the_error_of_a_beam_that_cannot_fit_names_what_it_needs(translator, mon
     with pytest.raises(ValueError, match=message):
         translator(LINES, Beam(20))
     assert len(translator(["in 3 days"], Beam(2))) == 1
+
+
+def test_the_memory_of_a_recurrent_decoder_grows_with_its_sources_alone():
+    configs = [TransformerConfig(num_layers=2, decoder=name) for name in ("self_attention", "ssru")]
+    attending, recurrent = (
+        [beam_memory(config, 5, size, length) for size, length in ((20, 100), (40, 100), (20, 200))]
+        for config in configs
+    )
+    assert recurrent[0] < 0.4 * attending[0]
+    assert recurrent[1] < 2 * recurrent[0] and attending[1] > 2 * attending[0]
+    heads = 2 * 2 * 8 * 64 * 100 * 5  # keys and values of the sources, of 100 positions more
+    weights = 3 * 8 * 100 * 100  # of the attention to them
+    assert recurrent[2] - recurrent[0] == 4 * (heads + weights)
 
 
 def test_a_beam_wider_than_the_vocabulary_is_refused(translator):

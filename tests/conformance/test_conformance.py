@@ -44,6 +44,17 @@ each_computing_row = pytest.mark.parametrize(
         for name in ROWS
     ],
 )
+# XLA compiles for long: `Transformer` has all of these in it, a block whatever attention it has.
+PARTS = re.compile("(En|De)coder(Block)?|DecoderBlock_.*|MultiHead[A-Z][^_]*Attention|FeedForward")
+each_compiled_row = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow)
+        if PARTS.fullmatch(name) or name in MODELS - {"Transformer"}
+        else name
+        for name in ROWS
+    ],
+)
 
 
 def test_every_public_layer_is_a_row():
@@ -170,7 +181,7 @@ def test_tf_function_of_any_length(models, name):
     np.testing.assert_allclose(function(one), expected[:1], **SAME)
 
 
-@each_computing_row
+@each_compiled_row
 def test_xla(models, name):
     model, expected = models[name]
     function = tf.function(model, jit_compile=True)

@@ -98,7 +98,7 @@ def scoring(normalization="gnmt", length_penalty=0.6):
     )
 
 
-@pytest.mark.parametrize("min_length", [1, 3])
+@pytest.mark.parametrize("min_length", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_penalty, min_length):
     """Three words and the end, at most four tokens: 40 sentences that end and 81 that are cut."""

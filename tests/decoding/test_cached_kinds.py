@@ -45,6 +45,7 @@ def logits_of(model):
     return lambda source, target: model({"source": source, "target": target}, training=False)
 
 
+@pytest.mark.slow  # `tests/layers` has it of every layer
 @each_kind
 def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
     model = small_model(**changes)

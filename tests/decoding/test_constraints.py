@@ -144,6 +144,16 @@ def assert_is_greedy(outputs, rules):
 def test_greedy_takes_the_best_that_is_allowed(rules):
     outputs = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
     assert_is_greedy(outputs, rules)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(rules, id=name, marks=() if name == "all of them" else pytest.mark.slow)
+        for name, rules in RULES.items()
+    ],
+)
+def test_a_beam_of_one_takes_the_best_that_is_allowed(rules):
     tokens, scores = beam_decode(
         model(),
         batch(),

@@ -197,7 +197,10 @@ def test_samples_differ_and_no_temperature_is_greedy():
 @pytest.mark.parametrize(
     "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["graph", "xla"]
 )
-@each_search
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "beam" else pytest.param(name, marks=pytest.mark.slow) for name in SEARCHES],
+)
 def test_compiled_is_eager(name, jit_compile):
     prompts = text_prompts()
     expected = SEARCHES[name](talkative_text(), prompts, max_length=7)

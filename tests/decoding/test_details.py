@@ -37,7 +37,7 @@ def shifted(tokens):
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("norm", ["pre", pytest.param("post", marks=pytest.mark.slow)])
 def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
     model, source = talkative(norm), sources()
     outputs = SEARCHES[search](model, source, max_length=LIMIT, token_scores=True)

@@ -206,8 +206,16 @@ def test_max_length_is_the_config_s_by_default():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    ("variant", "jit_compile"),
+    [
+        (VARIANTS[0], True),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((VARIANTS[0], False), (VARIANTS[1], False), (VARIANTS[1], True))
+        ),
+    ],
+)
 def test_compiled_is_eager(variant, jit_compile):
     model, source = talkative(variant), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)

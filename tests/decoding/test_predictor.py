@@ -17,6 +17,7 @@ from keras_transformer import Transformer, beam_decode, greedy_decode, sample_de
 from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary
 
 LIMIT = 9
+SSRU = {"decoder": "ssru", "decoder_start": "zeros"}
 SCORES = {"rtol": 0, "atol": 1e-4}
 IDS = {"bos_id": BOS, "eos_id": EOS, "pad_id": PAD}
 SCORE = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
@@ -39,13 +40,17 @@ def made(name):
     models = talkative("pre"), talkative("post")
     if name == "encoder-decoder":
         return EncoderDecoder(models[0]), sources(), of_transformers(models[0])
+    if name == "ssru":
+        model = talkative("pre", **SSRU)
+        return EncoderDecoder(model), sources(), of_transformers(model)
     if name == "ensemble":
+        models = *models, talkative("pre", **SSRU)
         return Ensemble(models), sources(), of_transformers(*models)
     predictor = Recurrent() if name == "recurrent" else DecoderOnly()
     return predictor, sources() if name == "recurrent" else prompts(), predictor.whole
 
 
-PREDICTORS = ["encoder-decoder", "recurrent", "decoder-only", "ensemble"]
+PREDICTORS = ["encoder-decoder", "ssru", "recurrent", "decoder-only", "ensemble"]
 each_predictor = pytest.mark.parametrize("name", PREDICTORS)
 
 
@@ -67,7 +72,7 @@ def test_greedy_search_is_a_loop_in_python(name):
 
 
 @each_predictor
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_a_beam_is_a_loop_in_python(name, beam_size):
     predictor, inputs, logits = made(name)
     tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
@@ -195,7 +200,7 @@ def test_wrong_models_are_refused():
         Ensemble([])
     with pytest.raises(ValueError, match=r"same vocabulary .*size=19.* and .*size=23"):
         Ensemble([talkative(), Transformer(small_config(vocab_size=23))])
-    message = "`model` must be one of LanguageModel, Predictor, Transformer. .* str"
+    message = "`model` must be one of LanguageModel, Predictor, Shortlisted, Transformer. .* str"
     with pytest.raises(TypeError, match=message):
         greedy_decode("model", sources())
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from doubt import PAD, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
-from keras_transformer.decoding import loop
+from keras_transformer.decoding import EncoderDecoder, Ensemble, loop
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.runtime import load_interpreter
 
@@ -28,6 +28,13 @@ SEARCHES = {
 def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third(length, ends):
     assert loop.stages(length, (16, 64, 128, 192, 384)) == ends
     assert loop.stages(length, ()) == [length]
+    assert loop.stages(length, (16, 64), grows=False) == [length]
+
+
+def test_the_states_of_a_recurrent_decoder_need_no_stages():
+    recurrent, attending = talkative(decoder="ssru"), talkative()
+    assert not EncoderDecoder(recurrent).grows and EncoderDecoder(attending).grows
+    assert not Ensemble([recurrent]).grows and Ensemble([recurrent, attending]).grows
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])

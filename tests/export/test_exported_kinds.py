@@ -19,6 +19,8 @@ KINDS = {
     "relative": {"position": "relative", "relative_distance": 4, "tie": "none"},
     "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8, "score": "dot_product"},
     "binary": {"position": "binary", "score": "general"},
+    "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
+    "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
 }
@@ -93,7 +95,7 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["alibi", "relative", "t5", "binary"])
+@pytest.mark.parametrize("kind", ["alibi", "relative", "t5", "binary", "ssru"])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):
     """Of the file's own tokens: 0.0036 to 0.0063 nats per token were seen."""
     report = export_litert(

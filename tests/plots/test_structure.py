@@ -54,6 +54,7 @@ def numbers(pattern, texts):
 MODELS = {
     "post-norm": transformer,
     "pre-norm": lambda: transformer(norm="pre", position="alibi"),
+    "ssru": lambda: transformer(decoder="ssru"),
     "untied": lambda: transformer(tie="none", target_vocab_size=1700),
     "classifier": classifier,
     "language model": language_model,
@@ -106,6 +107,14 @@ def test_the_boxes_of_the_paper():
         "Add & norm", "Feed forward", "Add & norm", "Linear",
     ]  # fmt: skip
     assert boxes(structure_figure(transformer())) == encoder + decoder
+
+
+def test_a_recurrent_decoder_has_no_self_attention():
+    shown = boxes(structure_figure(transformer(decoder="ssru")))
+    decoder = shown[5:]
+    assert decoder[:4] == ["Embedding", "SSRU", "Add & norm", "Multi-head attention to memory"]
+    assert "Masked multi-head attention" not in shown
+    assert "state of 22" in texts(structure_figure(transformer(decoder="ssru")))
 
 
 def test_pre_norm_stands_before_the_sublayers_and_at_the_end():

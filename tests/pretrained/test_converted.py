@@ -1,18 +1,23 @@
 """A converted checkpoint as a run: what is in it, and what is not there if it fails."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
-from opus_folders import CODES, random_tokens, write_folder
+from click.testing import CliRunner
+from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
 from keras_transformer import Run, Translator
+from keras_transformer.cli.main import cli
 from keras_transformer.pretrained.checkpoint import read_checkpoint
 from keras_transformer.training import converted
+from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.train import train
 
 KINDS = {
     "shared": {"codes": CODES},
@@ -91,3 +96,60 @@ def test_a_damaged_origin_is_named(tmp_path):
     run.origin.write_text("{")
     with pytest.raises(ValueError, match=r"origin\.json is damaged"):
         run.read_origin()
+
+
+@pytest.mark.slow
+def test_fine_tuning_lowers_the_loss_and_keeps_what_a_checkpoint_decides(tmp_path):
+    write_folder(tmp_path / "hf", codes=CODES)
+    (tmp_path / "hf" / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    for name, lines in (("a.txt", SOURCE_TEXT), ("b.txt", TARGET_TEXT)):
+        (tmp_path / name).write_text("\n".join(line[:12] for line in lines * 20) + "\n")
+    config = tmp_path / "tune.toml"
+    config.write_text(
+        '[model]\nstart_from = "run"\ndropout = 0.0\n'
+        '[data]\nsource = "text"\nmax_length = 20\nbatch_tokens = 100\n'
+        'train_source = "a.txt"\ntrain_target = "b.txt"\n'
+        'validation_source = "a.txt"\nvalidation_target = "b.txt"\n'
+        '[schedule]\nkind = "linear"\nwarmup_steps = 5\npeak = 0.01\n'
+        "[training]\nupdates = 60\nvalidate_every = 30\ncheckpoint_every = 30\n"
+        "label_smoothing = 0.0\nvalidate_sentences = 0\n"
+    )
+    before = Translator.from_run(run.path)
+    lines = [line[:12] for line in SOURCE_TEXT], [line[:12] for line in TARGET_TEXT]
+    loss = -sum(result.score for result in before.score(*lines))
+    train(load_settings(config), tmp_path / "tuned")
+    tuned = Translator.from_run(tmp_path / "tuned")
+    assert -sum(result.score for result in tuned.score(*lines)) < loss / 2
+    expected = dataclasses.replace(before.model.config, dropout=0.0)
+    fields = {"target_vocab_size": expected.target_vocab_size}
+    assert dataclasses.replace(tuned.model.config, **fields) == expected
+    assert tuned.tokenizers.files() == before.tokenizers.files()
+    assert Run(tmp_path / "tuned").read_origin() == run.read_origin() != {}
+    assert Run(average_checkpoints(tmp_path / "tuned", 2)).read_origin() == run.read_origin()
+
+
+def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
+    write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, no_repeat_ngram_size=2)
+    command = ["convert", "opus-mt", str(tmp_path / "hf"), str(tmp_path / "run")]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0, done.output
+    printed = done.output
+    assert "`no_repeat_ngram_size` = 2 is not carried over." in printed
+    assert "the checkpoint names no licence; give it with --license." in printed
+    line = printed.split(f"translate {tmp_path / 'run'} ")[1].strip()
+    assert line == (
+        "--beam 3 --normalization power --length-penalty 0.8 --stopping score "
+        "--extra-length 100000 --max-output 19"
+    )
+    options = line.split()
+    (tmp_path / "in.txt").write_text("a dog\n")
+    done = CliRunner().invoke(
+        cli, ["translate", str(tmp_path / "run"), *options, "--input", str(tmp_path / "in.txt")]
+    )
+    assert done.exit_code == 0, done.output
+    again = CliRunner().invoke(cli, command)
+    assert again.exit_code == 1 and "run must not exist yet" in again.output
+    nothing = CliRunner().invoke(cli, [*command[:2], str(tmp_path), str(tmp_path / "new")])
+    assert nothing.exit_code == 1 and "config.json is missing" in nothing.output
+    assert not (tmp_path / "new").exists()

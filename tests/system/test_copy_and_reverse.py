@@ -1,4 +1,4 @@
-"""The whole path on a task that only attention can solve: copy digits, or reverse them."""
+"""The whole path on a task that needs attention to the source: copy digits, or reverse them."""
 
 import io
 
@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import rich.console
 
-from keras_transformer import Translator
+from keras_transformer import Beam, Greedy, Run, Translator
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
@@ -57,18 +60,74 @@ def write_task(folder, split, count, seed):
         (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A function from what a decoder reads its output by to the folder of a training."""
+    folders = {}
+
+    def of(decoder):
+        if decoder not in folders:
+            folder = folders[decoder] = tmp_path_factory.mktemp(decoder)
+            write_task(folder, "train", 20_000, seed=0)
+            write_task(folder, "validation", 200, seed=1)
+            write_task(folder, "test", 200, seed=2)
+            (folder / "config.toml").write_text(CONFIG)
+            start = {"self_attention": "token", "ssru": "zeros"}[decoder]
+            changes = [f"model.decoder={decoder}", f"model.decoder_start={start}"]
+            settings = load_settings(folder / "config.toml", changes)
+            train(settings, folder / "run", console=rich.console.Console(file=io.StringIO()))
+        return folders[decoder]
+
+    return of
+
+
 @pytest.mark.slow
-def test_a_model_learns_to_copy_and_to_reverse(tmp_path):
-    write_task(tmp_path, "train", 20_000, seed=0)
-    write_task(tmp_path, "validation", 200, seed=1)
-    write_task(tmp_path, "test", 200, seed=2)
-    (tmp_path / "config.toml").write_text(CONFIG)
-    settings = load_settings(tmp_path / "config.toml")
-    console = rich.console.Console(file=io.StringIO())
-    figures = train(settings, tmp_path / "run", console=console)
+@pytest.mark.parametrize("decoder", ["self_attention", "ssru"])
+def test_a_model_learns_to_copy_and_to_reverse(decoder, trained):
+    folder = trained(decoder)
+    figures = Run(folder / "run").read_metrics()
     assert figures["validation"]["token_accuracy"] > 0.99
-    results = evaluate_files(tmp_path / "run", tmp_path / "test.source", tmp_path / "test.target")
+    results = evaluate_files(folder / "run", folder / "test.source", folder / "test.target")
     assert results["sentences"] == 200
     assert results["exact_match"] > 95
-    translator = Translator.from_run(tmp_path / "run")
+    translator = Translator.from_run(folder / "run")
     assert translator(["r 3 1 4 1 5", "c 3 1 4 1 5", "c 0"]) == ["5 1 4 1 3", "3 1 4 1 5", "0"]
+
+
+def lines(folder, name):
+    return (folder / name).read_text().splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained, tmp_path):
+    """Loaded anew, by the session loader as well: the export checks that."""
+    folder = trained("ssru")
+    translator, sources = Translator.from_run(folder / "run"), lines(folder, "test.source")
+    shapes = {"batch_sizes": (4,), "lengths": (16,)} if jit else {}
+    export_saved_model(translator, tmp_path / "served", sources[:50], jit=jit, **shapes)
+    loaded = SavedModelTranslator(tmp_path / "served")
+    outputs = [output.text for output in loaded.translate_batch(sources)]
+    assert outputs == translator(sources)
+    targets = lines(folder, "test.target")
+    assert np.mean([one == two for one, two in zip(outputs, targets, strict=True)]) > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["none", "float16", "int8", "int8_static"])
+def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    folder, path = trained("ssru"), tmp_path / "x.tflite"
+    translator, sources = Translator.from_run(folder / "run"), lines(folder, "test.source")
+    options = {"lengths": [16], "batch_sizes": [1, 8], "searches": [Greedy(), Beam(3)]}
+    if quantize == "int8_static":
+        options["calibration"] = lines(folder, "train.source")[:300]
+    references = lines(folder, "test.target")
+    export_litert(translator, path, sources, quantize, references=references, **options)
+    expected = translator(sources)
+    for search in (Greedy(), Beam(3)):
+        outputs = [
+            output.text for output in LiteRTTranslator(path, search).translate_batch(sources)
+        ]
+        same = np.mean([one == two for one, two in zip(outputs, expected, strict=True)])
+        assert same == 1 if quantize == "none" else same > 0.95

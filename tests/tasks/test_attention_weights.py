@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from pipelines import classifier, generator, labeller, tokenizer, translator
+from pipelines import classifier, generator, labeller, recurrent_translator, tokenizer, translator
 from support import randomise
 
 from keras_transformer import Attention, SeriesConfig, SeriesRegressor, SeriesSimulator
@@ -13,6 +13,7 @@ SENTENCE = "the big dog"
 READ = "▁the▁big▁dog"
 KINDS = {
     translator: ["cross", "encoder", "decoder"],
+    recurrent_translator: ["cross", "encoder"],
     classifier: ["encoder"],
     labeller: ["encoder"],
     generator: ["decoder"],

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from small_runs import run_quietly, write_small_corpus
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
@@ -17,20 +16,10 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 from keras_transformer.training.train import train
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory):
-    """A run with the checkpoints of updates 3, 4 and 5."""
-    folder = tmp_path_factory.mktemp("corpus")
-    write_small_corpus(folder)
-    overrides = ["updates=5", "checkpoint_every=1", "keep_checkpoints=3", "validate_every=5"]
-    overrides = [f"training.{override}" for override in overrides]
-    run_quietly(load_settings(folder / "config.toml", overrides), folder / "run")
-    return folder / "run"
-
-
 @pytest.fixture
-def folder(original, tmp_path):
-    return shutil.copytree(original, tmp_path / "run")
+def folder(six_updates, tmp_path):
+    """A run with the checkpoints of updates 2, 4 and 6."""
+    return shutil.copytree(six_updates.run, tmp_path / "run")
 
 
 def mean_of_archives(folder, updates):
@@ -48,14 +37,14 @@ def test_the_weights_are_the_mean_of_the_archives(folder, last):
     before = Run(folder).model.read_bytes()
     output = average_checkpoints(folder, last)
     assert output == folder.with_name(f"run-average-{last}")
-    expected = mean_of_archives(folder, [3, 4, 5][-last:])
+    expected = mean_of_archives(folder, [2, 4, 6][-last:])
     model = Run(output).load_model()
     assert {weight.path for weight in model.weights} == set(expected)
     for weight in model.weights:
         mean = expected[weight.path].astype("float32")
         np.testing.assert_array_equal(weight.numpy(), mean, err_msg=weight.path)
     metrics = json.loads(Run(output).metrics.read_text())
-    assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (3, 4, 5)][-last:]
+    assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (2, 4, 6)][-last:]
     assert metrics["averaged_run"] == str(folder)
     assert metrics["parameters"] == model.count_params()
     assert Run(folder).model.read_bytes() == before
@@ -96,19 +85,21 @@ def test_a_training_that_goes_on_meanwhile_may_remove_a_checkpoint(folder, monke
 
     def read(path):
         if not reads:  # the training saves the next one and removes the oldest
-            shutil.copyfile(path, checkpoints / "update-00000006.npz")
+            shutil.copyfile(path, checkpoints / "update-00000008.npz")
             path.unlink()
         reads.append(path.name)
         return checkpoint.read(path)
 
     monkeypatch.setattr(averaging, "read", read)
     metrics = json.loads(Run(average_checkpoints(folder, 3)).metrics.read_text())
-    assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (4, 5, 6)]
+    assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (4, 6, 8)]
 
 
 def test_the_checkpoint_that_is_only_the_best_is_not_among_the_last(folder):
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("keep_checkpoints = 9", "keep_checkpoints = 3"))
     checkpoints = folder / "checkpoints"
-    shutil.copyfile(checkpoints / "update-00000003.npz", checkpoints / "update-00000001.npz")
+    shutil.copyfile(checkpoints / "update-00000002.npz", checkpoints / "update-00000001.npz")
     with pytest.raises(ValueError, match="run has 3 of the 4 checkpoints to average; a training k"):
         average_checkpoints(folder, 4)
 
@@ -126,7 +117,7 @@ def refused(folder, *arguments):
 def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
-    assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 3" in line
+    assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 9" in line
     assert f"{folder} exists already: remove it, or name another" in refused(
         folder, "--last", 2, "--output", folder
     )

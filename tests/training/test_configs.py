@@ -13,12 +13,23 @@ from keras_transformer.training.train import train
 
 # Parameters without the vocabulary, by hand from section 3, and d_model: 6 encoder layers of
 # 4 d^2 + 2 d f + f + 5 d, and 6 decoder layers of 8 d^2 + 2 d f + f + 7 d.
-NAMES = {
-    "wmt14_en_de_base": (44_101_632, 512),
-    "wmt14_en_de_big": (176_283_648, 1024),
-    "wmt14_en_fr_base": (44_101_632, 512),
-    "wmt14_en_fr_big": (176_283_648, 1024),
-}
+# Each size and each language in one of two: the test below shows that the others are made of these.
+NAMES = {"wmt14_en_de_base": (44_101_632, 512), "wmt14_en_fr_big": (176_283_648, 1024)}
+
+
+@pytest.mark.parametrize("size", ["base", "big"])
+def test_french_differs_from_german_by_its_data_alone(size):
+    """And in the dropout of the big model, section 5.4 and Table 3."""
+    german, french = (load_settings(f"wmt14_en_{code}_{size}").used() for code in ("de", "fr"))
+    assert french["data"].pop("name") == "wmt14_translate/fr-en"
+    assert german["data"].pop("name") == "wmt14_translate/de-en"
+    assert (french["data"].pop("target_language"), german["data"].pop("target_language")) == (
+        "fr",
+        "de",
+    )
+    assert (french["vocabulary"].pop("size"), german["vocabulary"].pop("size")) == (32_000, 37_000)
+    assert french["model"].pop("dropout", None) == (0.1 if size == "big" else None)
+    assert french == german
 
 
 @pytest.mark.slow

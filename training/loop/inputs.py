@@ -23,6 +23,7 @@ def take_tokenizers(run, settings, data, console, start=None):
         return None
     if start is not None:
         run.write_tokenizers(start.tokenizers)
+        run.write_origin(start.origin)
     elif not run.vocabulary():
         run.write_tokenizers(_learn_tokenizers(settings, data, console))
     return run.load_tokenizers()

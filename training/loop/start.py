@@ -49,6 +49,7 @@ class Start:
 
     Attributes:
         tokenizers: Those of the other run.
+        origin: What is known of the checkpoint that its weights come from: see `Run.read_origin`.
 
     Raises:
         ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
@@ -67,6 +68,7 @@ class Start:
         )
         self._refuse(_sizes(settings.config()), _sizes(self.model.config), "model")
         update = other.read_metrics().get("model_update")
+        self.origin = other.read_origin()
         self.facts = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model):

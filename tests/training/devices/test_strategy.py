@@ -244,6 +244,7 @@ def two_replicas():
     return json.loads(process.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_an_overflow_on_one_replica_is_one_on_all(two_replicas):
     """The update is left out and the scale is halved; the next gradient is summed and unscaled."""
     overflow, sound = two_replicas[0]
@@ -251,6 +252,7 @@ def test_an_overflow_on_one_replica_is_one_on_all(two_replicas):
     assert sound == [[-3.0, 2.0], [-3.0, 2.0], 4.0, 4.0]
 
 
+@pytest.mark.slow
 def test_replicas_get_their_pieces_of_any_structure(two_replicas):
     """Here of two micro-batches of different sizes; 99 is padding."""
     source, labels = np.arange(15).reshape(5, 3), np.arange(20).reshape(5, 4)

@@ -38,12 +38,11 @@ validate_sentences = 0
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(six_updates, tmp_path_factory):
     """A folder with a finished run, `first`, and a configuration that starts from it."""
     folder = tmp_path_factory.mktemp("start")
     write_small_corpus(folder)
-    settings = load_settings(folder / "config.toml", ["training.updates=6"])
-    run_quietly(settings, folder / "first")
+    shutil.copytree(six_updates.run, folder / "first")
     (folder / "configs").mkdir()
     (folder / "configs" / "tuning.toml").write_text(TUNING)
     return folder

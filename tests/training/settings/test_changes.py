@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from small_runs import assert_same_end, run_quietly, write_small_corpus
+from small_runs import assert_same_end, run_quietly
 
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
@@ -15,24 +15,14 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 
 
 @pytest.fixture(scope="module")
-def configured(tmp_path_factory):
+def configured(six_updates):
     """A function from overrides to the settings of a small training."""
-    folder = tmp_path_factory.mktemp("corpus")
-    write_small_corpus(folder)
-    return lambda *overrides: load_settings(folder / "config.toml", overrides)
-
-
-@pytest.fixture(scope="module")
-def six(configured, tmp_path_factory):
-    """A run that was finished after six updates."""
-    folder = tmp_path_factory.mktemp("six") / "run"
-    run_quietly(configured("training.updates=6", "training.keep_checkpoints=9"), folder)
-    return folder
+    return lambda *overrides: load_settings(six_updates.corpus / "config.toml", overrides)
 
 
 @pytest.fixture
-def folder(six, tmp_path):
-    return shutil.copytree(six, tmp_path / "run")
+def folder(six_updates, tmp_path):
+    return shutil.copytree(six_updates.run, tmp_path / "run")
 
 
 def table(folder):

@@ -1,0 +1,5 @@
+"""Searches among the candidates of a shortlist."""
+
+from keras_transformer.decoding.shortlist.restricted import Shortlisted
+
+__all__ = ["Shortlisted"]

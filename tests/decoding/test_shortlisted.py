@@ -1,0 +1,307 @@
+"""Searches among the candidates of a shortlist against loops over masked logits of all tokens."""
+
+import functools
+
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from support import normal, randomise, small_config
+
+from keras_transformer import (
+    Beam,
+    Constraints,
+    Greedy,
+    Sample,
+    Shortlist,
+    Transformer,
+    beam_decode,
+    greedy_decode,
+    score,
+)
+from keras_transformer.decoding import Ensemble, Shortlisted
+from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.runtime import load_interpreter
+
+V, FIRST, LIMIT = 43, 5, 7
+PAD, BOS, EOS = 0, 2, 3
+SOURCES = np.array([[7, 8, 11, 3, 0], [9, 20, 40, 41, 3], [13, 3, 0, 0, 0]], "int32")
+KINDS = {
+    "shared": {},
+    "separate": {"tie": "target", "target_vocab_size": 37},
+    "untied, with a bias": {"tie": "none", "output_bias": True},
+    # The ids of the end and of padding are far behind the first ones.
+    "end": {"eos_id": 41, "pad_id": 42, "bos_id": 42},
+}
+# Tokens that the model never emits, among the first ones and behind them, and an end it is given.
+OUTPUTS = {"banned_ids": (1, 9, 42), "silent_ids": (4, 20), "forced_eos_id": 35}
+OUTPUTS = {**OUTPUTS, "pad_id": 42, "bos_id": 42}
+
+
+@functools.cache
+def model(kind="shared"):
+    """Its outputs differ in their words and lengths; see `doubt.talkative`."""
+    changes = OUTPUTS if kind == "outputs" else KINDS[kind]
+    config = small_config(vocab_size=V, position="learned", norm="pre", **changes)
+    made = randomise(Transformer(config))
+    factors = {"positions": 20, "query/kernel": 4, "attention/output/kernel": 4, "beta": 0}
+    for weight in made.weights:
+        for path, factor in factors.items():
+            if weight.path.endswith(path):
+                weight.assign(weight * factor)
+    tied = config.tie != "none"
+    weights = made.target_embedding.table if tied else made.output_layer.kernel
+    matrix = 2 * (weights.numpy() if tied else weights.numpy().T)  # [V, D]
+    matrix[[config.pad_id, config.bos_id]] = 0
+    matrix[config.eos_id] *= 1.5
+    weights.assign(matrix if tied else matrix.T)
+    return made
+
+
+def shortlist(kind="shared"):
+    """Up to four random targets of each source piece, none of padding."""
+    rng, size = np.random.default_rng(4), model(kind).config.output_size
+    lists = [rng.choice(size, rng.integers(0, 5), replace=False) for _ in range(V)]
+    lists[model(kind).config.pad_id] = [30, 31]  # of no sentence
+    ends = np.cumsum([0, *map(len, lists)])
+    return Shortlist(FIRST, 4, ends, np.concatenate(lists).astype(int))
+
+
+def sources(kind="shared"):
+    config = model(kind).config
+    changed = {PAD: config.pad_id, EOS: config.eos_id}
+    return np.vectorize(lambda token: changed.get(token, token))(SOURCES).astype("int32")
+
+
+def candidates(kind="shared"):
+    """Which tokens each source may become, boolean [B, V]; piece by piece."""
+    config, lists = model(kind).config, shortlist(kind)
+    allowed = np.zeros((3, config.output_size), bool)
+    allowed[:, [*range(FIRST), config.pad_id, config.bos_id, config.eos_id]] = True
+    for row, source in zip(allowed, sources(kind), strict=True):
+        for piece in source[source != config.pad_id]:
+            row[lists.ids[lists.offsets[piece] : lists.offsets[piece + 1]]] = True
+            if config.target_vocab_size is None:
+                row[piece] = True
+    assert allowed.sum(axis=1).min() > 3 and allowed.any(axis=0).sum() < 0.9 * allowed.shape[1]
+    return allowed
+
+
+def masked(kind, allowed, prefix=None):
+    """A function of source and target to the logits of a model, -1e9 for what is no candidate."""
+    rows = {tuple(source): mask for source, mask in zip(sources(kind), allowed, strict=True)}
+
+    def logits_of(source, target):
+        logits = np.array(model(kind)({"source": source, "target": target}))
+        mask = np.array([rows[tuple(row)] for row in source])
+        return np.where(mask[:, None], logits, -1e9)
+
+    return logits_of
+
+
+def special(kind):
+    config = model(kind).config
+    return config.bos_id, config.eos_id, config.pad_id
+
+
+SIZES = [None, (24,), (8, 16, 24), (32,)]  # too few for this batch, and enough
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [("shared", None), *((kind, (32,)) for kind in KINDS)])
+def test_greedy_takes_the_most_probable_candidate(kind, sizes):
+    restricted = Shortlisted(model(kind), shortlist(kind), sizes)
+    tokens, scores = greedy_decode(restricted, sources(kind), LIMIT)
+    logits_of = masked(kind, candidates(kind))
+    expected = reference.greedy(logits_of, sources(kind), LIMIT, *special(kind))
+    assert tokens.numpy().tolist() == expected[0].tolist()
+    np.testing.assert_allclose(scores, expected[1], atol=1e-4)
+    free, _ = greedy_decode(model(kind), sources(kind), LIMIT)
+    assert free.numpy().tolist() != tokens.numpy().tolist(), "the shortlist forbids nothing"
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [("shared", None), *((kind, (32,)) for kind in KINDS)])
+def test_a_beam_ranks_by_probabilities_among_the_candidates(kind, sizes):
+    restricted = Shortlisted(model(kind), shortlist(kind), sizes)
+    found = Beam(3, length_penalty=0.6)(restricted, sources(kind), 2, LIMIT)
+    logits_of = masked(kind, candidates(kind))
+    penalty = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
+    for number, source in enumerate(sources(kind)):
+        best = reference.beam(logits_of, source, 3, penalty, 1, LIMIT, *special(kind))[:2]
+        for (value, sequence), tokens, ours in zip(
+            best, found.tokens[number].numpy(), found.scores[number].numpy(), strict=True
+        ):
+            assert tokens[: len(sequence)].tolist() == sequence
+            np.testing.assert_allclose(ours, value, atol=1e-4)
+
+
+def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
+    """Only the scores differ: those of the search without a shortlist are of all tokens."""
+    restricted = Shortlisted(model(), shortlist(), (32,))
+    banned = Constraints(banned=~candidates())
+    options = {"constraints": Constraints(), "token_scores": True, "alignment": (-1, None)}
+    ours = greedy_decode(restricted, sources(), LIMIT, **options)
+    theirs = greedy_decode(model(), sources(), LIMIT, **{**options, "constraints": banned})
+    np.testing.assert_array_equal(ours["tokens"], theirs["tokens"])
+    np.testing.assert_allclose(ours["alignment"], theirs["alignment"], atol=1e-5)
+    target = np.concatenate([np.full((3, 1), BOS), ours["tokens"][:, :-1]], axis=1)
+    logits = np.array(model()({"source": sources(), "target": target}), "float64")
+    shares = np.where(candidates()[:, None], np.exp(logits), 0).sum(-1) / np.exp(logits).sum(-1)
+    gain = np.where(ours["tokens"] == PAD, 0, np.log(shares))  # of what all candidates have
+    np.testing.assert_allclose(ours["token_scores"] + gain, theirs["token_scores"], atol=1e-4)
+    assert np.abs(gain).max() > 0.1
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample(seed=3)], ids=str)
+def test_neither_the_sizes_nor_the_batch_change_a_result(search):
+    """Fewer logits, other graphs, another order of sums: the same tokens."""
+    results = [
+        search(Shortlisted(model(), shortlist(), sizes), sources(), cache_length=LIMIT)
+        for sizes in SIZES
+    ]
+    for found in results[1:]:
+        np.testing.assert_array_equal(found.tokens, results[0].tokens)
+        np.testing.assert_allclose(found.scores, results[0].scores, atol=1e-4)
+    if isinstance(search, Sample):
+        return  # a sample depends on its place
+    for number, source in enumerate(sources()):
+        alone = source[source != PAD][None]
+        found = search(Shortlisted(model(), shortlist(), (24,)), alone, cache_length=LIMIT)
+        np.testing.assert_array_equal(found.tokens[0], results[0].tokens[number])
+        np.testing.assert_allclose(found.scores[0], results[0].scores[number], atol=1e-4)
+
+
+@pytest.mark.parametrize("search", [Greedy(), Beam(3)], ids=str)
+def test_what_a_model_never_emits_is_no_candidate(search):
+    """The search of all tokens, with a mask, knows these rules by their own ids."""
+    found = {
+        sizes: search(
+            Shortlisted(model("outputs"), shortlist("outputs"), sizes),
+            sources("outputs"),
+            cache_length=3,
+        )
+        for sizes in (None, (32,))
+    }
+    np.testing.assert_array_equal(found[None].tokens, found[32,].tokens)
+    np.testing.assert_allclose(found[None].scores, found[32,].scores, atol=1e-4)
+    best = found[None].tokens.numpy().reshape(3, -1, 3)[:, 0]
+    assert not np.isin(best, [1, 4, 9, 20]).any()
+    assert set(best[:, 2]) <= {35, 42} and 35 in best[:, 2], "the last token is the end"
+    restricted = Shortlisted(model("outputs"), shortlist("outputs"), (32,))
+    free = greedy_decode(model("outputs"), sources("outputs"), 3)[0].numpy()
+    assert free.tolist() != greedy_decode(restricted, sources("outputs"), 3)[0].numpy().tolist()
+
+
+@pytest.mark.parametrize("sizes", SIZES[:2] + SIZES[3:])
+def test_constraints_still_apply(sizes):
+    """A forced token becomes a candidate of its sentence; a banned one is none."""
+    banned = np.zeros((3, V), bool)
+    free = greedy_decode(Shortlisted(model(), shortlist()), sources(), LIMIT)[0].numpy()
+    for row, tokens in zip(banned, free, strict=True):
+        row[tokens[0]] = True
+    other = [int(np.flatnonzero(~row)[-1]) for row in candidates()]  # of no list of the sentence
+    prefix = [[other[0], PAD], [4, other[1]], [PAD, PAD]]
+    allowed = candidates()
+    allowed[0, other[0]] = allowed[1, other[1]] = True
+
+    def logits_of(source, target):
+        logits = masked("shared", allowed)(source, target)
+        logits[:, -1][banned | np.isin(np.arange(V), [PAD, BOS])] = -1e9
+        place = target.shape[1] - 1
+        for row, forced in zip(logits, prefix, strict=True):
+            if place < 2 and forced[place] != PAD:
+                row[-1, forced[place]] = 1e9
+        return logits
+
+    rules = Constraints(prefix=prefix, banned=banned)
+    restricted = Shortlisted(model(), shortlist(), sizes)
+    tokens, scores = greedy_decode(restricted, sources(), LIMIT, constraints=rules)
+    expected, _ = reference.greedy(logits_of, sources(), LIMIT, BOS, EOS, PAD)
+    assert tokens.numpy().tolist() == expected.tolist()
+    assert [tokens[0, 0], tokens[1, 1]] == other[:2]
+    beam, values = beam_decode(restricted, sources(), 1, constraints=rules, max_length=LIMIT)
+    np.testing.assert_array_equal(beam[:, 0], tokens)
+    assert np.isfinite(values).all() and np.isfinite(scores).all() and np.min(scores) > -1e6
+
+
+def test_given_outputs_are_scored_among_the_candidates():
+    restricted = Shortlisted(model(), shortlist())
+    tokens, scores = greedy_decode(restricted, sources(), LIMIT)
+    gains, sums = score(restricted, sources(), tokens)
+    np.testing.assert_allclose(sums, scores, atol=1e-4)
+    np.testing.assert_array_equal(gains.numpy()[tokens.numpy() == PAD], 0)
+
+
+def test_the_logits_of_a_few_tokens_are_those_of_all():
+    for kind in KINDS:
+        tokens, hidden = np.array([5, 0, 31, 5, 36]), normal(2, 3, model(kind).config.d_model)
+        few = model(kind).output_of(tokens)(hidden)
+        whole = hidden @ np.array(model(kind).output_matrix).T
+        if model(kind).output_bias is not None:
+            whole += model(kind).output_bias.numpy()
+        np.testing.assert_allclose(few, whole[:, :, tokens], atol=1e-4)
+
+
+def graph(restricted, batch, jit_compile=False):
+    def search(source):
+        found = Beam(2)(restricted, source, cache_length=LIMIT)
+        return {"tokens": tf.maximum(found.tokens, 0), "score": tf.minimum(found.scores, 0.0)}
+
+    signature = [tf.TensorSpec([batch, SOURCES.shape[1]], tf.int32, name="source")]
+    return tf.function(search, signature, autograph=False, jit_compile=jit_compile)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [None, (24,)])
+@pytest.mark.parametrize("runtime", ["XLA", "LiteRT"])
+def test_it_compiles_for_every_runtime(sizes, runtime):
+    restricted = Shortlisted(model(), shortlist(), sizes)
+    expected = graph(restricted, None)(sources())
+    if runtime == "XLA":
+        outputs = graph(restricted, None, jit_compile=True)(sources())
+    else:
+        functions = {"search": graph(restricted, 3).get_concrete_function()}
+        content = convert_functions(model(), functions)
+        interpreter = load_interpreter()(model_content=content)
+        outputs = interpreter.get_signature_runner("search")(source=sources())
+    np.testing.assert_array_equal(outputs["tokens"], expected["tokens"])
+    np.testing.assert_allclose(outputs["score"], expected["score"], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Shortlisted("model", shortlist()), TypeError, "`model` must be a Transformer"),
+        (lambda: Shortlisted(model(), shortlist(), (16, 8)), ValueError, "`sizes` must be incr"),
+        (lambda: Shortlisted(model(), shortlist(), (12,)), ValueError, "multiples of 8"),
+        (lambda: Shortlisted(model(), shortlist(), (0,)), ValueError, "`sizes` must be at least"),
+        (
+            lambda: Shortlisted(model("separate"), shortlist()),
+            ValueError,
+            "43 source pieces, and ids below 37",
+        ),
+        (
+            lambda: greedy_decode(Ensemble([Shortlisted(model(), shortlist())]), sources()),
+            ValueError,
+            "an `Ensemble` and other predictors take models without one",
+        ),
+        (
+            lambda: greedy_decode(
+                Shortlisted(model(), shortlist(), (32,)),
+                sources(),
+                constraints=Constraints(banned=[True]),
+            ),
+            ValueError,
+            "`banned` must be booleans",
+        ),
+        (
+            lambda: greedy_decode(
+                Shortlisted(model(), shortlist()), sources(), constraints=Constraints(prefix=[1])
+            ),
+            ValueError,
+            "`prefix` must be token ids",
+        ),
+    ],
+)
+def test_mistakes_are_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

@@ -1,0 +1,82 @@
+"""Exports of converted models: the rules of their outputs and the origin of their weights."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from opus_folders import CODES, write_folder
+
+from keras_transformer import Beam, Greedy, Translator
+from keras_transformer.export.ctranslate2.export import export_ctranslate2
+from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.export import export_saved_model
+
+pytestmark = pytest.mark.slow
+SENTENCES = [
+    "a dog runs",
+    ">>nld<< the cat sat on a mat",
+    "seven dogs",
+    "hill",
+    ">>deu<< nine cats",
+]
+ORIGIN = {"format": "opus-mt", "name": "hf", "license": "cc-by-4.0"}
+BEAM = Beam(4, 1.0, normalization="power", extra_length=None, stopping="score")
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hf")
+    write_folder(folder, codes=CODES, seed=3)
+    translator = Translator.from_pretrained(folder)
+    model = translator.model
+    table = model.source_embedding.table
+    table.assign(3 * table)  # or nothing would depend on the source
+    bias = model.output_bias.numpy()
+    bias[[model.config.pad_id, model.config.eos_id]] = 9, 1  # the first one is banned
+    model.output_bias.assign(bias)
+    outputs = translator(SENTENCES)
+    assert len(set(outputs)) > 3
+    return translator
+
+
+def test_a_saved_model_in_a_session_and_in_python(translator, tmp_path):
+    """`export_saved_model` compares every signature in both with the model in memory."""
+    report = export_saved_model(translator, tmp_path / "m", SENTENCES, search=BEAM, origin=ORIGIN)
+    assert report["agreement"] == 1
+    assert json.loads((tmp_path / "m/1/assets.extra/origin.json").read_text()) == ORIGIN
+    assert "- license: cc-by-4.0\n" in (tmp_path / "m/1/README.md").read_text()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "m/1"))
+        signature = meta.signature_def["serving_default"]
+        name = next(iter(signature.inputs.values())).name
+        text = signature.outputs["translation"].name
+        texts = session.run(text, {name: [sentence.encode() for sentence in SENTENCES]})
+    assert [text.decode() for text in texts] == translator(SENTENCES, search=BEAM)
+
+
+def test_a_tflite_file(translator, tmp_path):
+    path = tmp_path / "m.tflite"
+    report = export_litert(translator, path, SENTENCES, origin=ORIGIN)
+    assert report["agreement"] == 1
+    loaded = LiteRTTranslator(path)
+    assert [best.text for best in loaded.translate_batch(SENTENCES)] == translator(SENTENCES)
+    facts = json.loads(zipfile.ZipFile(path).read("facts.json"))
+    assert (facts["license"], facts["origin"]) == ("cc-by-4.0", ORIGIN)
+
+
+def test_a_folder_for_ctranslate2(translator, tmp_path):
+    """It has no forced end: the token is put where its limit, one shorter, came."""
+    report = export_ctranslate2(translator, tmp_path / "m", SENTENCES, origin=ORIGIN)
+    assert report["agreement"] == 1
+    assert json.loads((tmp_path / "m/config.json").read_text())["origin"] == ORIGIN
+    loaded = CTranslate2Translator(tmp_path / "m")
+    ids = translator.source_tokenizer.encode(SENTENCES)
+    tokens, scores = loaded.decode(ids.to_list())
+    expected = Greedy()(translator.model, ids.to_tensor(translator.model.config.pad_id))
+    np.testing.assert_array_equal(tokens, expected.tokens)
+    np.testing.assert_allclose(scores, expected.scores, rtol=0, atol=1e-4)
+    assert (tokens[:, 0, -1] == translator.model.config.eos_id).any()

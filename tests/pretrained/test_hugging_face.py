@@ -1,0 +1,211 @@
+"""Converted models against Hugging Face's own, with torch, in a process of its own.
+
+The Python with torch and transformers is named by `TRANSFORMERS_PYTHON`; without, it is ours.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import marian_in_numpy as marian
+import numpy as np
+import pytest
+import tensorflow as tf
+from opus_folders import vocabulary, write_vocabulary
+
+from keras_transformer import Beam, Greedy
+from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
+
+pytestmark = pytest.mark.slow
+PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
+SCRIPT = pathlib.Path(__file__).with_name("hugging_face.py")
+VOCAB = vocabulary("source", "target")
+SIZE, PAD = len(VOCAB), VOCAB["<pad>"]
+LIMIT = 15  # of `generate`, which counts the first token
+
+BASE = {
+    "vocab_size": SIZE, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_attention_heads": 3, "decoder_attention_heads": 3, "encoder_ffn_dim": 33,
+    "decoder_ffn_dim": 33, "max_position_embeddings": 31, "activation_function": "swish",
+    "scale_embedding": True, "pad_token_id": PAD, "decoder_start_token_id": PAD, "bos_token_id": 0,
+    "eos_token_id": 0, "forced_eos_token_id": 0, "dropout": 0.1,
+}  # fmt: skip
+GENERATION = {"max_length": LIMIT, "bad_words_ids": [[PAD]], "renormalize_logits": True}
+SEARCHES = {
+    "greedy": {"num_beams": 1},
+    "beam4": {"num_beams": 4},
+    "beam6": {"num_beams": 6, "length_penalty": 0.6, "num_return_sequences": 6},
+    "beam3": {"num_beams": 3, "length_penalty": 2.0},
+    "counted": {"num_beams": 4, "early_stopping": True},
+}
+
+
+def case(kind="Marian", dtype="float32", seed=0, generation=None, sharpen=3.0, **config):
+    fields = {**BASE, **config}
+    if kind in ("Bart", "MBart", "Pegasus"):
+        fields.pop("share_encoder_decoder_embeddings", None)
+    return {
+        "class": kind,
+        "dtype": dtype,
+        "seed": seed,
+        "sharpen": sharpen,
+        "config": fields,
+        "generation": {**GENERATION, **(generation or {})},
+        "searches": SEARCHES,
+    }
+
+
+CASES = {
+    "shared": case(),
+    "separate": case(share_encoder_decoder_embeddings=False, decoder_vocab_size=SIZE, seed=1),
+    "untied": case(tie_word_embeddings=False, share_encoder_decoder_embeddings=False, seed=2),
+    "float16": case(dtype="float16", seed=3),
+    "bfloat16": case(dtype="bfloat16", seed=4),
+    "relu": case(activation_function="relu", seed=5),
+    "gelu_1": case(activation_function="gelu", encoder_layers=1, decoder_layers=1, seed=6),
+    "gelu_12_unscaled": case(
+        activation_function="gelu", encoder_layers=12, decoder_layers=12, scale_embedding=False,
+        seed=7,
+    ),
+    "forced_end_of_its_own": case(
+        seed=8, forced_eos_token_id=9, generation={"forced_eos_token_id": 9}
+    ),
+    "no_forced_end": case(
+        seed=9, forced_eos_token_id=None, generation={"forced_eos_token_id": None}
+    ),
+    "another_start": case(
+        seed=10, decoder_start_token_id=3, generation={"bad_words_ids": [[PAD], [3]]}
+    ),
+    "pegasus": case("Pegasus", seed=11),
+    "mbart": case("MBart", seed=12),
+    "bart": case("Bart", seed=13, normalize_before=False),
+}  # fmt: skip
+# How these classes' fixed order of sums is written in the settings of older Marian models.
+FLAGS = {
+    "pegasus": {"normalize_before": True, "add_final_layer_norm": True},
+    "mbart": {
+        "normalize_before": True, "add_final_layer_norm": True, "normalize_embedding": True,
+        "static_position_embeddings": False, "extra_pos_embeddings": 2,
+    },
+    "bart": {
+        "normalize_embedding": True, "static_position_embeddings": False, "extra_pos_embeddings": 2,
+    },
+}  # fmt: skip
+
+
+@functools.cache
+def folder():
+    """All cases, computed once by the other Python."""
+    place = pathlib.Path(tempfile.mkdtemp())
+    (place / "cases.json").write_text(json.dumps(CASES))
+    probe = [PYTHON, "-c", "import torch, transformers"]
+    if subprocess.run(probe, capture_output=True).returncode:
+        return None
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for name in CASES:
+        write_vocabulary(place / name, VOCAB, VOCAB if name in ("separate", "untied") else None)
+        if name in FLAGS:
+            path = place / name / "config.json"
+            settings = json.loads(path.read_text())
+            settings |= {**FLAGS[name], "model_type": "marian"}
+            path.write_text(json.dumps(settings))
+    return place
+
+
+@functools.cache
+def converted(name):
+    if folder() is None:
+        pytest.skip(
+            "torch and transformers are missing: name a Python that has them in TRANSFORMERS_PYTHON"
+        )
+    return read_opus_mt(folder() / name), np.load(folder() / f"{name}.npz")
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("name", CASES)
+def test_logits_and_encoder_states(name, side):
+    checkpoint, expected = converted(name)
+    model, source = checkpoint.model, expected[f"{side}_source"].astype("int32")
+    target = expected["target"].astype("int32")
+    states, real = model.encode(source)[0], source != PAD
+    np.testing.assert_allclose(
+        states.numpy()[real], expected[f"{side}_states"][real], rtol=0, atol=1e-5
+    )
+    logits = model({"source": source, "target": target}, training=False)
+    np.testing.assert_allclose(logits, expected[f"{side}_logits"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_arithmetic_in_numpy_is_that_of_torch(name):
+    _, expected = converted(name)
+    settings = json.loads((folder() / name / "config.json").read_text())
+    weights = marian.read_tensors(folder() / name / "model.safetensors")
+    source, target = expected["left_source"], expected["target"]
+    states, logits = marian.forward(weights, settings, source, target)
+    real = source != PAD
+    np.testing.assert_allclose(states[real], expected["left_states"][real], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(logits, expected["left_logits"], rtol=0, atol=1e-4)
+
+
+def search_of(options):
+    if options["num_beams"] == 1:
+        return Greedy()
+    return Beam(
+        options["num_beams"],
+        options.get("length_penalty", 1.0),
+        normalization="power",
+        extra_length=None,
+        max_length=LIMIT - 1,
+        stopping="count" if options.get("early_stopping") else "score",
+    )
+
+
+# Beams that stop by count rank outputs that are cut after the others, which `generate` does not.
+CUT = ("forced_end_of_its_own", "no_forced_end")
+
+
+@pytest.mark.parametrize(
+    ("name", "search"),
+    [
+        (name, search)
+        for name in CASES
+        for search in SEARCHES
+        if not (search == "counted" and name in CUT)
+    ],
+)
+def test_searches_emit_the_same_tokens(name, search):
+    checkpoint, expected = converted(name)
+    options = SEARCHES[search]
+    count = options.get("num_return_sequences", 1)
+    run = tf.function(
+        lambda source: search_of(options)(
+            checkpoint.model, source, n_best=count, cache_length=LIMIT - 1
+        )[:2],
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+    for side in ("right", "left"):
+        tokens, scores = (
+            value.numpy() for value in run(expected[f"{side}_source"].astype("int32"))
+        )
+        theirs = expected[f"{side}_{search}"][:, 1:]  # without the first token
+        theirs = np.pad(theirs, [(0, 0), (0, LIMIT - 1 - theirs.shape[1])], constant_values=PAD)
+        np.testing.assert_array_equal(tokens.reshape(-1, LIMIT - 1), theirs)
+        if f"{side}_{search}_scores" in expected:
+            np.testing.assert_allclose(
+                scores.reshape(-1), expected[f"{side}_{search}_scores"], rtol=0, atol=1e-4
+            )
+
+
+def test_the_outputs_above_show_something():
+    """Some end before the limit, some at it, and they depend on the source."""
+    rows = [row for name in CASES for row in converted(name)[1]["right_beam4"]]
+    lengths = [int((row[1:] != PAD).sum()) for row in rows]
+    assert sum(length < LIMIT - 1 for length in lengths) > 10
+    assert sum(length == LIMIT - 1 for length in lengths) > 10
+    assert len({tuple(row) for row in rows}) > len(rows) / 2
