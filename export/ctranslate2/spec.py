@@ -63,6 +63,7 @@ def _check_expressible(config):
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
         ("a decoder of SSRUs", config.decoder == "ssru"),
+        ("`silent_ids`", bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),

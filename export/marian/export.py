@@ -48,6 +48,7 @@ def export_marian(
     references=None,
     max_loss=MAX_LOSS,
     max_score_loss=None,
+    origin=None,
     progress=None,
 ):
     """Writes a folder that Marian loads: `marian-decoder -c decoder.yml`.
@@ -69,7 +70,8 @@ def export_marian(
         quantize: `"none"` or `"int8"`.
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
             `sentences`.
-        min_agreement, references, max_loss, max_score_loss, progress: See `export_ctranslate2`.
+        min_agreement, references, max_loss, max_score_loss, origin, progress: See
+            `export_ctranslate2`; the origin stands in `facts.json`.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize` and the figures of `Agreement`.
@@ -98,7 +100,7 @@ def export_marian(
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
-    draft = _Draft(agreement, directory, progress or silent)
+    draft = _Draft(agreement, directory, origin, progress or silent)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration or sentences))
     size = sum(file.stat().st_size for file in directory.iterdir())
     return {"path": str(directory), "bytes": size, "quantize": quantize, **report}
@@ -123,6 +125,7 @@ class _Draft:
 
     agreement: Agreement
     name: str
+    origin: dict | None
     progress: object
 
     def write(self, folder, calibration):
@@ -144,8 +147,10 @@ class _Draft:
         for name, ours in written.items():
             _require_same(folder / name, ours)
         report = self._judge(folder / (INTGEMM if in_int8 else MODEL), vocabularies)
-        facts = {name: value for name, value in report.items() if name != "differences"}
-        (folder / FACTS).write_text(json.dumps({"agreement": facts}, indent=2), "utf-8")
+        figures = {name: value for name, value in report.items() if name != "differences"}
+        facts = {"origin": self.origin} if self.origin else {}
+        facts["agreement"] = figures
+        (folder / FACTS).write_text(json.dumps(facts, indent=2), "utf-8")
         return report
 
     def _judge(self, path, vocabularies):

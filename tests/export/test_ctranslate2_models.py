@@ -178,6 +178,7 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"activation": "leaky_relu"}, "activations relu, gelu, silu. This model has leaky_relu"),
         ({"tie": "none", "target_vocab_size": 23}, "has 23 target tokens, its vocabulary 19"),
         ({"decoder": "ssru"}, "cannot express a decoder of SSRUs"),
+        ({"silent_ids": (5,)}, "cannot express `silent_ids`"),
         ({"decoder_start": "zeros"}, "cannot express an output that starts with zeros"),
         ({"position": "rotary", "d_k": 6}, "cannot express rotary positions"),
         ({"position": "alibi"}, "cannot express alibi positions"),
