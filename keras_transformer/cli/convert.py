@@ -49,8 +49,8 @@ def opus_mt(directory, run, license, name):
     "vocabularies",
     type=EXISTING_FILE,
     multiple=True,
-    required=True,
-    help="SentencePiece file of both languages; twice for source and target.",
+    help="SentencePiece file of both languages; twice for source and target.  [default: the .spm "
+    "files beside MODEL]",
 )
 @click.option(
     "--max-length",
@@ -68,10 +68,12 @@ def marian(model, run, vocabularies, max_length, license, name):
     A .bin file in 8 bits, as browsers have it, becomes the floats that it stands for.
     """
     from keras_transformer.pretrained.marian.convert import read_marian
+    from keras_transformer.pretrained.marian.files import vocabularies_beside
 
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
     options = {"license": license, "name": name, "max_length": max_length}
+    vocabularies = vocabularies or vocabularies_beside(model)
     write_run(run, lambda: read_marian(model, vocabularies, **options))
 
 

@@ -1,5 +1,6 @@
 """A checkpoint of another project: its model, its tokenizers, and what is known of it."""
 
+import pathlib
 import typing
 
 from keras_transformer.pretrained.folder import CheckpointFolder
@@ -27,16 +28,24 @@ def read_checkpoint(path):
     """Returns the `Checkpoint` at a path.
 
     Args:
-        path: A folder with a Marian model in Hugging Face's format, such as one of OPUS-MT.
+        path: A folder with a Marian model in Hugging Face's format, such as one of OPUS-MT; or a
+            `.npz` or `.bin` file of Marian itself, with its vocabularies beside it: see
+            `vocabularies_beside`.
 
     Raises:
         ValueError: If it is something else, damaged, or cannot be expressed.
         OSError: If it cannot be read.
     """
+    from keras_transformer.pretrained.marian.convert import read_marian
+    from keras_transformer.pretrained.marian.files import READERS, vocabularies_beside
     from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
 
+    path = pathlib.Path(path)
+    if path.suffix in READERS and path.is_file():
+        return read_marian(path, vocabularies_beside(path))
     if CheckpointFolder(path).file("config.json") is None:
         raise ValueError(
-            f"{path} must be a folder with a config.json, a Marian model in Hugging Face's format."
+            f"{path} must be a folder with a config.json, a Marian model in Hugging Face's format, "
+            f"or a file of Marian, {' or '.join(READERS)}."
         )
     return read_opus_mt(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from marian_reference import Marian
 
-from keras_transformer import Beam, Greedy, beam_decode, greedy_decode
+from keras_transformer import Beam, Greedy, Transformer, Translator, beam_decode, greedy_decode
 from keras_transformer.pretrained.marian.arrays import SETTINGS, Quantized
 from keras_transformer.pretrained.marian.binary import write_bin
 from keras_transformer.pretrained.marian.convert import read_marian
@@ -202,6 +202,22 @@ def test_weights_that_are_missing_or_wrong_are_named(tmp_path, change, message):
     change(arrays)
     with pytest.raises(ValueError, match=message):
         converted(tmp_path, marian_models.settings(), arrays)
+
+
+def test_vocabularies_are_found_beside_the_model(tmp_path):
+    options = marian_models.settings(**VARIANTS["two_vocabularies"])
+    path = tmp_path / "model.npz"
+    write_npz(path, marian_models.arrays(options))
+    with pytest.raises(ValueError, match="must have one vocabulary beside it.* Received: none"):
+        Transformer.from_pretrained(path)
+    for name, size in (("trgvocab.spm", 37), ("srcvocab.spm", 31)):
+        (tmp_path / name).write_bytes(marian_models.vocabulary(size))
+    made = Translator.from_pretrained(path)
+    assert made.source_tokenizer.model == marian_models.vocabulary(31)
+    assert made.target_tokenizer.model == marian_models.vocabulary(37)
+    (tmp_path / "more.spm").touch()
+    with pytest.raises(ValueError, match="Received: srcvocab.spm, more.spm, trgvocab.spm"):
+        Transformer.from_pretrained(path)
 
 
 def test_vocabularies_that_do_not_belong_are_named(tmp_path):
