@@ -15,6 +15,7 @@ from keras_transformer.pretrained.marian.arrays import (
 from keras_transformer.pretrained.marian.configuration import from_config, unexpressed
 from keras_transformer.pretrained.marian.names import SILENT, weights_of
 from keras_transformer.pretrained.marian.settings import settings_array
+from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizer import SpecialIds
 
 LOGITS = "decoder_ff_logit_out_b"
@@ -89,6 +90,27 @@ def _check_vocabulary(side, ids):
             "Marian takes the end of a sentence from SentencePiece. "
             f"Received: eos_id={side.eos_id}, SentencePiece's is {ids.eos_id}."
         )
+
+
+def cut_shortlist(shortlist, translator):
+    """Returns a shortlist of the pieces that Marian's vocabularies have.
+
+    Args:
+        shortlist: A `Shortlist` of the model's vocabularies.
+        translator: A `Translator`.
+
+    Raises:
+        ValueError: If it is another vocabulary's.
+        ExportError: If a list has a token that Marian's vocabulary does not have.
+    """
+    config = translator.model.config
+    shortlist.check_sizes(config.vocab_size, config.output_size)
+    source, target = check_expressible(config, translator.tokenizers)
+    offsets = shortlist.offsets[: source + 1]
+    ids = shortlist.ids[: offsets[-1]]
+    if ids.max(initial=0) >= target:
+        raise ExportError(f"The shortlist has tokens that are no pieces, {ids.max()} for example.")
+    return Shortlist(shortlist.first, shortlist.best, offsets, ids)
 
 
 def check_quantizable(config, sizes):

@@ -1,4 +1,6 @@
-"""Static multipliers of activations, from the largest that real sentences have."""
+"""Static multipliers of activations, from the largest ones of real sentences."""
+
+import re
 
 import numpy as np
 import tensorflow as tf
@@ -10,14 +12,17 @@ from keras_transformer.pretrained.marian.arrays import OUTPUT
 from keras_transformer.pretrained.marian.names import MATRIX, weights_of
 
 LARGEST = 127  # of int8
+# Products whose positions the engine computes together.
+AT_ONCE = re.compile("^encoder_|_context_W[kv]$")
 DEVIATIONS = 1.1  # above the mean, as in the scripts of the browsers' students
 
 
 def find_multipliers(translator, sentences):
     """Returns what the activations before each product are multiplied with.
 
-    127 divided by the mean and 1.1 standard deviations of the largest one of each sentence, in the
-    encoder and, with what greedy search finds, in the decoder.
+    127 divided by the mean and 1.1 standard deviations of the largest one of each product that the
+    engine computes: one for a sentence in the encoder and for the keys and values of the memory,
+    one for a position of what greedy search finds in the decoder.
 
     Args:
         translator: A `Translator` whose model computes in float32.
@@ -42,10 +47,25 @@ def find_multipliers(translator, sentences):
     rows = [largest(*(ids[None] for ids in pair)) for pair in read_pairs(translator, sentences)]
     if not rows:
         raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
-    rows = np.stack(rows)  # [sentences, products]
-    bounds = rows.mean(axis=0) + DEVIATIONS * rows.std(axis=0)
-    bounds = np.where(bounds > 0, bounds, 1.0)
-    return {name: LARGEST / bound for name, bound in zip(watch.names, bounds, strict=True)}
+    columns = zip(*rows, strict=True)
+    return {
+        name: LARGEST / _bound(name, column)
+        for name, column in zip(watch.names, columns, strict=True)
+    }
+
+
+def _bound(name, rows):
+    """What the largest activations of a product seldom exceed.
+
+    Args:
+        name: Marian's name of the matrix.
+        rows: Largest activation of each position, `[positions]`, of each sentence.
+    """
+    rows = [np.asarray(row) for row in rows]
+    if AT_ONCE.search(name):
+        rows = [row.max(keepdims=True) for row in rows]
+    largest = np.concatenate(rows)
+    return (largest.mean() + DEVIATIONS * largest.std()) or 1.0
 
 
 class _Watch:
@@ -62,7 +82,8 @@ class _Watch:
         return [*self._names.values(), OUTPUT]
 
     def see(self, name, x):
-        self._largest[name] = tf.reduce_max(tf.abs(x))
+        flat = tf.reshape(x, [-1, x.shape[-1]])  # [positions, features]
+        self._largest[name] = tf.reduce_max(tf.abs(flat), axis=1)
 
     def dense(self, layer, x):
         """The kernel of linear maps; see `Kernels`."""
@@ -72,4 +93,4 @@ class _Watch:
 
     def seen(self):
         """Returns the largest activations of all products, in the order of `names`."""
-        return tf.stack([self._largest[name] for name in self.names])
+        return [self._largest[name] for name in self.names]

@@ -10,6 +10,7 @@ from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.marian.arrays import (
     check_expressible,
     check_quantizable,
+    cut_shortlist,
     make_arrays,
     never_emitted,
     quantize,
@@ -27,12 +28,16 @@ from keras_transformer.pretrained.marian.files import read
 from keras_transformer.pretrained.marian.npz import write_npz
 from keras_transformer.pretrained.marian.settings import as_yaml
 from keras_transformer.tasks.strings import check_samples
+from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizer import SpecialIds
 
 MODEL, BINARY, INTGEMM = "model.npz", "model.bin", "model.intgemm.alphas.bin"
 SHARED, SEPARATE = ("vocab.spm",), ("source.spm", "target.spm")
 DECODER, INTGEMM_DECODER, FACTS = "decoder.yml", "decoder.intgemm.yml", "facts.json"
-FILES = {MODEL, BINARY, INTGEMM, *SHARED, *SEPARATE, DECODER, INTGEMM_DECODER, FACTS}
+SHORTLIST = "lex.s2t.bin"
+FILES = {
+    MODEL, BINARY, INTGEMM, *SHARED, *SEPARATE, DECODER, INTGEMM_DECODER, FACTS, SHORTLIST,
+}  # fmt: skip
 QUANTIZATIONS = ("none", "int8")
 PRECISION = "int8shiftAlphaAll"
 
@@ -48,6 +53,7 @@ def export_marian(
     references=None,
     max_loss=MAX_LOSS,
     max_score_loss=None,
+    shortlist=None,
     origin=None,
     progress=None,
 ):
@@ -70,6 +76,8 @@ def export_marian(
         quantize: `"none"` or `"int8"`.
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
             `sentences`.
+        shortlist: A `Shortlist` for the engines to search with; it changes nothing of the check.
+            `None`: that of the translator, if there is one.
         min_agreement, references, max_loss, max_score_loss, origin, progress: See
             `export_ctranslate2`; the origin stands in `facts.json`.
 
@@ -91,7 +99,8 @@ def export_marian(
     if calibration is not None and quantize == "none":
         raise ValueError("`calibration` has no effect with quantize='none'.")
     check_space(directory, translator)
-    translator = _quiet(in_float32(translator))
+    shortlist = shortlist or translator.shortlist
+    translator = _quiet(in_float32(translator.with_shortlist(None)))
     if quantize == "int8":
         check_quantizable(
             translator.model.config,
@@ -100,7 +109,9 @@ def export_marian(
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
-    draft = _Draft(agreement, directory, origin, progress or silent)
+    if shortlist is not None:
+        shortlist = cut_shortlist(shortlist, translator)
+    draft = _Draft(agreement, directory, shortlist, origin, progress or silent)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration or sentences))
     size = sum(file.stat().st_size for file in directory.iterdir())
     return {"path": str(directory), "bytes": size, "quantize": quantize, **report}
@@ -125,6 +136,7 @@ class _Draft:
 
     agreement: Agreement
     name: str
+    shortlist: Shortlist | None
     origin: dict | None
     progress: object
 
@@ -136,14 +148,18 @@ class _Draft:
         write_npz(folder / MODEL, arrays)
         write_bin(folder / BINARY, arrays)
         vocabularies = _write_vocabularies(folder, translator.tokenizers)
-        _write_decoder(folder / DECODER, MODEL, vocabularies)
+        options = {}
+        if self.shortlist is not None:
+            self.shortlist.write(folder / SHORTLIST)
+            options["shortlist"] = [SHORTLIST, False]
+        _write_decoder(folder / DECODER, MODEL, vocabularies, **options)
         written = {MODEL: arrays, BINARY: arrays}
         if in_int8:
             self.progress(f"calibrating with {len(calibration)} sentences")
             written[INTGEMM] = quantize(arrays, find_multipliers(translator, calibration))
             write_bin(folder / INTGEMM, written[INTGEMM])
-            extra = {"gemm-precision": PRECISION}
-            _write_decoder(folder / INTGEMM_DECODER, INTGEMM, vocabularies, **extra)
+            options["gemm-precision"] = PRECISION
+            _write_decoder(folder / INTGEMM_DECODER, INTGEMM, vocabularies, **options)
         for name, ours in written.items():
             _require_same(folder / name, ours)
         report = self._judge(folder / (INTGEMM if in_int8 else MODEL), vocabularies)

@@ -14,6 +14,7 @@ from support import listing, randomise
 
 from keras_transformer import (
     Constraints,
+    Shortlist,
     Tokenizer,
     Transformer,
     TransformerConfig,
@@ -58,7 +59,7 @@ def translator(**changes):
     for weight in model.weights:
         if weight.path.endswith("query/kernel"):
             weight.assign(4 * weight)
-    return Translator(model, (tokenizer(), tokenizer(config.output_size)))
+    return Translator(model, (tokenizer(config.vocab_size), tokenizer(config.output_size)))
 
 
 def settings_of(path):
@@ -115,22 +116,39 @@ def watched(arrays, settings, ours):
 
     class Watching(Marian):
         def product(self, x, name):
-            row.setdefault(name, []).append(np.abs(x).max())
+            largest.setdefault(name, []).append(np.abs(x).max())
             return super().product(x, name)
 
         def output(self, x):
-            row.setdefault("none", []).append(np.abs(x).max())
+            largest.setdefault("none", []).append(np.abs(x).max())
             return super().output(x)
 
     marian = Watching(arrays, settings, np.float64, IDS["end"], IDS["unknown"])
-    for text in SENTENCES:
-        row = {}
-        marian.greedy(ours.source_tokenizer.encode([text]).to_list()[0], 12)
-        for name, values in row.items():
-            largest.setdefault(name, []).append(max(values))
+    for row in ours.encode(SENTENCES)[0].numpy():  # cut at the longest source
+        marian.greedy(row[row != IDS["padding"]], 12)
     return {
         name: 127 / (np.mean(values) + 1.1 * np.std(values)) for name, values in largest.items()
     }
+
+
+def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
+    lists = [[3, 5], [], [7], *[[number % 40, 4] for number in range(45)], []]
+    offsets = np.cumsum([0, *map(len, lists)])
+    ids = [token for row in lists for token in row]
+    whole = Shortlist(first=4, best=2, offsets=offsets, ids=ids)
+    export_marian(translator(), tmp_path / "first", SENTENCES)
+    back = read_marian(tmp_path / "first" / "model.npz", [tmp_path / "first" / "vocab.spm"])
+    loaded = Translator(*back[:2], 12, whole)  # of 49 entries, the last of which is no piece
+    export_marian(loaded, tmp_path / "second", SENTENCES)
+    written = Shortlist.read(tmp_path / "second" / "lex.s2t.bin")
+    assert (written.vocab_size, written.first, written.best) == (48, 4, 2)
+    assert written.ids.tolist() == ids
+    decoder = yaml.safe_load((tmp_path / "second" / "decoder.yml").read_text())
+    assert decoder["shortlist"] == ["lex.s2t.bin", False]
+    lists[0] = [48]
+    wrong = Shortlist(4, 2, np.cumsum([0, *map(len, lists)]), [i for row in lists for i in row])
+    with pytest.raises(ExportError, match="tokens that are no pieces, 48 for example"):
+        export_marian(loaded, tmp_path / "third", SENTENCES, shortlist=wrong)
 
 
 @pytest.mark.parametrize("decoder", ["ssru", "self_attention"])
