@@ -53,6 +53,8 @@ class ModelSearch:
                 f"beam search, {self.search.size} hypotheses, penalty for the length "
                 f"`{self.search.normalization}` {self.search.length_penalty:g}"
             )
+        if self.translator.shortlist is not None:
+            text += ", among the candidates of a shortlist"
         return text + _attention(self.alignment, self.translator.model.config)
 
 

@@ -8,7 +8,7 @@ import tempfile
 import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, Shortlisted
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.kernels import Int8LookUp, single_similarity, write
@@ -29,7 +29,16 @@ CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)
 MANY = 8
 
 
-def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=None, output=None):
+def convert(
+    model,
+    signatures,
+    quantize,
+    ranges=None,
+    strings=(),
+    tokenizers=None,
+    output=None,
+    shortlist=None,
+):
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
@@ -40,6 +49,7 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=Non
         strings: List of `Signature` that take and give strings, see `string_signatures`.
         tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
         output: For these the name of the text that is generated.
+        shortlist: The `Shortlist` of the searches, or `None`.
 
     Raises:
         ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
@@ -48,9 +58,10 @@ def convert(model, signatures, quantize, ranges=None, strings=(), tokenizers=Non
     in_int8 = quantize in ("int8", "int8_static")
     grows = quantize != "int8_static"
     model = copy_model(model, _kernels(model, in_int8, ranges, grows))
-    functions = {signature.name: _trace(model, signature, grows) for signature in signatures}
+    searched = model if shortlist is None else Shortlisted(model, shortlist)
+    functions = {signature.name: _trace(searched, signature, grows) for signature in signatures}
     for signature in strings:
-        search = functools.partial(_search, model, signature, grows)
+        search = functools.partial(_search, searched, signature, grows)
         functions[signature.name] = trace_strings(search, signature, tokenizers, output)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":

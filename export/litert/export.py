@@ -1,7 +1,6 @@
 """One .tflite file for phones and browsers: token ids in and out, the decoding loop inside."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 
 from keras_transformer.decoding import Greedy
@@ -14,9 +13,9 @@ from keras_transformer.export.litert.gate import Gate
 from keras_transformer.export.litert.packed import (
     SIGNATURES,
     STRINGS,
-    Signature,
     facts_of,
     figures_of,
+    make_signatures,
     pack,
 )
 from keras_transformer.export.litert.runtime import LiteRTTranslator, load_interpreter
@@ -26,6 +25,7 @@ from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import place_file, silent
 from keras_transformer.export.place_checks import check_place_of_file, check_space
 from keras_transformer.export.shapes import check_shapes, default_lengths
+from keras_transformer.export.shortlists import shortlist_facts, shortlist_figures
 from keras_transformer.tasks.conditional_generator import ConditionalGenerator
 from keras_transformer.tasks.strings import check_samples
 
@@ -83,7 +83,7 @@ def export_litert(
     it does not, or on any other error, `path` is as it was before.
 
     Args:
-        translator: A `Translator`.
+        translator: A `Translator`; one with a shortlist exports its searches among the candidates.
         path: The file. An older .tflite file is replaced.
         sentences: List of real sentences to check the export with.
         quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
@@ -127,6 +127,7 @@ def export_litert(
         with `tokenizer`, under `strings`, those of the signatures that take strings. For
         `"int8_static"`, under `calibration`, the number of its `sentences`, how the `ranges` were
         found, and which share of the activations for the sentences of the check lies `outside`.
+        With a shortlist, under `shortlist`, the figures of `shortlist_figures`.
 
     Raises:
         ExportError: If the file does not agree, needs other than builtin operators, or was to be
@@ -154,7 +155,7 @@ def export_litert(
     )
     gate = Gate(agreement, beam, n_best)
     beam_size = None if beam is None else beam.size
-    signatures = _signatures(
+    signatures = make_signatures(
         lengths, batch_sizes, translator.max_length, beam_size, n_best, alignment
     )
     options = string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
@@ -218,12 +219,14 @@ class _Contents:
         report = self.gate.check(draft, path, bool(self.strings))
         pack(draft, content, translator.tokenizers, {**facts, "agreement": figures_of(report)})
         LiteRTTranslator(draft).translate_batch(sentences[:1])
-        return {**report, **calibrated}
+        return {**report, **calibrated, **shortlist_figures(translator, sentences)}
 
     def _convert(self, path, model, ranges):
         quantize = self.gate.agreement.quantize
         try:
-            return convert(model, self.signatures, quantize, ranges=ranges, **self.options)
+            shortlist = self.gate.agreement.translator.shortlist
+            options = {"ranges": ranges, "shortlist": shortlist, **self.options}
+            return convert(model, self.signatures, quantize, **options)
         except ExportError as error:
             raise ExportError(f"{path}: {error}") from error
 
@@ -238,6 +241,7 @@ class _Contents:
             "vocab_size": tokenizer.vocab_size,
             "source": RULE,
             "max_length": translator.max_length,
+            **shortlist_facts(translator.shortlist),
         }
         return facts_of(translator, self.signatures, self.gate.agreement.quantize, about)
 
@@ -248,20 +252,3 @@ def _check_calibrates(translator, calibration):
             f"int8_static needs a model with an encoder. Received: one for {translator.task}; "
             "int8 needs no calibration."
         )
-
-
-def _signatures(lengths, batch_sizes, target_length, beam_size, n_best, alignment):
-    """Those that take token ids: greedy search for all shapes, then the beam, if there is one."""
-    shapes = list(itertools.product(lengths, batch_sizes))
-    greedy = [
-        Signature(f"greedy_{batch}x{length}", batch, length, target_length, alignment=alignment)
-        for length, batch in shapes
-    ]
-    if beam_size is None:
-        return greedy
-    return greedy + [
-        Signature(
-            f"beam{beam_size}_{batch}x{length}", batch, length, target_length, beam_size, n_best
-        )
-        for length, batch in shapes
-    ]

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 import zipfile
 import zlib
@@ -54,6 +55,28 @@ class Signature:
             raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
         if self.alignment is not None:  # JSON knows lists only
             object.__setattr__(self, "alignment", tuple(self.alignment))
+
+
+def make_signatures(lengths, batch_sizes, target_length, beam_size, n_best, alignment):
+    """Returns the signatures that take token ids: greedy search for all shapes, then the beam.
+
+    Args:
+        lengths, batch_sizes: Their shapes.
+        target_length, beam_size, n_best, alignment: See `Signature`.
+    """
+    shapes = list(itertools.product(lengths, batch_sizes))
+    greedy = [
+        Signature(f"greedy_{batch}x{length}", batch, length, target_length, alignment=alignment)
+        for length, batch in shapes
+    ]
+    if beam_size is None:
+        return greedy
+    return greedy + [
+        Signature(
+            f"beam{beam_size}_{batch}x{length}", batch, length, target_length, beam_size, n_best
+        )
+        for length, batch in shapes
+    ]
 
 
 def facts_of(pipeline, signatures, quantize, about):

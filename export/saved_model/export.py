@@ -21,6 +21,7 @@ from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import PATH, make_requests, write_requests
 from keras_transformer.export.searches import traced
 from keras_transformer.export.shapes import default_lengths
+from keras_transformer.export.shortlists import shortlist_figures
 from keras_transformer.tasks.strings import check_samples
 
 
@@ -60,7 +61,7 @@ def export_saved_model(
     not, or on any other error, `directory` is as it was before.
 
     Args:
-        translator: A `Translator`.
+        translator: A `Translator`; one with a shortlist exports its searches among the candidates.
         directory: Folder of the versions, as TensorFlow Serving expects it; made if missing.
         sentences: List of real sentences to check the export with.
         search: The search of `serving_default`. A `Beam` is also that of the signatures with a
@@ -82,7 +83,7 @@ def export_saved_model(
     Returns:
         Dictionary of `path`, `bytes`, `signatures`, `python_needs`, the modules that a Python
         program imports before it loads the version, and the figures of a `Parity`, which are those
-        of `serving_default`.
+        of `serving_default`; with a shortlist, under `shortlist`, those of `shortlist_figures`.
 
     Raises:
         ExportError: If the answers differ, or `directory` holds something else.
@@ -114,7 +115,8 @@ def export_saved_model(
         write_origin(draft, origin)
         progress(f"translating {len(sentences)} sentences with the model in memory")
         expected = [best for best, *_ in translator.n_best(sentences, 1, search)]
-        return verify(draft, directory, endpoints, sentences, requests, expected, progress)
+        report = verify(draft, directory, endpoints, sentences, requests, expected, progress)
+        return {**report, **shortlist_figures(translator, sentences, search)}
 
     path, report = place_version(directory, write)
     return {

@@ -14,14 +14,17 @@ from keras_transformer.cli.export_options import (
     check_limits,
     quantize,
 )
-from keras_transformer.cli.export_sentences import read_sentences
+from keras_transformer.cli.export_sentences import languages_of, read_sentences
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
+from keras_transformer.cli.shortlist import SHORTLIST, with_shortlist
 from keras_transformer.text.lines import parse_lines
 
 # Parameters that are the command's own, and no option of an export.
-OF_THE_COMMAND = {"run", "file", "directory", "sentences", "max_length", "references"}
+OF_THE_COMMAND = {
+    *("run", "file", "directory", "sentences", "references", "max_length", "shortlist"),
+}
 
 
 class Exports(click.Group):
@@ -62,6 +65,7 @@ def export():
 @batch_sizes("1,4,16 with --jit")
 @LENGTHS
 @MAX_LENGTH
+@SHORTLIST
 @SENTENCES
 def saved_model(
     run,
@@ -74,6 +78,7 @@ def saved_model(
     batch_sizes,
     lengths,
     max_length,
+    shortlist,
     sentences,
 ):
     """Write DIRECTORY/1/ as TensorFlow Serving expects it.
@@ -104,7 +109,7 @@ def saved_model(
     with shown_progress() as progress:
         progress("loading the run")
         sentences, options["references"], source = read_sentences(run, sentences)
-        export = _Export("saved-model", run, max_length)
+        export = _Export("saved-model", run, max_length, shortlist)
         report = export(directory, sentences, progress=progress, **options)
     record(run, saved_model_agreement=100 * report["agreement"])
     print_report(report, source)
@@ -135,6 +140,7 @@ def saved_model(
 @batch_sizes("1")
 @LENGTHS
 @MAX_LENGTH
+@SHORTLIST
 @click.option(
     "--alignment",
     is_flag=True,
@@ -173,7 +179,7 @@ def litert(
     checked_with = read_sentences(run, sentences, references)
     options["n_best"] = options["n_best"] or 1
     options["searches"] = [make_search(beam)]
-    options.update(batch_sizes=batch_sizes or (1,), **_languages(run))
+    options.update(batch_sizes=batch_sizes or (1,), **languages_of(run))
     options["alignment"] = (-1, None) if alignment else None
     if options["quantize"] == "int8_static":
         options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
@@ -202,13 +208,14 @@ class _Export:
         form: See `exporter_of`.
         run: Folder of the run.
         max_length: Longest input and longest output in tokens. `None`: the model's.
+        shortlist: Path of a shortlist for its searches. `None`: there is none.
     """
 
-    def __init__(self, form, run, max_length):
+    def __init__(self, form, run, max_length, shortlist=None):
         from keras_transformer.export.exporters import exporter_of
         from keras_transformer.tasks import open_run
 
-        self._pipeline = open_run(run, max_length)
+        self._pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
         self._run, self._function = run, exporter_of(form, self._pipeline)
         self._taken = set(inspect.signature(self._function).parameters)
         if not hasattr(self._pipeline, "align"):
@@ -242,19 +249,9 @@ def export_quantized(
         options["references"] = references
     with shown_progress() as progress:
         progress("loading the run")
-        export = _Export(form, run, max_length)
+        export = _Export(form, run, max_length, options.get("shortlist"))
         report = export(path, sentences, quantize=quantize, progress=progress, **options)
     name = form if quantize == "none" else f"{form}_{quantize}"
     figures = {f"{name}_agreement": 100 * report["agreement"], f"{name}_bytes": report["bytes"]}
     record(run, **figures)
     print_report(report, source)
-
-
-def _languages(run):
-    """The languages of a run, as far as its settings name them."""
-    from keras_transformer.run import Run
-    from keras_transformer.training.settings.toml import load_settings
-
-    config = Run(run).config
-    data = load_settings(config).data if config.exists() else None
-    return {name: getattr(data, name, None) for name in ("source_language", "target_language")}

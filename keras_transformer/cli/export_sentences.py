@@ -1,4 +1,4 @@
-"""The sentences that an export is checked with."""
+"""The sentences that an export is checked with, and their languages."""
 
 from keras_transformer.text.lines import read_lines, read_parallel
 
@@ -40,3 +40,13 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
     if split != splits[0]:
         source += FALLBACK
     return task.samples(inputs), others[-1] if others else None, source
+
+
+def languages_of(run):
+    """Returns the languages of a run, as far as its settings name them."""
+    from keras_transformer.run import Run
+    from keras_transformer.training.settings.toml import load_settings
+
+    config = Run(run).config
+    data = load_settings(config).data if config.exists() else None
+    return {name: getattr(data, name, None) for name in ("source_language", "target_language")}

@@ -6,12 +6,13 @@ import click
 
 from keras_transformer.cli.command import given, refuse, warn
 from keras_transformer.cli.search_options import SEARCHES
+from keras_transformer.cli.shortlist import with_shortlist
 
 KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
-OPTIONS = {*SEARCHES, "max_length", "alignments"}  # a run takes all of them
+OPTIONS = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run takes all of them
 
 
-def open_search(path, search, n_best, max_length, alignments, batch_size):
+def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None):
     """Returns one of `line_searches` for the run or the export at `path`.
 
     Args:
@@ -21,6 +22,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size):
         max_length: Longest source and longest output in tokens. `None`: the model's.
         alignments: Whether alignments are asked for.
         batch_size: Sentences at a time.
+        shortlist: Path of a shortlist for the searches of a run. `None`: there is none.
 
     Raises:
         click.UsageError: If there is nothing, or an option has no effect on it.
@@ -34,7 +36,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size):
         return _saved_model(path, search, n_best)
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
-    return _run(path, search, n_best or 1, max_length, alignments, batch_size)
+    return _run(path, search, n_best or 1, max_length, alignments, batch_size, shortlist)
 
 
 def open_attention(path):
@@ -68,14 +70,14 @@ def _is_saved_model(path):
     return any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb"))
 
 
-def _run(path, search, n_best, max_length, alignments, batch_size):
+def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
     from keras_transformer.cli.line_searches import Aligned, Searched
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.generator import Generator
 
     _check_folder(path)
-    translator = open_run(path, max_length)
+    translator = with_shortlist(open_run(path, max_length), shortlist, path)
     if not isinstance(translator, Generator):
         refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
         return _answered(translator, path)

@@ -16,6 +16,7 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.open_model import open_search
 from keras_transformer.cli.places import check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
+from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
 
 
@@ -36,6 +37,7 @@ from keras_transformer.files import replacing
     metavar="TOKENS",
     help="Longest input and longest output, their ends included.  [default: the model's]",
 )
+@SHORTLIST
 @click.option(
     "--scores",
     is_flag=True,
@@ -48,7 +50,18 @@ from keras_transformer.files import replacing
     help="Write after each translation a tab and pairs i-j: word j of the translation attended "
     "most to word i of the source. Words are counted from 0 and separated by spaces.",
 )
-def predict(model, source, target, batch_size, max_length, n_best, scores, alignments, **options):
+def predict(
+    model,
+    source,
+    target,
+    batch_size,
+    max_length,
+    shortlist,
+    n_best,
+    scores,
+    alignments,
+    **options,
+):
     """Answer lines: one line out per line in, in order.
 
     A line becomes its translation, its summary, its label, or a text that goes on from it, as the
@@ -75,7 +88,7 @@ def predict(model, source, target, batch_size, max_length, n_best, scores, align
             raise ValueError(f"{target.parent} does not exist: make it first.")
     with _lines(source) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
-        search = open_search(model, wanted, n_best, max_length, alignments, batch_size)
+        search = open_search(model, wanted, n_best, max_length, alignments, batch_size, shortlist)
         answer_stream(search, lines, output, warn, batch_size=batch_size, window=window, form=form)
 
 

@@ -10,6 +10,40 @@ from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command
 from keras_transformer.cli.places import check_output
 
 LIMIT = 100_000
+SHORTLIST = click.option(
+    "--shortlist",
+    type=EXISTING_FILE,
+    help="Search among the candidates of each sentence alone, by a file that the command shortlist "
+    "or Marian has written.",
+)
+
+
+def with_shortlist(pipeline, file, run):
+    """Returns what a run's model is used by, with the shortlist of a file, or `None`, as it is.
+
+    Raises:
+        click.UsageError: If it has no such searches.
+        ValueError: If the file is damaged, or another vocabulary's.
+    """
+    if file is None:
+        return pipeline
+    if not hasattr(pipeline, "with_shortlist"):
+        refuse_of_task(run, pipeline.task)
+    from keras_transformer.text.shortlist import Shortlist
+
+    try:
+        return pipeline.with_shortlist(Shortlist.read(file))
+    except ValueError as error:
+        text = str(error)
+        raise ValueError(text if str(file) in text else f"{file}: {text}") from error
+
+
+def refuse_of_task(run, task):
+    """Raises for a run of a task in which nothing is searched for a source."""
+    raise click.UsageError(
+        f"{run} is a run for {task}: a shortlist goes with a model that has an encoder and a "
+        "decoder."
+    )
 
 
 @click.command(cls=Command)
@@ -45,10 +79,11 @@ LIMIT = 100_000
 def shortlist(run, file, first, best, source, target, limit, batch_size):
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
-    The model of RUN reads pairs of its training data, or of the files; a piece of a translation
-    goes with the piece of the source that it attends to most, in the decoder's last layer. The most
-    frequent ones of each piece are its list. translate, evaluate and the exports take the file with
-    --shortlist: they then compute the logits of the candidates of each sentence alone.
+    The model of RUN reads pairs of its training data, or of the files; a piece of a translation is
+    shared among the three pieces of the source that it attends to most, in the decoder's last
+    layer. What a piece of the source has most of is its list. translate and the exports saved-model
+    and litert take the file with --shortlist: they then compute the logits of the candidates of
+    each sentence alone.
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target go together.")
@@ -62,10 +97,7 @@ def shortlist(run, file, first, best, source, target, limit, batch_size):
     pairs = _of_run(run, limit) if source is None else _of_files(source, target, limit)
     pipeline = open_run(run)
     if not isinstance(pipeline, ConditionalGenerator):
-        raise click.UsageError(
-            f"{run} is a run for {pipeline.task}: a shortlist goes with a model that has an "
-            "encoder and a decoder."
-        )
+        refuse_of_task(run, pipeline.task)
     with _bar(len(pairs[0])) as progress:
         learned = learn_shortlist(
             pipeline, *pairs, first, best, batch_size=batch_size, progress=progress
@@ -97,11 +129,8 @@ def _of_run(run, limit):
 
     settings = load_settings(Run(run).config)
     task = settings.task.get()
-    if not getattr(task, "has_two_sides", False):
-        raise click.UsageError(
-            f"{run} is a run for {task.name}: a shortlist goes with a model that has an encoder "
-            "and a decoder."
-        )
+    if not task.has_two_sides:
+        refuse_of_task(run, task.name)
     data = open_source(settings.data, task.columns)
     rows, count = data.rows("train"), data.count("train")
     if count is not None:

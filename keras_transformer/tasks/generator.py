@@ -26,12 +26,14 @@ class Generator(TextPipeline):
         result: The class of its results.
         blank: Whether an empty input has an empty output.
         purpose: What it does, the beginning of a sentence, for the documents of an export.
+        shortlist: The `Shortlist` of its searches, or `None`.
     """
 
     result = Generated
     output = "text"
     blank = False
     purpose = "Continues texts from prompts"
+    shortlist = None
 
     def __init__(self, model, tokenizer, max_length=None):
         super().__init__(model, tokenizer, max_length)

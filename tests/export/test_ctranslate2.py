@@ -384,7 +384,10 @@ def test_more_hypotheses_than_the_beam_has_are_refused(exported):
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        (Beam(4), '`search` must have the `normalization` "average" or "none" .*search=Beam'),
+        (
+            Beam(4),
+            '`search` must have the `normalization` "average", "power" or "none" .*search=Beam',
+        ),
         (Beam(4, normalization="none"), "must have a `min_length` of 1 and no `extra_length`"),
         (Beam(4, 0, min_length=2, extra_length=None), "must have a `min_length` of 1 and no"),
     ],

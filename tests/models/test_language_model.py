@@ -13,6 +13,7 @@ from support import (
     randomise,
     sentences,
     small_config,
+    small_fields,
     to_numpy,
     weights_of,
 )
@@ -33,10 +34,7 @@ VARIANTS = {
 
 def lm_config(**changes):
     """The sizes of `small_config`, two layers deep."""
-    fields = small_config(num_layers=2, **changes).to_dict()
-    for name in ("target_vocab_size", "num_decoder_layers", "decoder", "decoder_start"):
-        del fields[name]
-    return LanguageModelConfig(**fields)
+    return LanguageModelConfig(**small_fields(LanguageModelConfig, num_layers=2, **changes))
 
 
 @functools.cache

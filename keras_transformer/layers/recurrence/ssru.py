@@ -42,7 +42,7 @@ class SSRU(AttendingLayer):
         TensorShape([2, 5, 16])
 
     Reference: Kim et al. (2019), "From Research to Production and Back: Ludicrously Fast Neural
-        Machine Translation", section 3.1.
+        Machine Translation".
     """
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102

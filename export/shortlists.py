@@ -1,0 +1,53 @@
+"""The figures of a shortlist: how often a search with it finds what it finds without it."""
+
+import numpy as np
+
+from keras_transformer.decoding import Greedy
+from keras_transformer.export.parity import compare
+
+
+def shortlist_facts(shortlist):
+    """Returns what a file keeps of a `Shortlist`, or of `None`: a dictionary."""
+    if shortlist is None:
+        return {}
+    return {"shortlist": {"first": shortlist.first, "best": shortlist.best}}
+
+
+def shortlist_figures(translator, sentences, search=Greedy()):
+    """Returns how far a search among the candidates agrees with one among all pieces.
+
+    Both are searches of the model in memory.
+
+    Args:
+        translator: A `Generator`.
+        sentences: List of strings.
+        search: A `Greedy` or `Beam`.
+
+    Returns:
+        Dictionary of `shortlist`: a dictionary of its `first` and `best`; `candidates`, their mean
+        number for a sentence; and `agreement` and `token_agreement` of a `Parity`. Empty without a
+        shortlist.
+    """
+    shortlist = translator.shortlist
+    if shortlist is None:
+        return {}
+    free = translator.with_shortlist(None)
+    expected, found = (
+        [best for best, *_ in pipeline.n_best(sentences, 1, search)]
+        for pipeline in (free, translator)
+    )
+    parity = compare(sentences, expected, found, translator.target_tokenizer)
+    config = translator.model.config
+    shared = config.target_vocab_size is None
+    always = (config.pad_id, config.bos_id, config.eos_id)
+    sources = translator.source_tokenizer.encode(sentences).to_list()
+    counts = [len(shortlist.candidates(source, always, shared)) for source in sources]
+    return {
+        "shortlist": {
+            "first": shortlist.first,
+            "best": shortlist.best,
+            "candidates": float(np.mean(counts)),
+            "agreement": parity.agreement,
+            "token_agreement": parity.token_agreement,
+        }
+    }

@@ -1,0 +1,117 @@
+"""Exports of a translator with a shortlist, whose searches are among the candidates."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from phrases import phrases
+
+from keras_transformer import Beam, Greedy, Shortlist, Translator
+from keras_transformer.decoding.shortlist import candidates
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.export.searches import ModelSearch
+from keras_transformer.export.shortlists import shortlist_figures
+from keras_transformer.tasks.shortlists import learn_shortlist
+
+FIRST, BEST = 10, 6
+SENTENCES = ["in 17 weeks", "after 12 hours and 30 minutes", "45 days", "", "weeks and 5 €", "in 3"]
+
+
+@pytest.fixture(scope="module")
+def restricted(light):
+    """A piece that the first translation is made of is in no list."""
+    sources, targets = zip(*phrases()[:300], strict=True)
+    learned = learn_shortlist(light, sources, targets, FIRST, BEST)
+    source, target = (
+        tokenizer.encode(texts[:1]).to_list()[0]
+        for tokenizer, texts in zip(light.tokenizers, (SENTENCES, light(SENTENCES)), strict=True)
+    )
+    missing = next(token for token in target if token >= FIRST and token not in source)
+    pairs = [
+        (piece, token, 1)
+        for piece in range(learned.vocab_size)
+        for token in learned.ids[learned.offsets[piece] : learned.offsets[piece + 1]]
+        if token != missing
+    ]
+    return light.with_shortlist(Shortlist.from_counts(pairs, learned.vocab_size, FIRST, BEST))
+
+
+@pytest.fixture(autouse=True)
+def two_sizes(monkeypatch):
+    """Both ways of a search are in the exports: this vocabulary is smaller than their sizes."""
+    monkeypatch.setattr(candidates, "SIZES", (48,))
+
+
+def test_a_translator_searches_among_the_candidates(light, restricted):
+    ours, free = restricted(SENTENCES), light(SENTENCES)
+    assert ours[0] != free[0] and ours[3] == free[3] == ""
+    (alignment,) = restricted.align(SENTENCES[:1])
+    assert alignment.translation.text == ours[0]
+    (score,) = restricted.score(SENTENCES[:1], free[:1])
+    assert score == light.score(SENTENCES[:1], free[:1])[0], "given outputs: among all pieces"
+
+
+def test_copies_of_a_translator_keep_the_shortlist_or_have_another(light, restricted):
+    assert restricted.with_model(light.model).shortlist is restricted.shortlist
+    assert restricted.with_shortlist(None).shortlist is light.shortlist is None
+    assert restricted.with_shortlist(None).searched is light.model
+
+
+def test_agreement_with_the_search_among_all_pieces_is_a_figure(light, restricted):
+    figures = shortlist_figures(restricted, SENTENCES)["shortlist"]
+    ours, free = restricted(SENTENCES), light(SENTENCES)
+    assert figures["agreement"] == np.mean([a == b for a, b in zip(ours, free, strict=True)]) < 1
+    assert (figures["first"], figures["best"]) == (FIRST, BEST)
+    assert FIRST < figures["candidates"] < 0.5 * light.model.config.output_size
+    assert shortlist_figures(light, SENTENCES) == {}
+
+
+def test_the_summary_of_a_search_names_the_shortlist(light, restricted):
+    summary = "greedy search, among the candidates of a shortlist."
+    assert ModelSearch(restricted, Beam(1)).summary != ModelSearch(light, Beam(1)).summary
+    assert ModelSearch(restricted, Greedy()).summary == summary
+
+
+def test_a_shortlist_of_another_vocabulary_is_refused(light):
+    other = Shortlist(1, 1, [0, 1], [0])
+    with pytest.raises(ValueError, match="`shortlist` must be of the model's vocabulary"):
+        Translator(light.model, light.tokenizers, shortlist=other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
+    restricted, light, tmp_path, quantize
+):
+    path = tmp_path / "few.tflite"
+    shapes = {"lengths": [8, 16], "batch_sizes": [1, 3]}
+    report = export_litert(
+        restricted, path, SENTENCES, quantize, searches=[Beam(2)], **shapes, n_best=2
+    )
+    loaded = [LiteRTTranslator(path), LiteRTTranslator(path, Beam(2))]
+    if quantize == "none":
+        for translator, search in zip(loaded, ({}, {"search": Beam(2)}), strict=True):
+            found = [result.text for result in translator.translate_batch(SENTENCES)]
+            assert found == restricted(SENTENCES, **search) != light(SENTENCES, **search)
+    assert report["shortlist"] == shortlist_figures(restricted, SENTENCES)["shortlist"]
+    with zipfile.ZipFile(path) as archive:
+        facts = json.loads(archive.read("facts.json"))
+    assert facts["shortlist"] == {"first": FIRST, "best": BEST}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_saved_model_translates_as_the_run_does_with_the_same_shortlist(
+    restricted, light, tmp_path, jit
+):
+    """Every signature is compared, through both loaders, while it is written."""
+    shapes = {"jit": True, "batch_sizes": (2,), "lengths": (16,)} if jit else {}
+    report = export_saved_model(restricted, tmp_path, SENTENCES, **shapes)
+    assert report["shortlist"]["agreement"] < 1
+    found = [result.text for result in SavedModelTranslator(tmp_path).translate_batch(SENTENCES)]
+    assert found == restricted(SENTENCES) != light(SENTENCES)
+    text = (tmp_path / "1" / "README.md").read_text()
+    assert "greedy search, among the candidates of a shortlist." in text
