@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 from marian_models import IDS
 from marian_reference import SaturatingMarian
 from small_runs import CONFIG, write_small_corpus
 
-from keras_transformer import Translator
+from keras_transformer import Translator, greedy_decode
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.pretrained.marian.binary import read_bin
 from keras_transformer.pretrained.marian.convert import read_marian
@@ -115,8 +116,13 @@ def exported(trained, tmp_path_factory):
     return path
 
 
-def texts(ours, lines):
-    return [result.text for result in ours.translate_batch(lines)]
+def texts(ours, lines, longest=128):
+    """Translations of at most three times as many tokens as a source has, Marian's limit."""
+    source, *_ = ours.encode(lines)
+    lengths = tf.math.count_nonzero(source != ours.model.config.pad_id, axis=1, dtype=tf.int32)
+    longest = min(longest, ours.max_length)
+    tokens, _ = greedy_decode(ours.model, source, 3 * lengths, longest)
+    return [text.decode() for text in ours.target_tokenizer.decode(tokens).numpy()]
 
 
 def emulate(ours, path, lines, end):
@@ -145,9 +151,8 @@ def test_marian_decodes_what_was_trained_here(pymarian, trained, exported, name)
 def test_the_browsers_engine_decodes_it_as_the_emulator_does(bergamot, trained, exported):
     ours, lines = trained
     emulated = emulate(ours, exported, lines, IDS["end"])
-    found = bergamot(exported, lines)
-    assert share(found, emulated) >= 0.98
-    assert share(found, texts(ours, lines)) >= 0.9
+    assert len(set(emulated)) > 10
+    assert share(bergamot(exported, lines), emulated) >= 0.98
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +171,7 @@ def student(data_dir, tmp_path_factory):
 def test_marian_decodes_the_real_student_that_came_back(pymarian, student):
     folder, path, lines, ours = student
     assert share(pymarian(path, lines), pymarian_of(folder, path, pymarian, lines)) == 1.0
-    assert share(pymarian(path, lines, "model.bin"), texts(ours, lines)) >= 0.995
+    assert share(pymarian(path, lines, "model.bin"), texts(ours, lines)) == 1.0
 
 
 def pymarian_of(folder, path, pymarian, lines):
