@@ -20,6 +20,7 @@ from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference
+from keras_transformer.export.shortlists import shortlist_figures
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.marian.arrays import Quantized
 from keras_transformer.pretrained.marian.binary import write_bin
@@ -53,7 +54,6 @@ def export_marian(
     references=None,
     max_loss=MAX_LOSS,
     max_score_loss=None,
-    shortlist=None,
     origin=None,
     progress=None,
 ):
@@ -70,19 +70,19 @@ def export_marian(
     products of int8 change beside that is not measured here.
 
     Args:
-        translator: A `Translator`.
+        translator: A `Translator`; its shortlist, if it has one, goes with it for the engines'
+            searches and changes nothing of the check.
         directory: The folder. An older export is replaced.
         sentences: List of real sentences to check the export with.
         quantize: `"none"` or `"int8"`.
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
             `sentences`.
-        shortlist: A `Shortlist` for the engines to search with; it changes nothing of the check.
-            `None`: that of the translator, if there is one.
         min_agreement, references, max_loss, max_score_loss, origin, progress: See
             `export_ctranslate2`; the origin stands in `facts.json`.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize` and the figures of `Agreement`.
+        Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement` and those of
+        `shortlist_figures`.
 
     Raises:
         ExportError: If Marian cannot express the model, the translations differ, or something else
@@ -99,8 +99,8 @@ def export_marian(
     if calibration is not None and quantize == "none":
         raise ValueError("`calibration` has no effect with quantize='none'.")
     check_space(directory, translator)
-    shortlist = shortlist or translator.shortlist
-    translator = _quiet(in_float32(translator.with_shortlist(None)))
+    restricted = in_float32(translator)
+    translator = _quiet(restricted.with_shortlist(None))
     if quantize == "int8":
         check_quantizable(
             translator.model.config,
@@ -109,12 +109,14 @@ def export_marian(
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
+    shortlist = restricted.shortlist
     if shortlist is not None:
         shortlist = cut_shortlist(shortlist, translator)
     draft = _Draft(agreement, directory, shortlist, origin, progress or silent)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration or sentences))
     size = sum(file.stat().st_size for file in directory.iterdir())
-    return {"path": str(directory), "bytes": size, "quantize": quantize, **report}
+    figures = shortlist_figures(restricted, sentences)
+    return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **figures}
 
 
 def _quiet(translator):

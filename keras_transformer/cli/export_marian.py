@@ -6,6 +6,7 @@ from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command
 from keras_transformer.cli.export import export_quantized
 from keras_transformer.cli.export_options import check_limits, quantize
 from keras_transformer.cli.export_sentences import read_sentences
+from keras_transformer.cli.shortlist import SHORTLIST
 
 
 @click.command(cls=Command)
@@ -18,16 +19,11 @@ from keras_transformer.cli.export_sentences import read_sentences
     help="For int8: sentences that show the sizes of the activations, one per line. Default: 200 "
     "of the run's training data.",
 )
-@click.option(
-    "--shortlist",
-    type=EXISTING_FILE,
-    help="A shortlist in Marian's binary format, for the engines to search with.",
-)
-def marian(run, directory, calibration, shortlist, sentences, references, **options):
+@SHORTLIST
+def marian(run, directory, calibration, sentences, references, **options):
     """Write DIRECTORY as Marian loads it; in int8 also as browsers have it."""
     from keras_transformer.export.marian.export import FILES
     from keras_transformer.export.place_checks import check_place_of_folder
-    from keras_transformer.text.shortlist import Shortlist
 
     in_int8 = options["quantize"] == "int8"
     if calibration and not in_int8:
@@ -37,6 +33,4 @@ def marian(run, directory, calibration, shortlist, sentences, references, **opti
     checked_with = read_sentences(run, sentences, references)
     if in_int8:
         options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    if shortlist is not None:
-        options["shortlist"] = Shortlist.read(shortlist)
     export_quantized("marian", run, directory, checked_with, **options)

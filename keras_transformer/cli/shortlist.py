@@ -81,9 +81,9 @@ def shortlist(run, file, first, best, source, target, limit, batch_size):
 
     The model of RUN reads pairs of its training data, or of the files; a piece of a translation is
     shared among the three pieces of the source that it attends to most, in the decoder's last
-    layer. What a piece of the source has most of is its list. translate and the exports saved-model
-    and litert take the file with --shortlist: they then compute the logits of the candidates of
-    each sentence alone.
+    layer. What a piece of the source has most of is its list. translate and the exports
+    saved-model, litert and marian take the file with --shortlist: they then compute the logits of
+    the candidates of each sentence alone.
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target go together.")

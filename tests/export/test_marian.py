@@ -139,7 +139,8 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
     export_marian(translator(), tmp_path / "first", SENTENCES)
     back = read_marian(tmp_path / "first" / "model.npz", [tmp_path / "first" / "vocab.spm"])
     loaded = Translator(*back[:2], 12, whole)  # of 49 entries, the last of which is no piece
-    export_marian(loaded, tmp_path / "second", SENTENCES)
+    report = export_marian(loaded, tmp_path / "second", SENTENCES)
+    assert report["agreement"] == 1.0 and report["shortlist"]["first"] == 4
     written = Shortlist.read(tmp_path / "second" / "lex.s2t.bin")
     assert (written.vocab_size, written.first, written.best) == (48, 4, 2)
     assert written.ids.tolist() == ids
@@ -148,7 +149,7 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
     lists[0] = [48]
     wrong = Shortlist(4, 2, np.cumsum([0, *map(len, lists)]), [i for row in lists for i in row])
     with pytest.raises(ExportError, match="tokens that are no pieces, 48 for example"):
-        export_marian(loaded, tmp_path / "third", SENTENCES, shortlist=wrong)
+        export_marian(loaded.with_shortlist(wrong), tmp_path / "third", SENTENCES)
 
 
 @pytest.mark.parametrize("decoder", ["ssru", "self_attention"])

@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 from marian_models import IDS
 from marian_reference import SaturatingMarian
 from small_runs import CONFIG, write_small_corpus
 
-from keras_transformer import Translator
+from keras_transformer import Translator, greedy_decode
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.pretrained.marian.binary import read_bin
 from keras_transformer.pretrained.marian.convert import read_marian
@@ -98,7 +99,8 @@ def trained(tmp_path_factory):
     write_small_corpus(folder)
     config = CONFIG.replace("d_model = 16", "d_model = 64").replace("d_ff = 24", "d_ff = 64")
     config = config.replace("max_length = 20", f"max_length = 20{STUDENT}")
-    config = config.replace("size = 15", "size = 16").replace("updates = 11", "updates = 300")
+    config = config.replace("size = 15", "size = 32\nsplit_digits = false")
+    config = config.replace("updates = 11", "updates = 300")
     config = config.replace("validate_every = 6", "validate_every = 300")
     (folder / "config.toml").write_text(config)
     train(load_settings(folder / "config.toml"), folder / "run")
@@ -114,8 +116,13 @@ def exported(trained, tmp_path_factory):
     return path
 
 
-def texts(ours, lines):
-    return [result.text for result in ours.translate_batch(lines)]
+def texts(ours, lines, longest=128):
+    """Translations of at most three times as many tokens as a source has, Marian's limit."""
+    source, *_ = ours.encode(lines)
+    lengths = tf.math.count_nonzero(source != ours.model.config.pad_id, axis=1, dtype=tf.int32)
+    longest = min(longest, ours.max_length)
+    tokens, _ = greedy_decode(ours.model, source, 3 * lengths, longest)
+    return [text.decode() for text in ours.target_tokenizer.decode(tokens).numpy()]
 
 
 def emulate(ours, path, lines, end):
@@ -144,9 +151,8 @@ def test_marian_decodes_what_was_trained_here(pymarian, trained, exported, name)
 def test_the_browsers_engine_decodes_it_as_the_emulator_does(bergamot, trained, exported):
     ours, lines = trained
     emulated = emulate(ours, exported, lines, IDS["end"])
-    found = bergamot(exported, lines)
-    assert share(found, emulated) >= 0.98
-    assert share(found, texts(ours, lines)) >= 0.9
+    assert len(set(emulated)) > 10
+    assert share(bergamot(exported, lines), emulated) >= 0.98
 
 
 @pytest.fixture(scope="module")
@@ -158,15 +164,14 @@ def student(data_dir, tmp_path_factory):
     rows = (folder / "greedy.float32.tsv").read_text("utf-8").splitlines()
     lines = [row.split("\t")[0] for row in rows]
     path = tmp_path_factory.mktemp("student") / "marian"
-    report = export_marian(ours, path, lines[:40], "int8", calibration=lines)
-    assert report["token_agreement"] > 0.9
+    export_marian(ours, path, lines[:40], "int8", calibration=lines)
     return folder, path, lines, ours
 
 
 def test_marian_decodes_the_real_student_that_came_back(pymarian, student):
     folder, path, lines, ours = student
     assert share(pymarian(path, lines), pymarian_of(folder, path, pymarian, lines)) == 1.0
-    assert share(pymarian(path, lines, "model.bin"), texts(ours, lines)) >= 0.995
+    assert share(pymarian(path, lines, "model.bin"), texts(ours, lines)) == 1.0
 
 
 def pymarian_of(folder, path, pymarian, lines):
