@@ -133,9 +133,10 @@ class Agreement:
             for search, sentence, source, *both in zip(*columns, strict=True)
             for rank, pair in enumerate(zip(*both, strict=True))
         ]
-        sources = [source for _, source, _ in rows]
+        sources, limits = [source for _, source, _ in rows], [what[-1] for what, *_ in rows]
         readings = [
-            self._teacher.read(sources, [pair[side].tokens for *_, pair in rows]) for side in (0, 1)
+            self._teacher.read(sources, [pair[side].tokens for *_, pair in rows], limits)
+            for side in (0, 1)
         ]
         return [
             Comparison(*what, self.translator.target_tokenizer.eos_id, *pair, *read)

@@ -67,10 +67,12 @@ class Teacher:
         self._translator = translator
         predictor = predictor_of(translator.searched)
 
-        def read(source, target, lengths):
+        def read(source, target, lengths, limits):
             begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
             shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
             logits = predictor.logits(source, shifted)  # [B, T, V]
+            last = tf.equal(tf.range(tf.shape(target)[1]), tf.expand_dims(limits - 1, 1))  # [B, T]
+            logits = predictor.vocabulary.with_forced_end(logits, last)
             given = tf.gather(logits, target, batch_dims=2)  # [B, T]
             highest = tf.reduce_max(logits, axis=-1)  # [B, T]
             # Of the tokens that are possible there: the others were not computed.
@@ -91,18 +93,22 @@ class Teacher:
                 ROUNDING * MARGIN * tf.reduce_max(sizes, axis=1),
             )
 
-        self._read = tf.function(read, input_signature=[IDS, IDS, LENGTHS], autograph=False)
+        signature = [IDS, IDS, LENGTHS, LENGTHS]
+        self._read = tf.function(read, input_signature=signature, autograph=False)
 
-    def read(self, sources, targets):
+    def read(self, sources, targets, limits=None):
         """Returns a `Reading` of each output.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
             targets: List of tuples of token ids.
+            limits: List of integers, most tokens of each: a forced end is certain there. `None`:
+                the model's for all.
         """
         # A guess of the tokens of a text can have more of them than there are positions.
         longest = self._translator.model.config.max_length
         targets = [target[:longest] for target in targets]
+        limits = [longest] * len(targets) if limits is None else limits
         readings = [None] * len(sources)
         order = sorted(range(len(sources)), key=lambda number: len(targets[number]))
         for begin in range(0, len(order), BATCH_SIZE):
@@ -111,7 +117,8 @@ class Teacher:
             batch = (
                 self._padded([rows[number] for number in numbers]) for rows in (sources, targets)
             )
-            columns = (column.numpy().tolist() for column in self._read(*batch, lengths))
+            ends = [limits[number] for number in numbers]
+            columns = (column.numpy().tolist() for column in self._read(*batch, lengths, ends))
             for number, length, (score, gap, rounding) in zip(
                 numbers, lengths, zip(*columns, strict=True), strict=True
             ):

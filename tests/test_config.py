@@ -1,5 +1,6 @@
 """TransformerConfig: Table 3 as presets, the number of parameters it implies, error messages."""
 
+import json
 import math
 
 import keras
@@ -177,10 +178,13 @@ def test_a_preset_with_changes():
 
 
 def test_dictionary_round_trip():
-    config = small_config(norm="pre", position="learned", tie="target", target_vocab_size=23)
+    config = small_config(
+        norm="pre", position="learned", tie="target", target_vocab_size=23, banned_ids=(1, 5)
+    )
     fields = config.to_dict()
     assert TransformerConfig.from_dict(fields) == config
-    assert set(map(type, fields.values())) <= {int, float, str, bool, type(None)}
+    assert set(map(type, fields.values())) <= {int, float, str, bool, tuple, type(None)}
+    assert TransformerConfig.from_dict(json.loads(json.dumps(fields))) == config
     assert fields["target_vocab_size"] == config.output_size == 23
     assert small_config().output_size == 19
 

@@ -185,7 +185,7 @@ def _judge_beam(draft, agreement, name):
     loaded = CTranslate2Translator(draft, BEAM)
     sentences, reference = agreement.sentences, Reference(agreement.translator, BEAM)
     rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, sentences), strict=True)
-    rows = [row for row in rows if loaded.tokenizers.target.eos_id in row[2][0].tokens]
+    rows = [row for row in rows if loaded.has_ended(row[2][0].tokens)]
     if not rows:
         return {"sentences": 0, "agreement": None}
     sentences, expected, exported = map(list, zip(*rows, strict=True))

@@ -133,6 +133,11 @@ class CTranslate2Translator:
                 row[: len(ids)] = ids
         return tokens, scores
 
+    def has_ended(self, ids):
+        """Whether CTranslate2 itself came to the end of an output, before a limit."""
+        forced = self._forced_eos_id is not None and len(ids) >= self._limit
+        return self.tokenizers.target.eos_id in ids and not forced
+
     def _ended(self, ids):
         """The ids of a hypothesis; with the forced end, if there is one, where the limit came."""
         if self._forced_eos_id is None or len(ids) < self._limit - 1:

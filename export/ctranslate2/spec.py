@@ -66,6 +66,7 @@ def _check_expressible(config):
         ("`silent_ids`", bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
+        ("`silent_ids`, tokens that only keep their probability", bool(config.silent_ids)),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):
         if is_there:

@@ -52,13 +52,16 @@ class Vocabulary(typing.NamedTuple):
 
         Args:
             logits: Logits of the tokens at a position.
-            last: Boolean, `[]` or `[B]`, whether that is the last one that an output can have.
+            last: Boolean, `[]`, `[B]` or `[B, N]`, whether that is the last one that an output can
+                have.
         """
         if self.forced_eos_id is None:
             return logits
         only = np.full(self.size, NEVER)  # [V]
         only[self.forced_eos_id] = 0
-        last = tf.reshape(last, [-1, 1, 1])  # [B or 1, 1, 1]
+        last = tf.convert_to_tensor(last)
+        shape = [-1, 1, 1] if last.shape.rank < 2 else [*tf.unstack(tf.shape(last)), 1]
+        last = tf.reshape(last, shape)  # [B or 1, N or 1, 1]
         return tf.where(last, tf.constant(only, logits.dtype), logits)
 
 

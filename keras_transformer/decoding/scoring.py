@@ -9,7 +9,7 @@ def score(model, source, target):
     """Returns the log-probabilities of the tokens of outputs, all in one pass.
 
     With the output of a search for a target, the sum is the search's score, without a penalty for
-    the length.
+    the length; a forced end is certain at the longest length that the predictor has.
 
     Args:
         model: A `Transformer`, or a predictor: see `Predictor.logits`.
@@ -26,6 +26,8 @@ def score(model, source, target):
     begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
     shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
     logits = predictor.logits(source, shifted)  # [B, T, V]
+    last = tf.equal(tf.range(tf.shape(target)[1]), predictor.max_length - 1)  # [T]
+    logits = predictor.vocabulary.with_forced_end(logits, tf.expand_dims(last, 0))
     chosen = tf.gather(logits, target, batch_dims=2)  # [B, T]
     # Of [B, T, V] only the logits: a log-softmax would be as large once more.
     gains = chosen - tf.reduce_logsumexp(logits, axis=-1)  # [B, T]

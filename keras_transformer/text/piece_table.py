@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import json
 
 from keras_transformer.checks import is_integer
@@ -65,7 +66,7 @@ class PieceTable:
                     f"`{name}` must be from 0 to below {self.size}. Received: {name}={number!r}."
                 )
 
-    @property
+    @functools.cached_property
     def places(self):
         """For each id of the model SentencePiece's id, -1 where it does not have the piece."""
         places = [-1] * self.size
@@ -74,7 +75,7 @@ class PieceTable:
                 places[number] = place
         return places
 
-    @property
+    @functools.cached_property
     def codes(self):
         """The codes of target languages, such as `>>fra<<`, a dictionary to their ids."""
         return {

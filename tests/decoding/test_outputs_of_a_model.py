@@ -17,6 +17,7 @@ from keras_transformer import (
     beam_decode,
     greedy_decode,
 )
+from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.scoring import score
 
 LIMIT, BANNED = 7, (5, 11, PAD)
@@ -185,3 +186,15 @@ def test_the_rules_are_saved_with_the_model(tmp_path):
     model = model_of(BANNED, EOS)
     model.save(tmp_path / "m.keras")
     assert keras.saving.load_model(tmp_path / "m.keras").config == model.config
+
+
+def test_the_score_of_an_output_that_was_given_an_end_is_that_of_its_search():
+    config = dataclasses.replace(talkative().config, forced_eos_id=EOS)
+    model = Transformer(config)
+    model.set_weights(talkative().get_weights())
+    predictor = EncoderDecoder(model)
+    predictor.max_length = LIMIT
+    tokens, scores = greedy_decode(predictor, sources())
+    full = tokens.numpy()[:, -1] == EOS
+    assert full.any(), "one of them has the longest length"
+    np.testing.assert_allclose(score(predictor, sources(), tokens)[1], scores, **SCORES)

@@ -185,6 +185,7 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"position": "relative"}, "cannot express relative positions"),
         ({"position": "t5"}, "cannot express t5 positions"),
         ({"score": "additive"}, "cannot express additive scores"),
+        ({"silent_ids": (4,)}, "cannot express `silent_ids`, tokens that only keep their prob"),
         ({"final_norm": True}, "cannot express a final norm after post-norm blocks"),
         ({"feed_forward_bias": False}, "cannot express a feed-forward network without biases"),
     ],

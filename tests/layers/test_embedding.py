@@ -181,3 +181,24 @@ def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
     assert function(np.ones((B, 7), "int32")).shape == (B, 7, D)
     with pytest.raises(tf.errors.InvalidArgumentError):
         function(np.ones((B, 8), "int32"))
+
+
+def test_a_zero_start_is_the_position_alone(policy):
+    """At position 0, wherever that stands in a row; and at no other position."""
+    layer = PositionalEmbedding(V, D)
+    tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
+    plain = layer(tokens)
+    changed = layer(tokens, zero_start=True)
+    assert changed.dtype == plain.dtype == layer.compute_dtype
+    np.testing.assert_allclose(changed[:, 0], np.tile([[0, 1]], (B, D // 2)), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(changed[:, 1:], plain[:, 1:])
+    for start in (1, tf.constant(4)):
+        later = layer(tokens, start=start, zero_start=True)
+        np.testing.assert_array_equal(later, layer(tokens, start=start))
+    first = layer(tokens[:, :1], start=tf.constant(0), zero_start=True)
+    np.testing.assert_array_equal(first[:, 0], changed[:, 0])
+    places = np.tile([*range(T - 4), *range(4)], (B, 1))
+    texts = layer(tokens, places=places, zero_start=True)
+    expected = np.array(layer(tokens, places=places))
+    expected[:, [0, T - 4]] = changed[0, 0]
+    np.testing.assert_array_equal(texts, expected)

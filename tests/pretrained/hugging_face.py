@@ -60,7 +60,7 @@ def run(folder, name, case):
     torch.manual_seed(0)
     model = getattr(transformers, kind)(config).eval()
     randomise(model, case.get("seed", 0))
-    model.final_logits_bias[:, config.eos_token_id] += 2  # or next to nothing would end
+    model.final_logits_bias[:, config.eos_token_id] += 3  # or next to nothing would end
     model = model.to(getattr(torch, case.get("dtype", "float32"))).float()
     if case.get("sharpen"):
         with torch.no_grad():

@@ -30,13 +30,16 @@ BEAM = Beam(4, 1.0, normalization="power", extra_length=None, stopping="score")
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hf")
-    write_folder(folder, codes=CODES, seed=3)
+    write_folder(folder, codes=CODES, seed=2, d_model=24)
     translator = Translator.from_pretrained(folder)
     model = translator.model
-    table = model.source_embedding.table
-    table.assign(3 * table)  # or nothing would depend on the source
+    factors = {"query/kernel": 3, "cross_attention/output/kernel": 6, "table": 2}
+    for weight in model.weights:  # or nothing would depend on the source
+        for path, factor in factors.items():
+            if weight.path.endswith(path):
+                weight.assign(factor * weight)
     bias = model.output_bias.numpy()
-    bias[[model.config.pad_id, model.config.eos_id]] = 9, 1  # the first one is banned
+    bias[[model.config.pad_id, model.config.eos_id]] = 9, 3  # the first one is banned
     model.output_bias.assign(bias)
     outputs = translator(SENTENCES)
     assert len(set(outputs)) > 3

@@ -140,11 +140,12 @@ CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
 
 @pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: f"{block.page}:{block.line}")
 def test_configurations_are_valid(block, tmp_path):
-    general = tmp_path / "runs" / "general"
-    general.mkdir(parents=True)
-    (general / "config.toml").write_text('[model]\npreset = "small"\n[data]\nsource = "cldr"\n')
-    (general / "tokenizer.model").touch()
-    (general / "model.keras").touch()
+    for name in ("general", "en-de"):
+        run = tmp_path / "runs" / name
+        run.mkdir(parents=True)
+        (run / "config.toml").write_text('[model]\npreset = "small"\n[data]\nsource = "cldr"\n')
+        (run / "tokenizer.model").touch()
+        (run / "model.keras").touch()
     path = tmp_path / "config.toml"
     path.write_text(block.code, encoding="utf-8")
     load_settings(path)

@@ -188,13 +188,16 @@ def _special(settings, generation, size, target_size):
         "pad_id": pad_id,
         "bos_id": generation.token("decoder_start_token_id", size, default=start),
         "eos_id": generation.token("eos_token_id", size, default=eos_id),
-        "banned_ids": _banned(generation, eos_id, target_size),
+        **_banned(generation, eos_id, target_size),
         "forced_eos_id": generation.token("forced_eos_token_id", target_size, optional=True),
     }
 
 
 def _banned(generation, eos_id, size):
-    """The tokens of `bad_words_ids`, which may be sequences; those of several are refused."""
+    """The tokens of `bad_words_ids`, which may be sequences; those of several are refused.
+
+    Without `renormalize_logits` they keep their probability.
+    """
     words = generation.get("bad_words_ids") or []
     single = isinstance(words, list) and all(
         isinstance(word, list) and len(word) == 1 and is_integer(word[0]) and 0 <= word[0] < size
@@ -203,7 +206,8 @@ def _banned(generation, eos_id, size):
     if not single:
         raise generation.wrong("bad_words_ids", f"a list of lists of one of the {size} token ids")
     # As in `generate`, which takes the end of a sentence out of the list.
-    return tuple(sorted({word[0] for word in words} - {eos_id}))
+    ids = tuple(sorted({word[0] for word in words} - {eos_id}))
+    return {"banned_ids" if generation.flag("renormalize_logits") else "silent_ids": ids}
 
 
 def _check_expressible(settings):
@@ -251,8 +255,6 @@ def read_generation(generation):
         notes.append('`early_stopping` = "never" is searched as false')
     if penalty < 0:
         notes.append(f"`length_penalty` = {penalty} is searched as 0")
-    if not generation.flag("renormalize_logits") and generation.get("bad_words_ids"):
-        notes.append("`renormalize_logits` = false is searched as true")
     search = Beam(
         beams,
         max(0.0, penalty),

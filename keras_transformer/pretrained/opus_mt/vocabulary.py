@@ -91,6 +91,7 @@ def _tokenizer(folder, name, ids, config, size):
                 if names.get(number) not in placed
             },
             banned_ids=config.banned_ids,
+            silent_ids=config.silent_ids,
             forced_eos_id=config.forced_eos_id,
         )
         if ids.get(END) != config.eos_id:
