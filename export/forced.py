@@ -20,7 +20,7 @@ def read_pairs(translator, sentences):
     """
     config = translator.model.config
 
-    @tf.function(input_signature=[IDS])
+    @tf.function(input_signature=[IDS], autograph=False)
     def search(source):
         return greedy_decode(translator.model, source, translator.max_length)[0]
 

@@ -37,7 +37,7 @@ def find_multipliers(translator, sentences):
     watch = _Watch(translator.model)
     model = copy_model(translator.model, Kernels(dense=watch.dense))
 
-    @tf.function(input_signature=[IDS, IDS])
+    @tf.function(input_signature=[IDS, IDS], autograph=False)
     def largest(source, target):
         inputs = {"source": source, "target": target}
         hidden = model.hidden_states(inputs, training=False)

@@ -45,6 +45,9 @@ def read_marian(path, vocabularies, license=None, name=None, **changes):
     check_settings(settings, path)
     _check_sizes(weights, settings, path)
     source, target = _special_ids(vocabularies, settings)
+    contents = {pathlib.Path(file).read_bytes() for file in vocabularies}
+    if len(contents) == 2:  # of as many entries, as both have the one that pads
+        changes["target_vocab_size"] = 1 + max(settings["dim-vocabs"])
     config = to_config(settings, path, target.eos_id, target.unk_id, **changes)
     tokenizers = _tokenizers(vocabularies, config, (source, target))
     model = Transformer(config, dtype="float32")

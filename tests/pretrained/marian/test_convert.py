@@ -12,6 +12,8 @@ from keras_transformer.pretrained.marian.arrays import SETTINGS, Quantized
 from keras_transformer.pretrained.marian.binary import write_bin
 from keras_transformer.pretrained.marian.convert import read_marian
 from keras_transformer.pretrained.marian.npz import write_npz
+from keras_transformer.training.converted import settings_of
+from keras_transformer.training.factory import model_config
 
 VARIANTS = {
     "student": {},
@@ -90,6 +92,13 @@ def test_searches_are_marians(variant, name):
         for n, (expected, _, score) in enumerate(hypotheses):
             assert tuple(token for token in beams[b, n].numpy() if token != pad_id) == expected
             assert abs(ranked[b, n] - score) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["student", "self_attention", "two_vocabularies"])
+def test_a_training_goes_on_with_the_same_configuration(variant, name):
+    made, _ = variant(name)
+    config = made.model.config
+    assert model_config(settings_of(config, made.tokenizers), made.tokenizers) == config
 
 
 def test_the_variants_emit_something_else_than_the_end(variant):
