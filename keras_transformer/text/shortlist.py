@@ -118,6 +118,9 @@ class Shortlist:
     def from_counts(cls, counts, vocab_size, first=50, best=50):
         """Returns the shortlist of the most frequent pairs.
 
+        The last source piece has the id 0 in its list if it has no other: Marian reads no file in
+        which a list begins after the last id.
+
         Args:
             counts: Integers `[pairs, 3]`: source id, target id, and how often they went together;
                 each pair once.
@@ -134,8 +137,10 @@ class Shortlist:
         ranks = np.arange(len(order)) - begins[source[order]]
         order = order[ranks < best]
         order = order[np.lexsort((target[order], source[order]))]
-        lengths = np.bincount(source[order], minlength=vocab_size)
-        return cls(first, best, np.concatenate([[0], np.cumsum(lengths)]), target[order])
+        lengths, ids = np.bincount(source[order], minlength=vocab_size), target[order]
+        if lengths[-1] == 0:
+            lengths[-1], ids = 1, np.append(ids, 0)
+        return cls(first, best, np.concatenate([[0], np.cumsum(lengths)]), ids)
 
     @classmethod
     def read(cls, path):

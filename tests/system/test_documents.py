@@ -34,7 +34,7 @@ MARKED = {
     "README.md": ["network", "run"],
     "docs/litert.md": ["litert"],
     "docs/serving.md": ["server", "server", "saved_model"],
-    "docs/translation.md": ["run"],
+    "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone"],
     "examples/browser/README.md": ["browser"],
     "examples/ios/README.md": ["phone"],
