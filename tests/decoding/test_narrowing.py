@@ -59,8 +59,18 @@ def narrowing_beam(source, size, exponent, silent):
     return [(total, prefix[1:]) for total, prefix in sorted(ended, reverse=True)]
 
 
-@pytest.mark.parametrize("size", [1, 3, 6])
-@pytest.mark.parametrize(("exponent", "silent"), [(0.6, ()), (0.6, SILENT), (0.0, SILENT)])
+@pytest.mark.parametrize(
+    ("size", "exponent", "silent"),
+    [
+        (3, 0.6, SILENT),
+        *(
+            pytest.param(size, exponent, silent, marks=pytest.mark.slow)
+            for exponent, silent in ((0.6, ()), (0.6, SILENT), (0.0, SILENT))
+            for size in (1, 3, 6)
+            if (size, exponent, silent) != (3, 0.6, SILENT)
+        ),
+    ],
+)
 def test_a_beam_that_narrows(size, exponent, silent):
     search = Beam(size, exponent, normalization="power", extra_length=None, stopping="narrow")
     outcome = search(model_of(silent), sources(), n_best=size, cache_length=LIMIT)
@@ -103,6 +113,7 @@ def test_greedy_search_emits_no_silent_token_and_scores_as_if_it_could():
     np.testing.assert_allclose(score(model_of(SILENT), sources(), tokens)[1], scores, **SCORES)
 
 
+@pytest.mark.slow
 def test_neither_do_samples_and_searches_with_constraints():
     model = model_of(SILENT)
     rows = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT).tokens

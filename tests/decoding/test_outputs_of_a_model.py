@@ -53,7 +53,7 @@ def searched(search, model, **options):
     return outcome.tokens.numpy(), outcome.scores.numpy()
 
 
-@pytest.mark.parametrize("forced", [None, EOS, 9])
+@pytest.mark.parametrize("forced", [pytest.param(None, marks=pytest.mark.slow), EOS, 9])
 @pytest.mark.parametrize("banned", [(), BANNED])
 def test_greedy_search(banned, forced):
     tokens, scores = searched(Greedy(), model_of(banned, forced))
@@ -75,9 +75,12 @@ def test_the_sentences_above_show_every_rule():
     assert any(ends) and not all(ends)
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 2.0])
-@pytest.mark.parametrize("banned, forced", [((), None), (BANNED, EOS), (BANNED, 9)])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, 5])
+@pytest.mark.parametrize("exponent", [pytest.param(0.0, marks=pytest.mark.slow), 0.6, 2.0])
+@pytest.mark.parametrize(
+    "banned, forced",
+    [((), None), (BANNED, EOS), pytest.param(BANNED, 9, marks=pytest.mark.slow)],
+)
 def test_a_beam_that_stops_by_score(banned, forced, exponent, size):
     search = Beam(size, exponent, normalization="power", extra_length=None, stopping="score")
     tokens, scores = searched(search, model_of(banned, forced), n_best=size)

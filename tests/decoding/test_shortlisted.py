@@ -119,7 +119,17 @@ def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     assert free.numpy().tolist() != tokens.numpy().tolist(), "the shortlist forbids nothing"
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [("shared", None), *((kind, (32,)) for kind in KINDS)])
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("shared", (32,)),
+        *(
+            pytest.param(kind, sizes, marks=pytest.mark.slow)
+            for kind, sizes in (("shared", None), *((kind, (32,)) for kind in KINDS))
+            if (kind, sizes) != ("shared", (32,))
+        ),
+    ],
+)
 def test_a_beam_ranks_by_probabilities_among_the_candidates(kind, sizes):
     restricted = Shortlisted(model(kind), shortlist(kind), sizes)
     found = Beam(3, length_penalty=0.6)(restricted, sources(kind), 2, LIMIT)
@@ -151,7 +161,11 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     assert np.abs(gain).max() > 0.1
 
 
-@pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample(seed=3)], ids=str)
+@pytest.mark.parametrize(
+    "search",
+    [Greedy(), *(pytest.param(x, marks=pytest.mark.slow) for x in (Beam(3), Sample(seed=3)))],
+    ids=str,
+)
 def test_neither_the_sizes_nor_the_batch_change_a_result(search):
     """Fewer logits, other graphs, another order of sums: the same tokens."""
     results = [
@@ -191,7 +205,7 @@ def test_what_a_model_never_emits_is_no_candidate(search):
     assert free.tolist() != greedy_decode(restricted, sources("outputs"), 3)[0].numpy().tolist()
 
 
-@pytest.mark.parametrize("sizes", SIZES[:2] + SIZES[3:])
+@pytest.mark.parametrize("sizes", [None, pytest.param((24,), marks=pytest.mark.slow), (32,)])
 def test_constraints_still_apply(sizes):
     """A forced token becomes a candidate of its sentence; a banned one is none."""
     banned = np.zeros((3, V), bool)

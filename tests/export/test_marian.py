@@ -69,7 +69,13 @@ def settings_of(path):
     return arrays, yaml.safe_load(text[:-1])
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "student" else pytest.param(name, marks=pytest.mark.slow)
+        for name in VARIANTS
+    ],
+)
 def test_what_is_written_is_what_marian_computes(tmp_path, name):
     ours = translator(**VARIANTS[name])
     report = export_marian(ours, tmp_path / "marian", SENTENCES)
@@ -131,6 +137,7 @@ def watched(arrays, settings, ours):
     }
 
 
+@pytest.mark.slow
 def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
     lists = [[3, 5], [], [7], *[[number % 40, 4] for number in range(45)], []]
     offsets = np.cumsum([0, *map(len, lists)])
@@ -152,7 +159,9 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
         export_marian(loaded.with_shortlist(wrong), tmp_path / "third", SENTENCES)
 
 
-@pytest.mark.parametrize("decoder", ["ssru", "self_attention"])
+@pytest.mark.parametrize(
+    "decoder", ["ssru", pytest.param("self_attention", marks=pytest.mark.slow)]
+)
 def test_the_multipliers_are_those_of_the_largest_activations(tmp_path, decoder):
     ours = translator(d_model=64, d_ff=64, decoder=decoder)
     export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
@@ -167,6 +176,7 @@ def test_the_multipliers_are_those_of_the_largest_activations(tmp_path, decoder)
     np.testing.assert_allclose(table.floats(), written["none_QuantMultA"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
     ours = translator(d_model=64, d_ff=64)
     export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
@@ -260,6 +270,7 @@ def test_an_export_that_was_written_wrongly_is_not_kept(tmp_path, monkeypatch):
         export_marian(translator(), tmp_path / "marian", SENTENCES)
 
 
+@pytest.mark.slow
 def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path):
     export_marian(translator(), tmp_path / "first", SENTENCES)
     back = read_marian(tmp_path / "first" / "model.npz", [tmp_path / "first" / "vocab.spm"])
@@ -269,6 +280,7 @@ def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path
         assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_commands_convert_a_file_and_write_it_again(tmp_path):
     options = marian_models.settings(dim_emb=64, transformer_dim_ffn=64, dim_vocabs=[40, 40])
     write_npz(tmp_path / "model.npz", marian_models.arrays(options))

@@ -129,6 +129,7 @@ def test_fine_tuning_lowers_the_loss_and_keeps_what_a_checkpoint_decides(tmp_pat
     assert Run(average_checkpoints(tmp_path / "tuned", 2)).read_origin() == run.read_origin()
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
     write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, no_repeat_ngram_size=2)
     command = ["convert", "opus-mt", str(tmp_path / "hf"), str(tmp_path / "run")]
