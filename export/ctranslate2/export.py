@@ -106,6 +106,11 @@ def export_ctranslate2(
         raise ValueError(
             f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
         )
+    if translator.shortlist is not None:
+        raise ExportError(
+            "A folder for CTranslate2 cannot hold a shortlist. Export the translator without one: "
+            "`translator.with_shortlist(None)`."
+        )
     check_space(directory, translator, quantize)
     progress = progress or silent
     translator = in_float32(translator)

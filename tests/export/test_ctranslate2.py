@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from support import listing
 
-from keras_transformer import Beam, Run, Translator
+from keras_transformer import Beam, Run, Shortlist, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export as module
@@ -140,6 +140,14 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
     ]:
         with pytest.raises(ValueError, match=message):
             export_ctranslate2(translator, tmp_path / "x", **{"sentences": ["in 3"], **wrong})
+    assert listing(tmp_path) == []
+
+
+def test_a_shortlist_is_not_left_out_silently(translator, tmp_path):
+    size = translator.model.config.vocab_size
+    restricted = translator.with_shortlist(Shortlist.from_counts([[5, 6, 1]], size, first=4))
+    with pytest.raises(ExportError, match="cannot hold a shortlist. Export the translator without"):
+        export_ctranslate2(restricted, tmp_path / "x", ["in 3 weeks"])
     assert listing(tmp_path) == []
 
 
