@@ -82,7 +82,7 @@ PEERS = {
     ),
 }  # fmt: skip
 SSRU = {name for name in PEERS if name.startswith("ours-ssru")}
-INEXACT = {"ours-litert-int8", "ctranslate2-int8", "marian-bfloat16"}
+INEXACT = {"ours-litert-int8", "ours-ssru-litert-int8", "ctranslate2-int8", "marian-bfloat16"}
 SEARCHES = {"greedy": 1, "beam": 4}
 PACKAGES = (
     "tensorflow", "keras", "ai-edge-litert", "ctranslate2", "torch", "transformers", "keras-hub"
