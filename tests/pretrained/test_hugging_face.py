@@ -1,6 +1,6 @@
 """Converted models against Hugging Face's own, with torch, in a process of its own.
 
-The Python with torch and transformers is named by `TRANSFORMERS_PYTHON`; without, it is ours.
+The Python with torch and transformers is named by `KERAS_TRANSFORMER_TRANSFORMERS`; without, it is ours.
 """
 
 import functools
@@ -21,7 +21,7 @@ from keras_transformer import Beam, Greedy
 from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
 
 pytestmark = pytest.mark.slow
-PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
+PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("hugging_face.py")
 VOCAB = vocabulary("source", "target")
 SIZE, PAD = len(VOCAB), VOCAB["<pad>"]
@@ -123,7 +123,7 @@ def folder():
 def converted(name):
     if folder() is None:
         pytest.skip(
-            "torch and transformers are missing: name a Python that has them in TRANSFORMERS_PYTHON"
+            "torch and transformers are missing: name a Python that has them in KERAS_TRANSFORMER_TRANSFORMERS"
         )
     return read_opus_mt(folder() / name), np.load(folder() / f"{name}.npz")
 
