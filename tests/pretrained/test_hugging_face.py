@@ -1,6 +1,6 @@
 """Converted models against Hugging Face's own, with torch, in a process of its own.
 
-The Python with torch and transformers is named by `KERAS_TRANSFORMER_TRANSFORMERS`; without, it is ours.
+`KERAS_TRANSFORMER_TRANSFORMERS` names the Python with torch and transformers; without, it is ours.
 """
 
 import functools
@@ -123,7 +123,8 @@ def folder():
 def converted(name):
     if folder() is None:
         pytest.skip(
-            "torch and transformers are missing: name a Python that has them in KERAS_TRANSFORMER_TRANSFORMERS"
+            "torch and transformers are missing: KERAS_TRANSFORMER_TRANSFORMERS names a Python "
+            "that has them"
         )
     return read_opus_mt(folder() / name), np.load(folder() / f"{name}.npz")
 
