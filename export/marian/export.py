@@ -98,6 +98,9 @@ def export_marian(
         )
     if calibration is not None and quantize == "none":
         raise ValueError("`calibration` has no effect with quantize='none'.")
+    calibration = sentences if calibration is None else list(calibration)
+    if not any(map(str.strip, calibration)):
+        raise ValueError("`calibration` must hold at least one sentence that is not empty.")
     check_space(directory, translator)
     restricted = in_float32(translator)
     translator = _quiet(restricted.with_shortlist(None))
@@ -113,7 +116,7 @@ def export_marian(
     if shortlist is not None:
         shortlist = cut_shortlist(shortlist, translator)
     draft = _Draft(agreement, directory, shortlist, origin, progress or silent)
-    report = place_folder(directory, lambda folder: draft.write(folder, calibration or sentences))
+    report = place_folder(directory, lambda folder: draft.write(folder, calibration))
     size = sum(file.stat().st_size for file in directory.iterdir())
     figures = shortlist_figures(restricted, sentences)
     return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **figures}

@@ -34,6 +34,11 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         return _litert(path, search, n_best)
     if _is_saved_model(path):
         return _saved_model(path, search, n_best)
+    if (path / "decoder.yml").is_file():
+        raise click.UsageError(
+            f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
+            f"MODEL is {KINDS}."
+        )
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
     return _run(path, search, n_best or 1, max_length, alignments, batch_size, shortlist)

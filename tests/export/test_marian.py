@@ -238,6 +238,8 @@ def test_what_the_engine_does_not_compute_in_int8_is_refused_by_name(tmp_path, c
 def test_wrong_arguments_are_named(tmp_path):
     with pytest.raises(ValueError, match="`quantize` must be one of none, int8"):
         export_marian(translator(), tmp_path / "m", SENTENCES, "float16")
+    with pytest.raises(ValueError, match="`calibration` must hold at least one sentence"):
+        export_marian(translator(), tmp_path / "m", SENTENCES, "int8", calibration=[""])
     with pytest.raises(ValueError, match="`calibration` has no effect"):
         export_marian(translator(), tmp_path / "m", SENTENCES, calibration=SENTENCES)
     with pytest.raises(ValueError, match="None of the 1 sentences holds a token"):

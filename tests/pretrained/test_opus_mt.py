@@ -214,6 +214,15 @@ def refused(folder, message, **changes):
         ({"do_blenderbot_90_layernorm": True}, r"`do_blenderbot_90_layernorm` must be false"),
         ({"static_position_embeddings": False}, r"embed_positions\.weight is missing"),
         ({"num_beams": "4"}, r"`num_beams` must be a whole number"),
+        (
+            {"vocab_size": 10**11, "decoder_vocab_size": 10**11},
+            r"shared\.weight must have the shape \[10+, 12\]",
+        ),
+        (
+            {"encoder_ffn_dim": 10**11, "decoder_ffn_dim": 10**11},
+            r"fc1\.weight must have the shape \[10+, 12\]",
+        ),
+        ({"encoder_layers": 10**9}, r"encoder\.layers\.9+\.fc1\.weight is missing"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):

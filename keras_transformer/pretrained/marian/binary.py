@@ -1,5 +1,6 @@
 """Marian's `.bin`: a table of names, types and shapes, and then the arrays, each on 256 bytes."""
 
+import collections
 import math
 import struct
 
@@ -14,6 +15,7 @@ FLOAT32, INT8, INTGEMM8 = 0x404, 0x101, 0x4101
 TYPES = {FLOAT32: "float32", INT8: "int8", INTGEMM8: "intgemm8", 0x10001: "intgemm8"}
 WIDTHS = {"float32": 4, "int8": 1, "intgemm8": 1}
 MULTIPLIER_BYTES = 4
+MOST_AXES = 32  # of an array of any NumPy
 
 
 def read_bin(path):
@@ -43,7 +45,7 @@ def read_bin(path):
 
 
 def _twice(names):
-    return next(name for name in names if names.count(name) > 1)
+    return collections.Counter(names).most_common(1)[0][0]
 
 
 class _Reader:
@@ -86,6 +88,8 @@ def _array(name, number, shape, content, path):
     if kind is None:
         known = ", ".join(f"{kind} ({number:#x})" for number, kind in TYPES.items())
         raise ValueError(f"{path}: {name} must be one of {known}. Received: type {number:#x}.")
+    if len(shape) > MOST_AXES:
+        raise ValueError(f"{path} is damaged: {name} has {len(shape)} axes.")
     size = math.prod(shape)
     needed = size * WIDTHS[kind] + (MULTIPLIER_BYTES if kind == "intgemm8" else 0)
     if min(shape, default=1) < 1 or needed > len(content):

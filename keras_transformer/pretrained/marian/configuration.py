@@ -121,7 +121,7 @@ def to_config(settings, path, eos_id, unk_id, **changes):
         eos_id=eos_id,
         silent_ids=(unk_id,),
         tie=tie,
-        output_bias=not settings.get("output-omit-bias", False),
+        output_bias=True,
         num_layers=settings["enc-depth"],
         num_decoder_layers=settings["dec-depth"],
         d_model=settings["dim-emb"],

@@ -2,6 +2,8 @@
 
 import pathlib
 
+import numpy as np
+
 from keras_transformer.decoding import Greedy
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.checkpoint import Checkpoint
@@ -18,6 +20,7 @@ SILENT_PIECE = "<s>"  # name of the entry that pads and starts
 # What older files have in the place of an array, or share.
 ALIASES = {"encoder_Wemb": "Wemb", "decoder_Wemb": "Wemb"}
 OUTPUT, OLD_OUTPUT = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
+LOGITS = "decoder_ff_logit_out_b"
 
 
 def read_marian(path, vocabularies, license=None, name=None, **changes):
@@ -43,6 +46,9 @@ def read_marian(path, vocabularies, license=None, name=None, **changes):
     settings = read_settings(arrays, path)
     weights = in_floats(arrays, path)
     check_settings(settings, path)
+    if settings.get("output-omit-bias", False):  # the entry that pads must have one all the same
+        zeros = np.zeros((1, settings["dim-vocabs"][1]), np.float32)
+        weights.setdefault(LOGITS, zeros)
     _check_sizes(weights, settings, path)
     source, target = _special_ids(vocabularies, settings)
     contents = {pathlib.Path(file).read_bytes() for file in vocabularies}
@@ -54,7 +60,19 @@ def read_marian(path, vocabularies, license=None, name=None, **changes):
     fill(model, weights, path)
     version = str(settings.get("version", "")).strip() or None
     origin = {"format": "marian", "name": name or path.name, "license": license, "marian": version}
-    return Checkpoint(model, tokenizers, origin, Greedy(), [])
+    notes = _notes(vocabularies, (source, target), settings["dim-vocabs"])
+    return Checkpoint(model, tokenizers, origin, Greedy(), notes)
+
+
+def _notes(vocabularies, sides, sizes):
+    """What may be a vocabulary of another model: one of fewer pieces than there are entries."""
+    files = (vocabularies[0], vocabularies[-1])
+    notes = [
+        f"{file} has {ids.size} pieces, the model {size} entries for them: is it the model's own?"
+        for file, ids, size in zip(files, sides, sizes, strict=True)
+        if ids.size < size
+    ]
+    return list(dict.fromkeys(notes))
 
 
 def _check_sizes(weights, settings, path):
@@ -66,6 +84,8 @@ def _check_sizes(weights, settings, path):
     wanted = {"encoder_l1_ffn_W1": (width, inner)}
     for name, size in (("encoder_Wemb", source), ("decoder_Wemb", target)):
         wanted[name if name in weights else ALIASES[name]] = (size, width)
+    outputs = {OUTPUT: (target, width), OLD_OUTPUT: (width, target), LOGITS: (1, target)}
+    wanted.update((name, shape) for name, shape in outputs.items() if name in weights)
     for name, shape in wanted.items():
         if name not in weights:
             raise ValueError(f"{path}: {name} is missing.")
@@ -140,8 +160,9 @@ def fill(model, weights, path):
             raise ValueError(f"{path}: {name} is missing.")
         variable = weight.variable(model)
         array = weights[name]
-        if array.ndim != 2:
-            raise ValueError(f"{path}: {name} must be a matrix. Received: shape {array.shape}.")
+        if array.ndim != 2 or (form.is_vector and len(array) != 1):
+            kind = "a matrix of one row" if form.is_vector else "a matrix"
+            raise ValueError(f"{path}: {name} must be {kind}. Received: shape {array.shape}.")
         _check_shape(name, form.ours(array, size), variable.shape, path)
         variable.assign(form.ours(array, size))
         used.add(name)

@@ -1,5 +1,6 @@
 """Marian's `.npz`: a zip file, not compressed, of arrays in NumPy's format."""
 
+import collections
 import io
 import math
 import os
@@ -11,6 +12,7 @@ from keras_transformer.pretrained.marian.arrays import SETTINGS
 
 DTYPES = {np.dtype("<f4"), np.dtype("int8")}
 NPY = ".npy"
+MOST_AXES = 32  # of an array of any NumPy
 
 
 def read_npz(path):
@@ -37,9 +39,8 @@ def _name(member):
 
 def _check_members(members, path):
     size = os.path.getsize(path)
-    names = [_name(member) for member in members]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in collections.Counter(map(_name, members)).items():
+        if count > 1:
             raise ValueError(f"{path} is damaged: {name} is there twice.")
     if sum(member.file_size for member in members) > size:
         raise ValueError(
@@ -64,7 +65,8 @@ def _read(archive, member, path):
         if dtype not in DTYPES:
             raise ValueError(f"{path}: {name} must be float32 or int8. Received: {dtype}.")
         content = file.read()  # at most the size of the file
-    if math.prod(shape) * dtype.itemsize != len(content) or by_columns:
+    sizes = all(type(size) is int and size >= 0 for size in shape) and len(shape) <= MOST_AXES
+    if not sizes or math.prod(shape) * dtype.itemsize != len(content) or by_columns:
         raise ValueError(
             f"{path} is damaged: {name} must have {len(content)} bytes by rows. "
             f"Received: shape {shape}, {dtype}."

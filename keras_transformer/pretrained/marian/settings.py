@@ -5,6 +5,17 @@ import yaml
 
 from keras_transformer.pretrained.marian.arrays import SETTINGS
 
+LARGEST = 2**16  # bytes; Marian writes some 3,000
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML without aliases, with which few bytes can stand for billions of values."""
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
 
 def read_settings(arrays, path):
     """Returns the settings of a file.
@@ -18,10 +29,12 @@ def read_settings(arrays, path):
     """
     if SETTINGS not in arrays:
         raise ValueError(f"{path} is no model of Marian: it has no {SETTINGS}.")
+    content = arrays[SETTINGS]
+    if not isinstance(content, np.ndarray) or content.nbytes > LARGEST:
+        raise ValueError(f"{path} is damaged: {SETTINGS} must be text of at most {LARGEST} bytes.")
     try:
-        content = np.asarray(arrays[SETTINGS]).tobytes().rstrip(b"\0").decode()
-        settings = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        settings = yaml.load(content.tobytes().rstrip(b"\0").decode(), _Loader)  # noqa: S506
+    except Exception as error:  # for a wrong number or date PyYAML raises nearly anything
         raise ValueError(f"{path} is damaged: {SETTINGS} is no YAML.") from error
     if not isinstance(settings, dict):
         raise ValueError(f"{path} is damaged: {SETTINGS} must hold settings by name.")

@@ -85,6 +85,7 @@ def _license(folder):
     card = folder.file(CARD)
     if card is None:
         return None
-    head = card.read_text("utf-8", "replace")[:20_000].split("\n---")[0]
+    with card.open(encoding="utf-8", errors="replace") as file:
+        head = file.read(20_000).split("\n---")[0]
     match = re.search(r"^license:[ \t]*['\"]?([\w.\- ]+)", head, re.MULTILINE)
     return match[1].strip() if match and head.startswith("---") else None

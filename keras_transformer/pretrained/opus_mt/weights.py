@@ -40,6 +40,7 @@ def read_model(file, architecture):
             are tied differ; it is named.
     """
     reader = _Reader(file)
+    _check_sizes(reader, architecture)
     fields = dict(architecture.fields)
     positions = _positions(reader, architecture)
     # Learned positions of source and target belong to the tables of tokens, so that these cannot
@@ -66,6 +67,20 @@ def read_model(file, architecture):
     return model
 
 
+def _check_sizes(reader, architecture):
+    """Refuses settings that are not those of the tensors, before a model of their size is made."""
+    fields = architecture.fields
+    width, size = fields["d_model"], fields["vocab_size"]
+    rows = {"encoder": size, "decoder": fields["target_vocab_size"] or size}
+    layers = {"encoder": fields["num_layers"], "decoder": fields["num_decoder_layers"]}
+    for side, table in TABLES.items():
+        last = f"model.{side}.layers.{layers[side] - 1}.fc1.weight"
+        reader.check_shape(last, (fields["d_ff"], width))
+        if table not in reader.file.shapes:
+            table = SHARED
+        reader.check_shape(table, (rows[side], width))
+
+
 def _tie(architecture, apart):
     if not architecture.tied:
         return "none"
@@ -88,13 +103,20 @@ class _Reader:
 
     def read(self, name, shape=None):
         """Returns a tensor, which must have that shape."""
-        if name in self.file.shapes and shape is not None and self.file.shapes[name] != shape:
-            raise self.wrong_shape(name, shape)
+        if shape is not None:
+            self.check_shape(name, shape)
         values = self.file.read(name)
         if not np.isfinite(values).all():
             raise ValueError(f"{self.file.path}: {name} must hold finite numbers alone.")
         self.unused.discard(name)
         return values
+
+    def check_shape(self, name, shape):
+        """Raises unless there is a tensor of that name and shape; reads nothing of it."""
+        if name not in self.file.shapes:
+            raise ValueError(f"{self.file.path}: the tensor {name} is missing.")
+        if self.file.shapes[name] != shape:
+            raise self.wrong_shape(name, shape)
 
     def read_tied(self, names, shape):
         """Returns a tensor that has several names, of which those in the file must be equal."""

@@ -151,6 +151,26 @@ def test_the_old_name_of_the_output_is_read(tmp_path, variant):
         np.testing.assert_array_equal(one, other)
 
 
+def test_output_weights_of_fewer_pieces_are_named(tmp_path):
+    options = marian_models.settings(**VARIANTS["nothing_tied"])
+    arrays = marian_models.arrays(options)
+    arrays["decoder_ff_logit_out_Wt"] = arrays["decoder_ff_logit_out_Wt"][:30]
+    with pytest.raises(ValueError, match=r"out_Wt must have the shape \(31, 16\). Received: \(30"):
+        converted(tmp_path, options, arrays)
+
+
+def test_without_a_bias_the_entry_that_pads_has_no_probability_either(tmp_path):
+    options = marian_models.settings(output_omit_bias=True)
+    arrays = marian_models.arrays(options)
+    bias = arrays.pop("decoder_ff_logit_out_b")
+    inputs = {"source": np.array([[5, 7, 0]]), "target": np.array([[37, 5, 9]])}
+    without = converted(tmp_path, options, arrays).model(inputs).numpy()
+    arrays["decoder_ff_logit_out_b"] = bias
+    expected = converted(tmp_path, marian_models.settings(), arrays).model(inputs).numpy()
+    assert (without[..., 37] < -900).all()
+    np.testing.assert_allclose(without[..., :37] + bias[0], expected[..., :37], atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -198,7 +218,15 @@ def test_settings_that_cannot_be_expressed_are_named(tmp_path, changes, message)
         ),
         (
             lambda arrays: arrays.update(decoder_l1_rnn_bf=np.zeros(16, "float32")),
-            r"decoder_l1_rnn_bf must be a matrix. Received: shape \(16,\)",
+            r"decoder_l1_rnn_bf must be a matrix of one row. Received: shape \(16,\)",
+        ),
+        (
+            lambda arrays: arrays.update(decoder_l1_rnn_bf=np.zeros((2, 16), "float32")),
+            r"decoder_l1_rnn_bf must be a matrix of one row. Received: shape \(2, 16\)",
+        ),
+        (
+            lambda arrays: arrays.update(decoder_ff_logit_out_b=np.zeros((1, 30), "float32")),
+            r"decoder_ff_logit_out_b must have the shape \(1, 37\). Received: \(1, 30\)",
         ),
         (
             lambda arrays: arrays.update(more=np.zeros((1, 9), "float32")),
@@ -227,6 +255,15 @@ def test_vocabularies_are_found_beside_the_model(tmp_path):
     (tmp_path / "more.spm").touch()
     with pytest.raises(ValueError, match="Received: srcvocab.spm, more.spm, trgvocab.spm"):
         Transformer.from_pretrained(path)
+
+
+def test_a_vocabulary_that_is_smaller_than_the_models_is_noted(tmp_path):
+    options = marian_models.settings()
+    assert converted(tmp_path, options).notes == []
+    small = tmp_path / "small.spm"
+    small.write_bytes(marian_models.vocabulary(31))
+    (note,) = read_marian(tmp_path / "model.npz", [small]).notes
+    assert note.startswith(f"{small} has 31 pieces, the model 37 entries for them")
 
 
 def test_vocabularies_that_do_not_belong_are_named(tmp_path):

@@ -251,3 +251,41 @@ def test_settings_are_read_as_they_were_written():
     assert array.dtype == np.int8
     assert array[-1] == 0
     assert read_settings({"special:model.yml": array}, "a.npz") == settings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [1, 2]\ntype: *a",  # with some more of them few bytes are billions of values
+        "type: 2001-99-99",
+        "type: !!int ''",
+        "type: !!bool abc",
+        "type: " + "[" * 2000,
+        "type: " + "9" * 5000,
+        "type: " + "x" * 2**16,
+        "type: !!python/object/apply:os.getcwd []",
+    ],
+)
+def test_settings_made_to_harm_are_one_line(text):
+    arrays = {"special:model.yml": np.frombuffer(text.encode() + b"\0", "int8")}
+    with pytest.raises(ValueError, match="file.npz is damaged: special:model.yml") as error:
+        read_settings(arrays, "file.npz")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("shape", ["(-2, -4)", "(True,)", "(1,) * 2", f"({'1,' * 70})"])
+def test_shapes_of_an_npz_file_that_no_array_has_are_named(shape, tmp_path):
+    content = b"x" * {"(-2, -4)": 32}.get(shape, 4)
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        start = b"\x93NUMPY\1\0" + struct.pack("<H", len(header))
+        archive.writestr("name.npy", start + header + content)
+    with pytest.raises(ValueError, match="a.npz is damaged: name"):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_an_array_of_too_many_axes_in_a_bin_file_is_named(tmp_path):
+    header = struct.pack("<2Q4Q", 1, 1, 1, 0x404, 100, 400) + b"a"
+    (tmp_path / "a.bin").write_bytes(header + struct.pack("<100iQ", *[1] * 100, 0) + bytes(400))
+    with pytest.raises(ValueError, match="a.bin is damaged: a has 100 axes"):
+        read_bin(tmp_path / "a.bin")

@@ -9,6 +9,7 @@ def open_none(settings):
     """
     raise ValueError(
         '`data.source = "none"`: this run was converted and has no data of its own. Name files on '
-        "the command line (`export` takes --sentences, `evaluate` --source and --reference); to "
-        "train on from it, write a configuration with `[model] start_from` and the data."
+        "the command line (`export` takes --sentences, `export marian` in int8 also "
+        "--calibration, `evaluate` --source and --reference); to train on from it, write a "
+        "configuration with `[model] start_from` and the data."
     )
