@@ -61,7 +61,10 @@ class TransformerConfig(StackConfig):
         if self.decoder == "ssru":
             check_recurrent(self)
         for name in ("banned_ids", "silent_ids"):  # JSON knows lists only
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            ids = getattr(self, name)
+            if not isinstance(ids, tuple | list):
+                raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
+            object.__setattr__(self, name, tuple(ids))
         self._check_outputs()
         if self.tie == "all" and self.target_vocab_size not in (None, self.vocab_size):
             raise ValueError(
@@ -90,6 +93,11 @@ class TransformerConfig(StackConfig):
             raise ValueError(
                 f"`forced_eos_id` must be one of the {self.output_size} target tokens and not "
                 f"padding, or None. Received: forced_eos_id={forced!r}."
+            )
+        if forced in self.silent_ids or forced == self.bos_id != self.eos_id:
+            raise ValueError(
+                "`forced_eos_id` must be a token that a search may emit: neither `bos_id` nor one "
+                f"of `silent_ids`. Received: forced_eos_id={forced}."
             )
 
     @property

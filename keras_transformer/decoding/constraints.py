@@ -7,6 +7,10 @@ import tensorflow as tf
 
 from keras_transformer.decoding.predictor import NEVER
 
+# The logit of a token that is forced where the model itself bans it. No smaller: the scores of
+# hypotheses, sums with it, must still differ, and be those of hypotheses.
+UNLIKELY = -1e3
+
 
 class Constraints(typing.NamedTuple):
     """Rules for the outputs of a search; what is `None` costs nothing.
@@ -116,7 +120,7 @@ class Rules:
             allowed = tf.where(free, allowed, only)
             # The model itself may ban it.
             banned = tf.logical_and(tf.logical_not(free), logits <= NEVER / 2)
-            logits = tf.where(tf.logical_and(only, banned), NEVER / 4, logits)
+            logits = tf.where(tf.logical_and(only, banned), UNLIKELY, logits)
         return tf.where(allowed, logits, NEVER)
 
     def _repeated(self, tokens, runs, index):

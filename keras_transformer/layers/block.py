@@ -39,7 +39,7 @@ class Block(AttendingLayer):
     `x + Sublayer(LayerNorm(x))`, which trains without warm-up.
 
     Args:
-        config: A `BlockConfig`.
+        config: A `BlockConfig`, without the norms of a stack.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Attributes:
@@ -55,6 +55,12 @@ class Block(AttendingLayer):
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
+        if config.final_norm is not None or config.embedding_norm:
+            raise ValueError(
+                "`final_norm` and `embedding_norm` have no effect on a block: a stack normalises "
+                "at its end and beginning. Received: "
+                f"final_norm={config.final_norm}, embedding_norm={config.embedding_norm}."
+            )
         self.config = config
 
     def _build(self, x_shape, memory_shape=None):

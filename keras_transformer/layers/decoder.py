@@ -43,8 +43,8 @@ class DecoderBlock(Autoregressive, Block):
         d_ff: Width inside the feed-forward network, in features.
         autoregression: What reads the target so far: `"self_attention"` as in the paper, or
             `"ssru"`, a recurrence whose state has a fixed size; see `SSRU`.
-        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable` as in
-            every Keras layer.
+        **arguments: The other fields of `BlockConfig` but the norms of a stack, and `name`, `dtype`
+            and `trainable` as in every Keras layer.
 
     Call arguments:
         x: Target side, `[B, T, D]`, floating.

@@ -15,8 +15,8 @@ class EncoderBlock(Block):
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward network, in features.
         causal: Whether a position attends to itself and earlier ones only, as in a language model.
-        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable` as in
-            every Keras layer.
+        **arguments: The other fields of `BlockConfig` but the norms of a stack, and `name`, `dtype`
+            and `trainable` as in every Keras layer.
 
     Call arguments:
         x: `[B, S, D]`, floating.

@@ -1,5 +1,7 @@
 """Blocks one after the other (section 3.1), and the cache of all of them."""
 
+import dataclasses
+
 from keras_transformer.checks import check_count
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.block import Step, make_norm, split_arguments
@@ -39,7 +41,8 @@ class Stack(AttendingLayer):
 
     def block_arguments(self):
         """Returns the arguments of every block but its name."""
-        return {**self.config.to_dict(), "dtype": self.dtype_policy, "kernels": self.kernels}
+        config = dataclasses.replace(self.config, final_norm=None, embedding_norm=False)
+        return {**config.to_dict(), "dtype": self.dtype_policy, "kernels": self.kernels}
 
     def _build(self, x_shape, *memory_shape):
         self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))

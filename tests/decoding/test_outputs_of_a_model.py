@@ -156,6 +156,24 @@ def test_a_prefix_may_hold_a_banned_token():
     assert (tokens[:, 0, :2] == [5, 8]).all() and not np.isin(tokens[:, 0, 2:], BANNED[:2]).any()
 
 
+def test_a_beam_still_ranks_after_a_prefix_that_is_banned():
+    """What follows it scores as after any prefix: three such tokens left no hypothesis at all."""
+    prefix = np.array([[5, 11, 5]] * 5)
+    search = Beam(3, normalization="none", extra_length=None)
+    rules = {"constraints": Constraints(prefix=prefix), "token_scores": True}
+    found = search(model_of(BANNED), sources(), 3, LIMIT, **rules)
+    assert (found.tokens.numpy()[:, 0, :3] == prefix).all()
+    gains = found.token_scores.numpy()[:, :, 3:].sum(axis=2)  # [B, M]
+    assert (np.diff(found.scores.numpy()) < 0).all() and (np.diff(gains) < 1e-3).all()
+    assert np.abs(np.diff(found.scores.numpy()) - np.diff(gains)).max() < 1e-2
+
+
+@pytest.mark.parametrize("ids", [3, None, "34"])
+def test_ids_are_a_list(ids):
+    with pytest.raises(TypeError, match=r"^`banned_ids` must be a list of ids\. Received: "):
+        dataclasses.replace(talkative().config, banned_ids=ids)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -165,6 +183,8 @@ def test_a_prefix_may_hold_a_banned_token():
         ({"forced_eos_id": 19}, r"`forced_eos_id` must be one of the 19.* forced_eos_id=19\."),
         ({"forced_eos_id": PAD}, r"`forced_eos_id` must be .*not padding, or None"),
         ({"forced_eos_id": True}, r"`forced_eos_id` must be"),
+        ({"forced_eos_id": BOS}, r"`forced_eos_id` must be .* neither `bos_id`.* forced_eos_id=2"),
+        ({"forced_eos_id": 9, "silent_ids": (9,)}, r"`forced_eos_id` must be .* `silent_ids`\."),
     ],
 )
 def test_wrong_rules_are_named(fields, message):

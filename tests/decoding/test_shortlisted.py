@@ -237,6 +237,17 @@ def test_constraints_still_apply(sizes):
     assert np.isfinite(values).all() and np.isfinite(scores).all() and np.min(scores) > -1e6
 
 
+@pytest.mark.parametrize("sizes", [(), (32,)])
+def test_a_prefix_may_hold_what_the_model_bans(sizes):
+    """It is no candidate, so that it has a place of its own among them."""
+    rules = Constraints(prefix=[[9, 42], [1, 9], [42, 20]])  # 42 is padding: the search is free
+    restricted = Shortlisted(model("outputs"), shortlist("outputs"), sizes)
+    found = Greedy()(restricted, sources("outputs"), cache_length=4, constraints=rules)
+    tokens = found.tokens.numpy()[:, 0]
+    assert tokens[0, 0] == 9 and tokens[1, :2].tolist() == [1, 9] and tokens[2, 1] == 20
+    assert not np.isin(tokens[:, 2:], [1, 4, 9, 20]).any()
+
+
 def test_given_outputs_are_scored_among_the_candidates():
     restricted = Shortlisted(model(), shortlist())
     tokens, scores = greedy_decode(restricted, sources(), LIMIT)

@@ -63,6 +63,18 @@ def test_arguments_of_blocks_and_of_the_configuration(maker, changes):
     assert one_line(error)
 
 
+@pytest.mark.parametrize("maker", ["EncoderBlock", "DecoderBlock"])
+@pytest.mark.parametrize("norm", [{"final_norm": True}, {"embedding_norm": True}], ids=str)
+def test_norms_of_a_stack_are_refused_by_a_block(maker, norm):
+    message = "^`final_norm` and `embedding_norm` have no effect on a block"
+    with pytest.raises(ValueError, match=message) as error:
+        MAKERS[maker](**norm)
+    assert one_line(error)
+    stack = Encoder(1, **BLOCK, **norm)
+    assert (stack.norm is None) != (stack.embedding_norm is None)
+    assert type(stack).from_config(stack.get_config()).config == stack.config
+
+
 @pytest.mark.parametrize(
     "make, name",
     [

@@ -78,13 +78,18 @@ class Lists:
         banned = np.isin(np.arange(self.vocabulary.size), self.vocabulary.banned_ids)
         return tf.logical_and(tf.logical_or(hits, self.is_front), ~banned)
 
-    def placed(self, allowed):
+    def placed(self, allowed, prefix=None):
         """Returns which tokens have a place among the candidates of a batch, boolean `[V]`.
 
         Args:
             allowed: From `allowed`.
+            prefix: As there. Its tokens have one even where the model itself bans them.
         """
-        return tf.logical_or(tf.reduce_any(allowed, axis=0), self.is_front)
+        placed = tf.logical_or(tf.reduce_any(allowed, axis=0), self.is_front)
+        if prefix is None:
+            return placed
+        forced = tf.reduce_any(_marked(prefix, self.vocabulary.size), axis=0)
+        return tf.logical_or(placed, forced)
 
     @property
     def is_front(self):
@@ -118,24 +123,25 @@ class Candidates(typing.NamedTuple):
     vocabulary: Vocabulary
 
     @classmethod
-    def of(cls, allowed, lists, size):
+    def of(cls, allowed, placed, lists, size):
         """Returns the first `size` candidates of a batch.
 
         Args:
             allowed: From `Lists.allowed`.
+            placed: From `Lists.placed`.
             lists: The `Lists`.
             size: C, a Python integer, not below the length of the front.
         """
         whole, front = lists.vocabulary, lists.front
         at_front = lists.is_front  # [V]
         fixed = np.cumsum(at_front) - 1  # of those at the front their places
-        rest = tf.logical_and(lists.placed(allowed), ~at_front)  # [V]
+        rest = tf.logical_and(placed, ~at_front)  # [V]
         places = tf.cumsum(tf.cast(rest, tf.int32)) - 1 + len(front)
         places = tf.where(tf.logical_and(rest, places < size), places, size)
         places = tf.where(at_front, tf.constant(fixed, tf.int32), places)  # [V]
         # What has no place goes to one after the last.
         ids = tf.scatter_nd(tf.expand_dims(places, 1), tf.range(whole.size), [size + 1])[:size]
-        filled = tf.range(size) < count(lists.placed(allowed))
+        filled = tf.range(size) < count(placed)
         here = tf.logical_and(tf.gather(tf.cast(allowed, tf.int32), ids, axis=1) > 0, filled)
         return cls(ids, here, places, _vocabulary(whole, front, size))
 

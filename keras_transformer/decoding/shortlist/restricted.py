@@ -96,24 +96,22 @@ class Restricted(EncoderDecoder):
             prefix = checked_prefix(constraints.prefix)
         allowed = self._lists.allowed(source, prefix)  # [B, V]
         most = self._lists.most(source.shape, 0 if prefix is None else prefix.shape[1])
-        needed = count(self._lists.placed(allowed))
+        placed = self._lists.placed(allowed, prefix)  # [V]
+        needed = count(placed)
 
         def among(size, *larger):
             if larger:
-                return tf.cond(
-                    needed <= size, lambda: self._search(search, allowed, constraints, size),
-                    lambda: among(*larger),
-                )  # fmt: skip
-            return self._search(search, allowed, constraints, size)
+                return tf.cond(needed <= size, lambda: among(size), lambda: among(*larger))
+            return self._search(search, allowed, placed, constraints, size)
 
         return among(*sizes_of(self._lists, most, self._sizes))
 
-    def _search(self, search, allowed, constraints, size):
+    def _search(self, search, allowed, placed, constraints, size):
         """The search over a vocabulary of that size, its tokens numbered as the model's are."""
         if size >= self.vocabulary.size:
             whole = EncoderDecoder(self.model, self.alignment)
             return search(Masked(whole, whole.vocabulary, allowed), constraints)
-        candidates = Candidates.of(allowed, self._lists, size)
+        candidates = Candidates.of(allowed, placed, self._lists, size)
         output = self.model.output_of(candidates.ids)
         few = EncoderDecoder(self.model, self.alignment, output)
         predictor = Masked(few, candidates.vocabulary, candidates.allowed, candidates.ids)
@@ -151,6 +149,7 @@ class Masked(Predictor):
     def __init__(self, predictor, vocabulary, allowed, ids=None):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
+        self.grows = predictor.grows
         self._allowed = tf.expand_dims(allowed, 1)  # [B, 1, C]
 
     def sizes(self, inputs):  # noqa: D102
