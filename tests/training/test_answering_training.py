@@ -125,6 +125,7 @@ def test_rows_that_pad_a_batch_count_nothing():
 WRONG = ["3\tdog", "dog", "4\tdogs", "4\t", "99999\tdog", "4", "-4\tdog", "", "3\t "]
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_there_is_one_clear_line():
     _, ends = training().encode(tf.constant(["a\tthe dog"] * 10), tf.constant([*WRONG, "4\tdog"]))
     np.testing.assert_array_equal(ends[:-1], -1)

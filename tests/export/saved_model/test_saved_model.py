@@ -111,6 +111,7 @@ def answers(serving, operations, translator, sentences, python):
     )
 
 
+@pytest.mark.slow
 def test_a_server_without_our_package_gives_the_same(answers, translator, sentences):
     answer, ours = answers["serving_default"], translator.translate_batch(sentences)
     texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
@@ -119,6 +120,7 @@ def test_a_server_without_our_package_gives_the_same(answers, translator, senten
     assert answer["score"] == pytest.approx([output.score for output in ours], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_so_do_the_other_signatures(answers, translator, sentences):
     for endpoint in make_endpoints(translator, alignment=(-1, None))[1:]:
         ours = endpoint.function(**endpoint.example(sentences))
@@ -133,6 +135,7 @@ def test_so_do_the_other_signatures(answers, translator, sentences):
                 assert answer[name] == value.numpy().tolist()
 
 
+@pytest.mark.slow
 def test_every_operation_is_tensorflows_or_one_of_sentencepieces_three(answers, operations):
     assert len(operations) > 30
     pieces = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
