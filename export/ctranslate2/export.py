@@ -13,7 +13,7 @@ from keras_transformer.export.ctranslate2.runtime import (
     load_ctranslate2,
 )
 from keras_transformer.export.ctranslate2.spec import make_spec
-from keras_transformer.export.parity import in_float32
+from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference, outputs_of
@@ -100,6 +100,11 @@ def export_ctranslate2(
         ValueError: If ctranslate2 is missing, or an argument is wrong.
     """
     load_ctranslate2()
+    if translator.shortlist is not None:
+        raise ExportError(
+            "The folder for CTranslate2 has no place for a shortlist: "
+            "export `translator.with_shortlist(None)`."
+        )
     sentences = check_samples(sentences)
     directory = check_place_of_folder(directory, FILES)
     if quantize not in QUANTIZATIONS:

@@ -4,13 +4,15 @@ import json
 import zipfile
 
 import numpy as np
+import pipelines
 import pytest
 from phrases import phrases
 
 from keras_transformer import Beam, Greedy, Shortlist, Translator
 from keras_transformer.decoding.shortlist import candidates
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.parity import ExportError
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.searches import ModelSearch
 from keras_transformer.export.shortlists import shortlist_figures
@@ -52,6 +54,14 @@ def test_a_translator_searches_among_the_candidates(light, restricted):
     assert alignment.translation.text == ours[0]
     (score,) = restricted.score(SENTENCES[:1], free[:1])
     assert score == light.score(SENTENCES[:1], free[:1])[0], "given outputs: among all pieces"
+
+
+def test_ctranslate2_has_no_place_for_it(tmp_path):
+    pytest.importorskip("ctranslate2")
+    lists = Shortlist.from_counts([[5, 7, 1]], 30, FIRST, BEST)
+    with pytest.raises(ExportError, match=r"no place for a shortlist: export `translator\.with_"):
+        export_ctranslate2(pipelines.translator().with_shortlist(lists), tmp_path / "m", SENTENCES)
+    assert not list(tmp_path.iterdir())
 
 
 def test_copies_of_a_translator_keep_the_shortlist_or_have_another(light, restricted):
