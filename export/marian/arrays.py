@@ -110,7 +110,9 @@ def cut_shortlist(shortlist, translator):
     ids = shortlist.ids[: offsets[-1]]
     if ids.max(initial=0) >= target:
         raise ExportError(f"The shortlist has tokens that are no pieces, {ids.max()} for example.")
-    return Shortlist(shortlist.first, shortlist.best, offsets, ids)
+    if offsets[-1] == offsets[-2]:  # Marian reads no file in which a list begins after the last id
+        ids, offsets = np.append(ids, 0), np.append(offsets[:-1], offsets[-1] + 1)
+    return Shortlist(shortlist.first, max(1, shortlist.best), offsets, ids)
 
 
 def check_quantizable(config, sizes):

@@ -1,7 +1,9 @@
 """Marian's files of our models: read by an independent reference, and refused by name."""
 
+import dataclasses
 import functools
 import json
+import types
 
 import marian_models
 import numpy as np
@@ -23,6 +25,7 @@ from keras_transformer import (
 )
 from keras_transformer.cli.main import cli
 from keras_transformer.export.marian import export as module
+from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.export.parity import ExportError
@@ -157,6 +160,17 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
     wrong = Shortlist(4, 2, np.cumsum([0, *map(len, lists)]), [i for row in lists for i in row])
     with pytest.raises(ExportError, match="tokens that are no pieces, 48 for example"):
         export_marian(loaded.with_shortlist(wrong), tmp_path / "third", SENTENCES)
+
+
+def test_marian_can_read_a_shortlist_without_the_pieces_that_it_does_not_have():
+    """No list may begin after the last id, and the last one of those that stay has none."""
+    made = types.SimpleNamespace(model=translator().model, tokenizers=translator().tokenizers)
+    sizes = {"vocab_size": 49, "banned_ids": (48,)}
+    made.model = types.SimpleNamespace(config=dataclasses.replace(made.model.config, **sizes))
+    learned = Shortlist.from_counts([[5, 7, 2], [5, 9, 1]], 49, first=4, best=2)
+    cut = cut_shortlist(learned, made)
+    assert cut.vocab_size == 48 and cut.offsets[-2] < len(cut.ids)
+    assert cut.ids.tolist() == [7, 9, 0] and Shortlist.from_bytes(cut.to_bytes()).best == 2
 
 
 @pytest.mark.parametrize(
