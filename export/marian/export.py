@@ -116,9 +116,9 @@ def export_marian(
     if shortlist is not None:
         shortlist = cut_shortlist(shortlist, translator)
     draft = _Draft(agreement, directory, shortlist, origin, progress or silent)
+    figures = shortlist_figures(restricted, sentences)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration))
     size = sum(file.stat().st_size for file in directory.iterdir())
-    figures = shortlist_figures(restricted, sentences)
     return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **figures}
 
 

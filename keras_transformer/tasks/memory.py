@@ -22,7 +22,7 @@ def beam_memory(config, batch, beam_size, length):
         beam_size: Hypotheses N of each.
         length: Positions of the cache L, and of the sources.
     """
-    has_source = hasattr(config, "decoder_layers")  # unlike a language model
+    has_source = hasattr(config, "num_decoder_layers")  # unlike a language model
     layers = config.decoder_layers if has_source else config.num_layers
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)

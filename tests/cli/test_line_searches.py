@@ -11,6 +11,7 @@ from doubt import talkative
 from keras_transformer import (
     Alignment,
     Beam,
+    LanguageModelConfig,
     Sample,
     Tokenizer,
     TransformerConfig,
@@ -184,6 +185,16 @@ def test_the_error_of_a_beam_that_cannot_fit_names_what_it_needs(translator, mon
     with pytest.raises(ValueError, match=message):
         translator(LINES, Beam(20))
     assert len(translator(["in 3 days"], Beam(2))) == 1
+
+
+def test_a_language_model_keeps_nothing_of_a_source():
+    fields = {"num_layers": 2, "vocab_size": 100}
+    translating, writing = (
+        beam_memory(config(**fields), 5, 4, 100)
+        for config in (TransformerConfig, LanguageModelConfig)
+    )
+    heads = 2 * 2 * 8 * 64 * 100 * 5  # keys and values of the sources
+    assert translating - writing == 4 * heads
 
 
 def test_the_memory_of_a_recurrent_decoder_grows_with_its_sources_alone():

@@ -214,6 +214,7 @@ def refused(folder, message, **changes):
         ({"do_blenderbot_90_layernorm": True}, r"`do_blenderbot_90_layernorm` must be false"),
         ({"static_position_embeddings": False}, r"embed_positions\.weight is missing"),
         ({"num_beams": "4"}, r"`num_beams` must be a whole number"),
+        ({"length_penalty": float("nan")}, r"`length_penalty` must be a number. Received: nan"),
         (
             {"vocab_size": 10**11, "decoder_vocab_size": 10**11},
             r"shared\.weight must have the shape \[10+, 12\]",

@@ -40,6 +40,7 @@ EXPRESSIBLE = {
         "ulr",
     )
 }
+FLAGS = ("tied-embeddings-all", "tied-embeddings", "tied-embeddings-src", "output-omit-bias")
 NEEDED = {
     "dim-emb": int,
     "dim-vocabs": list,
@@ -65,6 +66,10 @@ def check_settings(settings, path):
         if value not in values:
             choices = " or ".join(map(repr, values))
             raise ValueError(f"{path}: `{name}` must be {choices}. Received: {name}={value!r}.")
+    for name in FLAGS:
+        value = settings.get(name, False)
+        if not isinstance(value, bool):
+            raise ValueError(f"{path}: `{name}` must be true or false. Received: {name}={value!r}.")
     for name, kind in NEEDED.items():
         value = settings.get(name)
         if not isinstance(value, kind) or value in (0, []):

@@ -1,6 +1,7 @@
 """`config.json` and `generation_config.json` of a Marian model as our configurations."""
 
 import dataclasses
+import math
 import typing
 
 from keras_transformer.checks import is_integer
@@ -71,7 +72,11 @@ class Settings:
     def number(self, name, default):
         """Returns a number."""
         value = self.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not math.isfinite(value)
+        ):
             raise self.wrong(name, "a number")
         return float(value)
 

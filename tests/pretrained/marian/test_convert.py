@@ -186,6 +186,7 @@ def test_without_a_bias_the_entry_that_pads_has_no_probability_either(tmp_path):
             {"transformer_train_position_embeddings": True},
             "`transformer-train-position-embeddings`",
         ),
+        ({"tied_embeddings": "no"}, "`tied-embeddings` must be true or false. Received: .*='no'"),
         ({"dim_emb": None}, "`dim-emb` must be there. Received: dim-emb=None"),
         ({"enc_depth": 10**9}, "name more layers than there are"),
         ({"dim_emb": 18}, r"encoder_l1_ffn_W1 must have the shape \(18, 24\)"),

@@ -1,0 +1,97 @@
+"""The student that Marian trained, in every runtime, and trained on: the files that users get."""
+
+import dataclasses
+
+import pytest
+import tensorflow as tf
+
+from keras_transformer import Beam, Translator
+from keras_transformer.export import export_litert, export_marian, export_saved_model
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.pretrained.marian.convert import read_marian
+from keras_transformer.run import Run
+from keras_transformer.training.converted import write_converted
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.train import train
+
+pytestmark = pytest.mark.slow
+LIMIT = 64  # of a sentence; one of the first 40 goes on for ever
+BEAM = Beam(4, 0.6, normalization="power", stopping="narrow")
+
+
+@pytest.fixture(scope="module")
+def run(student, tmp_path_factory):
+    checkpoint = read_marian(student.folder / "model.npz", [student.folder / "vocab.spm"])
+    return write_converted(checkpoint, tmp_path_factory.mktemp("student") / "run").path
+
+
+@pytest.fixture(scope="module")
+def translator(run):
+    return Translator.from_run(run, max_length=LIMIT)
+
+
+@pytest.fixture(scope="module")
+def sentences(student):
+    return [text for text, *_ in student.greedy[:40]]
+
+
+def test_a_saved_model_in_a_session(translator, sentences, tmp_path):
+    report = export_saved_model(translator, tmp_path / "m", sentences, search=BEAM)
+    assert report["agreement"] == 1
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "m/1"))
+        signature = meta.signature_def["serving_default"]
+        name = next(iter(signature.inputs.values())).name
+        outputs = signature.outputs["translation"].name
+        texts = session.run(outputs, {name: [text.encode() for text in sentences]})
+    assert [text.decode() for text in texts] == translator(sentences, search=BEAM)
+
+
+def test_a_tflite_file(translator, sentences, tmp_path):
+    report = export_litert(translator, tmp_path / "m.tflite", sentences, lengths=[LIMIT])
+    assert report["agreement"] == 1
+    loaded = LiteRTTranslator(tmp_path / "m.tflite")
+    texts = [best.text for best in loaded.translate_batch(sentences)]
+    assert texts == translator(sentences)
+
+
+def test_int8_is_a_quarter_and_passes_its_check(translator, sentences, tmp_path):
+    sizes = {
+        quantize: export_litert(
+            translator, tmp_path / f"{quantize}.tflite", sentences, quantize, lengths=[LIMIT]
+        )["bytes"]
+        for quantize in ("none", "int8")
+    }
+    assert sizes["int8"] < 0.4 * sizes["none"]  # 0.35 seen: the vocabulary is in both
+
+
+def test_training_goes_on_and_marian_can_have_it_back(
+    run, translator, sentences, data_dir, tmp_path
+):
+    """On 100 pairs that it does not know: their loss falls, whatever that is good for."""
+    for code in ("en", "de"):
+        lines = (data_dir / "multi30k" / f"val.{code}").read_text("utf-8").splitlines()[:100]
+        (tmp_path / f"pairs.{code}").write_text("\n".join(lines) + "\n", "utf-8")
+    config = tmp_path / "tune.toml"
+    config.write_text(
+        f'[model]\nstart_from = "{run}"\ndropout = 0.0\n'
+        '[data]\nsource = "text"\nmax_length = 60\nbatch_tokens = 1000\n'
+        'train_source = "pairs.en"\ntrain_target = "pairs.de"\n'
+        'validation_source = "pairs.en"\nvalidation_target = "pairs.de"\n'
+        '[schedule]\nkind = "linear"\nwarmup_steps = 10\npeak = 0.001\n'
+        "[training]\nupdates = 40\nvalidate_every = 40\ncheckpoint_every = 40\n"
+        "label_smoothing = 0.0\nvalidate_sentences = 0\n"
+    )
+    pairs = [(tmp_path / f"pairs.{code}").read_text("utf-8").splitlines() for code in ("en", "de")]
+
+    def loss(model):
+        return -sum(result.score for result in model.score(*pairs))
+
+    train(load_settings(config), tmp_path / "tuned")
+    tuned = Translator.from_run(tmp_path / "tuned", max_length=LIMIT)
+    assert loss(tuned) < 0.8 * loss(translator)
+    fields = {"dropout": 0.0}
+    assert tuned.model.config == dataclasses.replace(translator.model.config, **fields)
+    assert Run(tmp_path / "tuned").read_origin() == Run(run).read_origin() != {}
+    report = export_marian(tuned, tmp_path / "back", sentences)
+    assert report["agreement"] == 1
