@@ -3,6 +3,7 @@
 import json
 import re
 
+import documents
 import marian_in_numpy as marian
 import ml_dtypes
 import numpy as np
@@ -100,6 +101,14 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
         "learned positions in the file": "target",
         "learned positions of BART": "target",
     }.get(kind, "all")
+
+
+def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
+    write_folder(tmp_path / "opus-mt-en-de")
+    monkeypatch.chdir(tmp_path)
+    page = documents.blocks("docs/pretrained.md", "python")
+    names = documents.run([block for block in page if block.needs == "checkpoint"])
+    assert names["model"].count_params() == names["translator"].model.count_params() > 0
 
 
 def test_the_copies_of_a_tied_table_may_be_in_the_file(tmp_path):

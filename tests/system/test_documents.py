@@ -33,6 +33,7 @@ from keras_transformer.training.settings.toml import load_settings
 MARKED = {
     "README.md": ["network", "run"],
     "docs/litert.md": ["litert"],
+    "docs/pretrained.md": ["checkpoint"],
     "docs/serving.md": ["server", "server", "saved_model"],
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone"],
@@ -44,6 +45,7 @@ RUN_BY = {
     "run": "tests/system/test_whole_path.py",
     "saved_model": "tests/system/test_whole_path.py",
     "litert": "tests/system/test_whole_path.py",
+    "checkpoint": "tests/pretrained/test_opus_mt.py",
     "browser": "tests/export/programs/test_browser.py",
     "server": "none: TensorFlow Serving is not part of our tests",
     "phone": "none: test_android.py compiles the Kotlin, and the Swift is not compiled",
