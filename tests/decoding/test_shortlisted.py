@@ -30,10 +30,10 @@ KINDS = {
     "shared": {},
     "separate": {"tie": "target", "target_vocab_size": 37},
     "untied, with a bias": {"tie": "none", "output_bias": True},
-    # The ids of the end and of padding are far behind the first ones.
+    # The ids of the end and of padding are far after the first ones.
     "end": {"eos_id": 41, "pad_id": 42, "bos_id": 42},
 }
-# Tokens that the model never emits, among the first ones and behind them, and an end it is given.
+# Tokens that the model never emits, among the first ones and after them, and an end it is given.
 OUTPUTS = {"banned_ids": (1, 9, 42), "silent_ids": (4, 20), "forced_eos_id": 35}
 OUTPUTS = {**OUTPUTS, "pad_id": 42, "bos_id": 42}
 
