@@ -185,7 +185,7 @@ def test_the_multipliers_are_those_of_the_largest_activations(tmp_path, decoder)
     found = {name for name in written if name.endswith("_QuantMultA")}
     assert found == {f"{name}_QuantMultA" for name in expected} | {"Wemb_QuantMultA"}
     for name, value in expected.items():
-        np.testing.assert_allclose(written[f"{name}_QuantMultA"], [[value]], rtol=1e-3)
+        np.testing.assert_allclose(written[f"{name}_QuantMultA"], [[value]], rtol=1e-5)
     table = written["Wemb_QuantMultA"]
     np.testing.assert_allclose(table.floats(), written["none_QuantMultA"], rtol=1e-6)
 
