@@ -11,6 +11,8 @@ READY := $(VENV)/.ready
 # Two processes; the tests of a file run in the same one.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAST := $(TWO) -m "not slow"
+# .ci/run: make test-all SLOW="slow and not long"
+SLOW ?= slow
 # The rooms in which two ways to compute the same are compared; other programs compute by themselves.
 COMPUTING := $(addprefix tests/,conformance decoding export models training/losses) \
 	--ignore tests/export/programs
@@ -47,8 +49,8 @@ test: $(READY)
 
 # In two halves: what TensorFlow has compiled stays in memory until a process ends.
 test-slow: $(READY)
-	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 --durations 40 --ignore tests/training
-	$(VENV)/bin/python -m pytest $(TWO) -m slow --timeout 1800 --durations 40 tests/training
+	$(VENV)/bin/python -m pytest $(TWO) -m "$(SLOW)" --timeout 1800 --durations 60 --ignore tests/training
+	$(VENV)/bin/python -m pytest $(TWO) -m "$(SLOW)" --timeout 1800 --durations 60 tests/training
 
 test-avx2: $(READY)
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST) $(COMPUTING)

@@ -16,6 +16,7 @@ benchmark = functools.partial(run_benchmark, "training.py")
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_our_own_peer_is_measured(tmp_path):
     output = tmp_path / "figures.json"
     done = benchmark(
@@ -196,7 +197,9 @@ PEER_PACKAGES = {"tutorial": "keras", "kerashub": "keras_hub", "torch": "torch"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("peer", PEER_PACKAGES)
+@pytest.mark.parametrize(
+    "peer", [pytest.param(peer, marks=pytest.mark.long) for peer in PEER_PACKAGES]
+)
 def test_every_peer_learns_and_drops_out(peer):
     """In a process of its own, as the benchmark has it: Keras and torch do not share one well.
 

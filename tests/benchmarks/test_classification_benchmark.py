@@ -89,6 +89,7 @@ def test_dropout_is_on_in_training_alone_and_padding_changes_nothing(models, nam
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_models_are_trained_alike_and_the_test_split_stays_closed(tmp_path):
     rng = np.random.default_rng(0)
     for split, count in (("train", 40), ("dev", 12), ("test", 9)):

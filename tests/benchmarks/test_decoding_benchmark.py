@@ -52,8 +52,9 @@ THEIRS = "ctranslate2,ctranslate2-int8"
 @pytest.mark.parametrize(
     ("peers", "searches", "cores"),
     [
-        (f"{OURS},{SSRU},{THEIRS}", "greedy", 1),
-        (f"ours-litert,ours-ssru-litert,{THEIRS}", "beam", 2),
+        ("ours,ours-litert-int8,ctranslate2", "greedy", 1),
+        pytest.param(f"{OURS},{SSRU},{THEIRS}", "greedy", 1, marks=pytest.mark.long),
+        pytest.param(f"ours-litert,ours-ssru-litert,{THEIRS}", "beam", 2, marks=pytest.mark.long),
     ],
 )
 def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):

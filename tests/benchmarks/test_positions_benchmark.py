@@ -8,6 +8,7 @@ from support import run_benchmark
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_positions_are_compared(tmp_path):
     for seed, split in enumerate(("train", "validation")):
         write_pairs(tmp_path, split, count=60, seed=seed)

@@ -24,7 +24,11 @@ KINDS = {
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
 }
-each_kind = pytest.mark.parametrize("kind", KINDS)
+SHORT = ("relative", "ssru, output bias")  # the others are in the long set
+each_kind = pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.long) for kind in KINDS],
+)
 
 
 @pytest.fixture(scope="module")

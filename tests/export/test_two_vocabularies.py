@@ -85,6 +85,7 @@ def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_path):
     from keras_transformer import Summarizer, Summary
     from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator

@@ -54,6 +54,7 @@ def test_every_example_is_in_the_tables(table):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_encoder_classifies_what_the_mean_of_embeddings_cannot():
     results = figures("text_classification", epochs=4)
     assert results["Encoder, accuracy"] > 0.85 and results["LSTM, accuracy"] > 0.7
@@ -62,6 +63,7 @@ def test_an_encoder_classifies_what_the_mean_of_embeddings_cannot():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_texts_of_a_file_are_classified(tmp_path):
     lines = [f"this was number {n} and it was {word}\t{word.upper()}" for n in range(400)
              for word in ("fine", "poor")]  # fmt: skip
@@ -94,6 +96,7 @@ def test_words_are_labelled_by_what_is_around_them():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_answers_are_marked_in_a_text():
     results = figures("question_answering", epochs=6)
     assert results["A sentence by chance, exact answers"] < 0.4
@@ -101,6 +104,7 @@ def test_answers_are_marked_in_a_text():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_summaries_are_exact():
     results = figures("summarization", epochs=10)
     assert results["First sentence, ROUGE-1"] < 0.5
@@ -108,6 +112,7 @@ def test_summaries_are_exact():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_three_models_of_a_series_follow_the_state_of_the_soil():
     results = figures("time_series", epochs=6)
     assert results["Linear model of seven days, NSE"] < 0.65
@@ -116,6 +121,7 @@ def test_three_models_of_a_series_follow_the_state_of_the_soil():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_patches_of_digits_are_recognised():
     pytest.importorskip("sklearn")
     results = figures("images", epochs=8)
@@ -124,6 +130,7 @@ def test_patches_of_digits_are_recognised():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_frozen_vectors_understand_words_without_an_example():
     results = figures("word_vectors", epochs=15)
     for name in ("Frozen", "Learned"):
@@ -133,6 +140,7 @@ def test_frozen_vectors_understand_words_without_an_example():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_vectors_of_a_file_are_read(tmp_path):
     """Vectors without meaning: each word of the file's own text has some."""
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def link_what_is_required(site):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     python, command = (tmp_path / "env" / "bin" / name for name in ("python", "keras-transformer"))

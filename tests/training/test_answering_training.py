@@ -188,6 +188,7 @@ def settings(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_stopped_run_ends_like_one_that_was_not(settings, tmp_path):
     figures, _ = run_quietly(settings, tmp_path / "whole")
     assert {"loss", "accuracy", "exact_match", "f1"} <= set(figures["validation"])

@@ -62,7 +62,10 @@ def test_the_settings_of_a_run_are_those_it_was_begun_with(finished, corpus, kin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind == "time_series" else pytest.mark.long) for kind in KINDS],
+)
 def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
     """Stopped in the middle of an epoch, of three batches or more."""
     settings = load_settings(corpus / f"{kind}.toml")

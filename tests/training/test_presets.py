@@ -38,6 +38,7 @@ def test_an_update_compiles_for_static_shapes(name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_update_of_several_layers_compiles():
     """Three, of which the second begins and ends at another one."""
     config = TransformerConfig.preset("base", vocab_size=60, max_length=16)

@@ -172,7 +172,10 @@ def test_a_run_explains_itself(finished, corpus, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind == "translation" else pytest.mark.long) for kind in KINDS],
+)
 def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
     settings = load_settings(corpus / f"{kind}.toml")
     press = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))

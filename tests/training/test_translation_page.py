@@ -51,6 +51,7 @@ def test_the_configuration_is_valid_as_it_stands(config):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_configuration_trains(config, tmp_path):
     short = ["training.updates=3", "schedule.warmup_steps=2", "vocabulary.size=40"]
     small = ["model.num_layers=1", "training.validate_sentences=3", "training.precision=float32"]

@@ -350,7 +350,8 @@ def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("preset", "vocab_size", "megabytes"), [("tiny", 10_000, 2.9), ("base", 4_000, 12.4)]
+    ("preset", "vocab_size", "megabytes"),
+    [("tiny", 10_000, 2.9), pytest.param("base", 4_000, 12.4, marks=pytest.mark.long)],
 )
 def test_int8_is_small(preset, vocab_size, megabytes):
     """One layer shows what all are: a byte for each weight; the rest is eight graphs and scales."""

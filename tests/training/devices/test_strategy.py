@@ -359,6 +359,7 @@ def test_an_address_in_use_is_one_line(config, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_of_one_equals_one_device(config, one_device, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))

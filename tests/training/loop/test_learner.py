@@ -131,6 +131,7 @@ print(peak())
 
 
 @pytest.mark.slow  # two processes that import TensorFlow
+@pytest.mark.long
 def test_a_validation_needs_no_more_memory_than_the_training():
     """At 37,000 pieces and 2,000 tokens, where the logits alone are 282 MB."""
     pytest.importorskip("resource")

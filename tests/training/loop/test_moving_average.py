@@ -106,6 +106,7 @@ print(json.dumps([one, averages(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_replicas_have_the_average_of_one_device():
     one, two = on_two_devices(TWO_REPLICAS)
     for ours, theirs in zip(two, one, strict=True):

@@ -68,7 +68,7 @@ def test_rows_of_pieces_are_set_and_the_others_begin_as_without(folder, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tie", ["none", "target"])
+@pytest.mark.parametrize("tie", ["none", pytest.param("target", marks=pytest.mark.long)])
 def test_a_frozen_table_is_bit_for_bit_what_it_was(folder, tmp_path, tie):
     """Under decay and with a moving average of the weights, stopped in the middle."""
     overrides = [
