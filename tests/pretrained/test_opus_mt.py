@@ -219,6 +219,7 @@ def refused(folder, message, **changes):
         ({"scale_embedding": "yes"}, r"`scale_embedding` must be true or false"),
         ({"eos_token_id": [0, 1]}, r"`eos_token_id` must be one of the \d+ token ids"),
         ({"bad_words_ids": [[3, 4]]}, r"`bad_words_ids` must be a list of lists of one of"),
+        ({"max_position_embeddings": 10**9}, r"`max_position_embeddings` must be at most 65,536 "),
         ({"pad_token_id": 10**9}, r"`pad_token_id` must be one of the"),
         ({"do_blenderbot_90_layernorm": True}, r"`do_blenderbot_90_layernorm` must be false"),
         ({"static_position_embeddings": False}, r"embed_positions\.weight is missing"),

@@ -19,6 +19,7 @@ ACTIVATIONS = {
     "linear": "linear",
 }
 EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
+MOST_POSITIONS = 1 << 16  # of a table of sinusoids, which the file need not hold
 # Settings of a generation that our searches do not have, with the values that change nothing.
 WITHOUT_EFFECT = {
     "do_sample": (False,),
@@ -146,6 +147,8 @@ def read_architecture(settings, generation):
         raise settings.wrong("decoder_vocab_size", f"`vocab_size`, {size}, which both sides share")
     _check_expressible(settings)
     static = settings.flag("static_position_embeddings", True)
+    if static and settings.count("max_position_embeddings") > MOST_POSITIONS:
+        raise settings.wrong("max_position_embeddings", f"at most {MOST_POSITIONS:,} of sinusoids")
     offset = 0 if static else settings.count("extra_pos_embeddings", 0, least=0)
     fields = {
         "vocab_size": size,
