@@ -1,6 +1,8 @@
 """Files are whole or not there, and what killed processes left does not stay."""
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import time
 import pytest
 
 from keras_transformer import files as atomic
+from keras_transformer.cli.places import new_folder
 from keras_transformer.files import draft_of, remove_stale_drafts, replacing, write_text
 
 # Writes half of a file and of a folder, prints a line, and waits to be killed.
@@ -152,3 +155,14 @@ def test_a_folder_that_is_missing_has_no_drafts(tmp_path):
     (tmp_path / "file").touch()
     remove_stale_drafts(tmp_path / "file")
     assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("name", ["ENOSPC", "ECONNREFUSED"])
+def test_a_full_disk_is_told_with_the_folder_and_nothing_is_left(tmp_path, name):
+    number = getattr(errno, name)
+    run = new_folder(tmp_path / "above" / "run", worth_keeping=lambda folder: False)
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))) as error, run:
+        raise OSError(number, os.strerror(number))
+    full = name == "ENOSPC"
+    assert error.value.filename == (str(tmp_path / "above" / "run") if full else None)
+    assert list(tmp_path.iterdir()) == []

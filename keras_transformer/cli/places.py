@@ -1,11 +1,14 @@
 """Places that commands write to: refused before any work is done, as they were if it fails."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
 
 import click
+
+OF_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # without the name of a file
 
 
 def check_output(path, *suffixes):
@@ -64,7 +67,9 @@ def new_folder(path, worth_keeping):
     made = _make(pathlib.Path(path))
     try:
         yield
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in OF_WRITES and error.filename is None:
+            error.filename = str(path)
         if made and not worth_keeping(made[-1]):
             shutil.rmtree(made[-1], ignore_errors=True)
             for folder in reversed(made[:-1]):
