@@ -180,12 +180,9 @@ def build(model):
 
 
 def without_end(rows):
-    """Returns rows of token ids up to the first end of each, which must be there.
-
-    Raises:
-        ValueError: If a row does not end.
-    """
-    return [list(row[: list(row).index(EOS_ID)]) for row in rows]
+    """Returns rows of token ids up to the first end of each, or whole where there is none."""
+    rows = [list(row) for row in rows]
+    return [row[: row.index(EOS_ID)] if EOS_ID in row else row for row in rows]
 
 
 MODELS = {

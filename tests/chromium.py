@@ -1,4 +1,4 @@
-"""A headless Chromium, and in it the page of `examples/browser` or another one."""
+"""The page of `examples/browser` or another one in a headless Chromium, and its modules in Node."""
 
 import base64
 import contextlib
@@ -101,3 +101,14 @@ class Browser:
     def picture(self, path):
         image = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         pathlib.Path(path).write_bytes(base64.b64decode(image["data"]))
+
+
+def call(command, **request):
+    """The answer of the page's modules under Node.js."""
+    done = subprocess.run(
+        [program("node"), SCRIPTS / "tokenize.mjs", PAGE],
+        input=json.dumps({"command": command, **request}),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

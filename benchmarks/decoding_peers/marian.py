@@ -39,23 +39,23 @@ def make(order):
     model = _build(task)
     _fill(model, np.load(pathlib.Path(order["folder"], WEIGHTS)))
     model = model.to(getattr(torch, order["precision"])).eval()
-    return Marian(model, case, case.sources(task), task.max_length)
+    options = GenerationConfig(
+        num_beams=case.beam_size,
+        max_new_tokens=task.max_length,
+        do_sample=False,
+        pad_token_id=PAD_ID,
+        eos_token_id=EOS_ID,
+        decoder_start_token_id=BOS_ID,
+    )
+    return Marian(model, case.sources(task), options)
 
 
 class Marian:
-    """A model and one batch."""
+    """A model, one batch, and the settings of its generation."""
 
-    def __init__(self, model, case, sources, max_length):
-        self._model = model
+    def __init__(self, model, sources, options):
+        self._model, self._options = model, options
         self._sources = torch.from_numpy(sources).long()
-        self._options = GenerationConfig(
-            num_beams=case.beam_size,
-            max_new_tokens=max_length,
-            do_sample=False,
-            pad_token_id=PAD_ID,
-            eos_token_id=EOS_ID,
-            decoder_start_token_id=BOS_ID,
-        )
         self.facts = {"tokens": without_end(self._tokens()[:, 1:].tolist())}  # nor the start
 
     @torch.inference_mode()

@@ -30,7 +30,15 @@ class Translator(file: File) : Closeable {
         val members = readArchive(bytes)
         val facts = JSONObject(members.getValue("facts.json").decodeToString())
         require(facts.getInt("format") == 2) { "$file has another format: export it again." }
-        vocabulary = SentencePiece(members.getValue("tokenizer.model"))
+        val model = requireNotNull(members["tokenizer.model"]) {
+            "$file has two vocabularies, which this program does not read."
+        }
+        val table = members["tokenizer.ids.json"]
+            ?.let { JSONObject(it.decodeToString()).getJSONArray("ids") }
+        require(table == null || (0 until table.length()).all { table.getInt(it) == it }) {
+            "$file numbers its pieces in an order of its own, which this program does not read."
+        }
+        vocabulary = SentencePiece(model)
         val special = facts.getJSONObject("tokens")
         pad = special.getInt("pad")
         eos = special.getInt("eos")

@@ -1,6 +1,6 @@
 /** Reads a SentencePiece model file, a protobuf message; fields as in sentencepiece_model.proto. */
 
-export const NORMAL = 1, UNKNOWN = 2, CONTROL = 3; // SentencePiece.Type
+export const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, UNUSED = 5; // SentencePiece.Type
 export const UNIGRAM = 1, BPE = 2; // TrainerSpec.ModelType
 
 /**
@@ -19,8 +19,9 @@ export function readModel(bytes) {
   refuseIf({
     "is neither a BPE nor a unigram model": ![UNIGRAM, BPE].includes(type),
     "spells unknown characters in bytes (byte_fallback)": last(trainer, 35) === 1,
-    "has pieces that users defined or that are unused":
-      [...types].some((each) => ![NORMAL, UNKNOWN, CONTROL].includes(each)),
+    "has pieces that users defined":
+      [...types].some((each) => ![NORMAL, UNKNOWN, CONTROL, UNUSED].includes(each)),
+    "has pieces of BPE that are unused": type === BPE && types.has(UNUSED),
     "has no piece for the unknown": !types.has(UNKNOWN),
     "treats white space in its own way":
       last(trainer, 24) === 1 || [3, 4, 5].some((field) => last(normalizer, field) === 0),

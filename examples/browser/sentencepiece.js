@@ -4,6 +4,7 @@
  * It reads what `keras-transformer train` makes: BPE and unigram models with SentencePiece's
  * defaults for white space and a normalisation that is compiled into the model. It has no byte
  * fallback and no user-defined symbols, and refuses a model that needs them; it does not sample.
+ * Unused pieces of a unigram model are put into no text, but are decoded.
  */
 
 import { BPE, CONTROL, NORMAL, UNKNOWN, readModel } from "./model-proto.js";

@@ -1,7 +1,7 @@
 /** A .tflite file of `keras-transformer export litert` as a translator, run by LiteRT.js. */
 
 import { readArchive } from "./archive.js";
-import { SentencePiece } from "./sentencepiece.js";
+import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 
 const FORMAT = 2; // of the facts in the file
 const BYTES_PER_TOKEN = 64; // no token has more
@@ -17,20 +17,21 @@ export class Translator {
     const [arrived, runtime] = await Promise.allSettled([download(url, report), loadRuntime()]);
     for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
     const [bytes, litert] = [arrived.value, runtime.value];
-    const { facts, vocabulary } = readMembers(bytes, url);
+    const { facts, vocabularies } = readMembers(bytes, url);
     // On the processor: its kernels are the ones that the export was checked with.
     const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
     const model = await compiling.catch((cause) => {
       throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
     });
-    return new Translator(litert, model, facts, vocabulary);
+    return new Translator(litert, model, facts, vocabularies);
   }
 
-  constructor(litert, model, facts, vocabulary) {
+  constructor(litert, model, facts, { source, target }) {
     this.litert = litert;
     this.model = model;
     this.facts = facts;
-    this.vocabulary = vocabulary;
+    this.source = source;
+    this.target = target;
     this.signatures = facts.signatures
       .filter((each) => each.beam_size === null && each.batch_size === 1)
       .sort((one, other) => one.source_length - other.source_length);
@@ -53,11 +54,11 @@ export class Translator {
     const outputs = await this.run(signature, source);
     const ids = [...outputs.tokens.subarray(0, outputs.length[0])];
     return {
-      text: this.vocabulary.decode(ids),
+      text: this.target.decode(ids),
       score: outputs.score[0],
       cut,
       source: tokens.map(({ piece }) => piece),
-      target: ids.map((id) => this.vocabulary.pieces[id]),
+      target: ids.map((id) => this.target.pieceOf(id)),
       alignment: outputs.alignment && ids.map((_, row) => {
         const begin = row * signature.source_length;
         return outputs.alignment.subarray(begin, begin + tokens.length);
@@ -72,9 +73,9 @@ export class Translator {
     const limit = BYTES_PER_TOKEN * longest;
     // As a stream, so that half a character at the limit is left out.
     const text = new TextDecoder().decode(bytes.subarray(0, limit), { stream: true });
-    const words = this.vocabulary.encode(text);
+    const words = this.source.encode(text);
     const cut = words.length + 1 > longest || bytes.length > limit;
-    const end = { id: special.eos, piece: this.vocabulary.pieces[special.eos] };
+    const end = { id: special.eos, piece: this.source.pieceOf(special.eos) };
     return {
       tokens: [...words.slice(0, longest - 1), end],
       cut,
@@ -130,7 +131,7 @@ async function download(url, report) {
 
 function readMembers(bytes, url) {
   const members = readArchive(bytes);
-  if (!members["facts.json"] || !members["tokenizer.model"]) {
+  if (!members["facts.json"] || !hasVocabularies(members)) {
     throw new Error(
       `${url} was not written by \`keras-transformer export litert\`: it carries no vocabulary.`,
     );
@@ -139,5 +140,5 @@ function readMembers(bytes, url) {
   if (facts.format !== FORMAT) {
     throw new Error(`${url} has format ${facts.format}; this page reads format ${FORMAT}.`);
   }
-  return { facts, vocabulary: new SentencePiece(members["tokenizer.model"]) };
+  return { facts, vocabularies: readVocabularies(members) };
 }

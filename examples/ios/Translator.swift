@@ -11,6 +11,7 @@ public struct Translation {
 public enum TranslationError: Error {
   case notAnExport  // not written by `keras-transformer export litert`, or damaged
   case otherFormat(Int)
+  case otherVocabulary  // two of them, or one whose pieces the model numbers in an order of its own
   case tooLong(tokens: Int, limit: Int)
 }
 
@@ -28,6 +29,9 @@ public final class Translator {
       let pad: Int32
       let eos: Int32
     }
+    struct Table: Decodable {
+      let ids: [Int]
+    }
     let format: Int
     let maxLength: Int
     let tokens: Tokens
@@ -42,8 +46,11 @@ public final class Translator {
   public init(path: String) throws {
     let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
     let members = try readArchive(file)
-    guard let json = members["facts.json"], let model = members["tokenizer.model"] else {
-      throw TranslationError.notAnExport
+    guard let json = members["facts.json"] else { throw TranslationError.notAnExport }
+    guard let model = members["tokenizer.model"] else { throw TranslationError.otherVocabulary }
+    if let table = members["tokenizer.ids.json"] {
+      let ids = try JSONDecoder().decode(Facts.Table.self, from: table).ids
+      guard ids == Array(0..<ids.count) else { throw TranslationError.otherVocabulary }
     }
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase

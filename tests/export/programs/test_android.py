@@ -14,6 +14,7 @@ from test_browser_modules import odd_text, plain_text, vocabulary, with_standard
 
 from keras_transformer import Tokenizer
 from keras_transformer.export.litert.packed import pack
+from keras_transformer.text.tokenizers import Tokenizers
 
 HERE = pathlib.Path(__file__).parent
 EXAMPLE = HERE.parents[2] / "examples" / "android"
@@ -49,7 +50,7 @@ def program(tmp_path_factory):
 def test_ids_and_texts_are_those_of_the_tokenizer(program, model, tmp_path):
     tokenizer = Tokenizer(model())
     path = tmp_path / "x.tflite"
-    pack(path, b"the bytes of a model", tokenizer, {"format": 2})
+    pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 2})
     rng = random.Random(3)
     sentences = plain_text(rng) + odd_text(rng)
     done = subprocess.run(

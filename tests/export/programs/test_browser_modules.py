@@ -3,16 +3,14 @@
 import functools
 import io
 import itertools
-import json
 import random
-import subprocess
 import types
 import zipfile
 
 import pytest
 import sentencepiece
 import tensorflow as tf
-from chromium import PAGE, SCRIPTS, program
+from chromium import call, program
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import Tokenizer
@@ -29,17 +27,6 @@ ODD = [
     "▁", "▁▁", "\0", "😀", "👩\u200d👧", "한국", "ｶﾞ", "ﬁ", "①", "Ａ", "<s>", "</s>", "<unk>",
     " ⁇ ", "⁇", "ж", "語", "\u0300", "\u2028", "1234567890", "É", "eeeee", "\x85", "\uffff",
 ]  # fmt: skip
-
-
-def call(command, **request):
-    """The answer of the page's modules under Node.js."""
-    done = subprocess.run(
-        [program("node"), SCRIPTS / "tokenize.mjs", PAGE],
-        input=json.dumps({"command": command, **request}),
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def plain_text(rng):
@@ -115,8 +102,8 @@ def change(**fields):
     return apply
 
 
-def add_piece(proto):
-    proto.pieces.add(piece="<mask>", score=0, type=4)
+def add_piece(kind):
+    return lambda proto: proto.pieces.add(piece="<mask>", score=0, type=kind)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +117,8 @@ def add_piece(proto):
         (change(normalizer_spec__remove_extra_whitespaces=False), "treats white space in its own"),
         (change(normalizer_spec__escape_whitespaces=False), "treats white space in its own"),
         (change(denormalizer_spec__precompiled_charsmap=b"123"), "has rules for the output"),
-        (add_piece, "has pieces that users defined"),
+        (add_piece(4), "has pieces that users defined"),
+        (add_piece(5), "has pieces of BPE that are unused"),
         (lambda proto: proto.pieces.pop(1), "has no piece for the unknown"),
     ],
 )

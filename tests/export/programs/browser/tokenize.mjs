@@ -6,6 +6,7 @@ const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`).href);
 const { readArchive } = await load("archive.js");
 const { SentencePiece } = await load("sentencepiece.js");
 const { Translator } = await load("translate.js");
+const { Vocabulary, readVocabularies } = await load("vocabulary.js");
 
 const commands = {
   tokenize({ model, sentences, rows }) {
@@ -16,11 +17,24 @@ const commands = {
     };
   },
   cut({ model, sentences, facts }) {
-    const translator = new Translator(null, null, facts, new SentencePiece(readFileSync(model)));
+    const source = new Vocabulary(readFileSync(model));
+    const translator = new Translator(null, null, facts, { source, target: source });
     return sentences.map((sentence) => {
       const { tokens, cut, empty } = translator.encode(sentence);
       return [tokens.map(({ id }) => id), cut, empty];
     });
+  },
+  /** The ids and the pieces of sentences, and the texts of rows of ids of the target. */
+  vocabularies({ files, sentences, rows }) {
+    const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
+    const { source, target } = readVocabularies(Object.fromEntries(members));
+    const encoded = sentences.map((sentence) => source.encode(sentence));
+    return {
+      ids: encoded.map((tokens) => tokens.map(({ id }) => id)),
+      pieces: encoded.map((tokens) => tokens.map(({ piece }) => piece)),
+      texts: rows.map((row) => target.decode(row)),
+      names: rows.map((row) => row.map((id) => target.pieceOf(id))),
+    };
   },
   unpack({ file }) {
     const members = Object.entries(readArchive(readFileSync(file)));

@@ -11,5 +11,6 @@ class JSONObject(val text: String) {
 
 class JSONArray {
     fun length(): Int = TODO()
+    fun getInt(index: Int): Int = TODO("$index")
     fun getJSONObject(index: Int): JSONObject = TODO("$index")
 }

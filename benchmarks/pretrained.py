@@ -1,0 +1,240 @@
+"""Pretrained models of real shapes: what a user of each library gets from one checkpoint.
+
+    python benchmarks/pretrained.py --shape all --repeats 5 --json figures.json
+
+`opus-mt` is a pair of OPUS-MT in Hugging Face's format, `student` a model file of Marian with a
+recurrent decoder (SSRU), as browsers have them; both have random weights: `pretrained_files.py`.
+`keras-transformer convert` makes a run of the checkpoint and `keras-transformer export` the files;
+the commands are printed, with the time and the memory that they take. Hugging Face's library reads
+the checkpoint itself, CTranslate2 what `export ctranslate2` writes. No other library here reads the
+student: `students.py` compares it with the browsers' own engine.
+
+All peers decode the same sentences of 24 tokens; an output of `opus-mt` has 32 tokens, the end
+included, of at most 64, and one of the student 48, which is its limit. Before anything is timed,
+the tokens that a peer finds in float32 must be those of the first peer. Each has a process of its
+own, pinned to the same processors; the repeats go round, each with another peer first. The time to
+the first translation is that of a new process, from its start to the answer to one sentence.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import click
+from command import Peer, describe_machine, interleave, look_for, names, versions
+from decoding import PACKAGES, SEARCHES, check_lengths, compare_tokens, numbers
+from decoding_files import commands, path_of
+from decoding_report import add_peers, title_of
+from decoding_task import Case, Model
+from figures import BenchmarkError
+from pretrained_report import show, size_of
+from workers import Worker
+
+LITERT = "pip install ai-edge-litert"
+CT2 = "pip install ctranslate2"
+TORCH = "pip install torch transformers"
+PEERS = {
+    "ours": Peer("decoding_peers.ours", "keras_transformer", "pip install -e .",
+                 {"jit_compile": False}, (("saved-model", "none"),)),
+    "ours-xla": Peer("decoding_peers.ours", "keras_transformer", "pip install -e .",
+                     {"jit_compile": True}, (("saved-model", "jit"),)),
+    "ours-litert": Peer("decoding_peers.litert", "ai_edge_litert", LITERT, {"quantize": "none"},
+                        (("litert", "none"),)),
+    "ours-litert-int8": Peer("decoding_peers.litert", "ai_edge_litert", LITERT,
+                             {"quantize": "int8"}, (("litert", "int8"),)),
+    "ctranslate2": Peer("decoding_peers.ctranslate2", "ctranslate2", CT2, {"quantize": "none"},
+                        (("ctranslate2", "none"),)),
+    "ctranslate2-int8": Peer("decoding_peers.ctranslate2", "ctranslate2", CT2,
+                             {"quantize": "int8"}, (("ctranslate2", "int8"),)),
+    "transformers": Peer("decoding_peers.hugging_face", "transformers", TORCH,
+                         {"precision": "float32"}),
+    "transformers-bfloat16": Peer("decoding_peers.hugging_face", "transformers", TORCH,
+                                  {"precision": "bfloat16"}),
+}  # fmt: skip
+INEXACT = {"ours-litert-int8", "ctranslate2-int8", "transformers-bfloat16"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A checkpoint, and what reads it.
+
+    Args:
+        format: Of the checkpoint: the command below `keras-transformer convert`.
+        model: Its `Model`.
+        tokens: Of every output.
+        ends: Whether they end by themselves; the last token is then the end.
+        peers: Those that run it.
+    """
+
+    format: str
+    model: Model
+    tokens: int
+    ends: bool
+    peers: tuple
+
+
+ALL, OURS = tuple(PEERS), tuple(name for name in PEERS if name.startswith("ours"))
+OPUS = Model("opus-mt", vocab_size=58_101, d_model=512, num_layers=6, num_heads=8, d_ff=2048)
+STUDENT = Model(
+    "student", vocab_size=32_000, d_model=256, num_layers=6, num_heads=8, d_ff=1536, length=24
+)
+SHAPES = {
+    "opus-mt": Shape("opus-mt", OPUS, 32, True, ALL),
+    "student": Shape("marian", STUDENT, STUDENT.max_length, False, OURS),
+    # For the tests.
+    "smoke-opus-mt": Shape(
+        "opus-mt", Model("smoke-opus-mt", 200, 16, 1, 2, 32, length=7), 7, True, ALL
+    ),
+    "smoke-student": Shape(
+        "marian", Model("smoke-student", 200, 16, 1, 2, 32, length=7), 48, False, OURS
+    ),
+}
+
+
+# fmt: off
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--shape", type=click.Choice([*SHAPES, "all"]), default="opus-mt", show_default=True)
+@click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
+              help="Processors that every peer is pinned to, and its threads.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
+              help="How long a repeat of a peer is to take; at least one call.")
+@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
+@click.option("--searches", callback=names(SEARCHES), default=",".join(SEARCHES),
+              show_default=True)
+@click.option("--batches", callback=numbers, default="1,32", show_default=True)
+@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
+              help="Where the files are kept; those that are there are not made again.  "
+                   "[default: nowhere]")
+@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
+              help="File for all figures.")
+# fmt: on
+def main(shape, cores, repeats, seconds, peers, searches, batches, folder, output):
+    """Compare pretrained models."""
+    try:
+        installed, skipped = look_for(peers, PEERS)
+        report = {
+            "machine": describe_machine(cores),
+            "settings": {
+                "cores": cores, "repeats": repeats, "seconds": seconds,
+                "versions": versions(PACKAGES),
+            },
+            "skipped": skipped, "commands": [], "decoding": [],
+        }  # fmt: skip
+        for name in ("opus-mt", "student") if shape == "all" else (shape,):
+            chosen = SHAPES[name]
+            cases = [
+                Case(SEARCHES[search], batch, chosen.tokens)
+                for search in searches
+                for batch in batches
+            ]
+            able = [peer for peer in installed if peer in chosen.peers]
+            if not able:
+                continue
+            with contextlib.ExitStack() as stack:
+                place = folder or stack.enter_context(tempfile.TemporaryDirectory())
+                place = pathlib.Path(place, name)
+                make_files(report, chosen, cases, place, able, cores)
+                for case in cases:
+                    compare(report, chosen, case, place, able, cores, repeats, seconds)
+    except BenchmarkError as error:
+        raise click.ClickException(str(error)) from error
+    if output:
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    show(report)
+
+
+def make_files(report, shape, cases, folder, peers, cores):
+    """Writes the checkpoint, and runs the commands whose results are not there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint, run = folder / "checkpoint", folder / "run"
+    if not checkpoint.exists():
+        order = {**_order(shape, folder, cores), "format": shape.format}
+        with Worker("the checkpoint", "pretrained_files", order, cores):
+            pass
+    lines = [["convert", shape.format, str(checkpoint), str(run), "--license", "none"]]
+    if shape.format == "marian":
+        lines[0][2] = str(checkpoint / "model.npz")
+        lines[0] += ["--max-length", str(shape.model.max_length)]
+    kinds = list(dict.fromkeys(kind for peer in peers for kind in PEERS[peer].files))
+    beams = sorted({case.beam_size for case in cases})
+    sizes = sorted({case.batch_size for case in cases})
+    places = [run, *(path_of(folder, *kind) for kind in kinds)]
+    for line in commands(shape.model, folder, kinds, beams, sizes):
+        limit = ["--max-length", str(shape.model.max_length)]
+        lines.append(line if line[1] == "ctranslate2" else line + limit)
+    for line, place in zip(lines, places, strict=True):
+        text = " ".join(line).replace(str(folder), "FOLDER")
+        print(f"keras-transformer {text}", flush=True)
+        if place.exists():
+            continue
+        seconds, peak = run_measured(line)
+        report["commands"].append(
+            {"shape": shape.model.size, "command": text, "seconds": seconds, "peak_bytes": peak,
+             "bytes": size_of(place)}
+        )  # fmt: skip
+        print(f"  {seconds:.0f} s, {peak / 1e6:,.0f} MB of memory", flush=True)
+
+
+def run_measured(arguments):
+    """Runs a command of this package; returns its seconds and the most memory that it held.
+
+    Raises:
+        BenchmarkError: If it fails, with its last line.
+    """
+    command = [sys.executable, "-m", "keras_transformer", *arguments]
+    begin = time.perf_counter()
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        lines = errors.read().strip().splitlines()
+    if process.returncode:
+        raise BenchmarkError(f"keras-transformer {' '.join(arguments)}: {lines[-1:]}")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return time.perf_counter() - begin, usage.ru_maxrss * unit
+
+
+def compare(report, shape, case, folder, peers, cores, repeats, seconds):
+    """Measures all peers in one case, and adds the figures to the report."""
+    model, title = shape.model, title_of(shape.model, case)
+    workers, first = {}, {}
+    with contextlib.ExitStack() as stack:
+        for name in peers:
+            print(f"{title}: starting {name}", flush=True)
+            order = {**_order(shape, folder, cores), "case": dataclasses.asdict(case)}
+            begin = time.perf_counter()
+            worker = Worker(name, PEERS[name].module, {**order, **PEERS[name].options}, cores)
+            first[name] = time.perf_counter() - begin
+            workers[name] = stack.enter_context(worker)
+        tokens = {name: worker.facts["tokens"] for name, worker in workers.items()}
+        check_lengths(tokens, shape.tokens if shape.ends else shape.tokens + 1)
+        agreement = compare_tokens(tokens, INEXACT)
+        calls = {
+            name: max(1, round(seconds / worker.run(1)["seconds"]))
+            for name, worker in workers.items()
+        }
+        runs = interleave(workers, calls, repeats, ())
+    times = {name: [run["seconds"] / calls[name] for run in runs[name]] for name in peers}
+    add_peers(report, model, case, times, agreement, dict.fromkeys(peers, cores))
+    for row in report["decoding"][-len(peers) :]:
+        row["peak_bytes"] = max(run["peak_bytes"] for run in runs[row["peer"]])
+        row["first_seconds"] = first[row["peer"]]
+        kinds = PEERS[row["peer"]].files
+        place = path_of(folder, *kinds[0]) if kinds else folder / "checkpoint"
+        row["bytes"] = size_of(place)
+
+
+def _order(shape, folder, cores):
+    return {"model": dataclasses.asdict(shape.model), "folder": str(folder), "cores": cores}
+
+
+if __name__ == "__main__":
+    main()

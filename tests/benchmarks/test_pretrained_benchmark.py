@@ -1,0 +1,91 @@
+"""Statements of `benchmarks/pretrained.py` that must be true before any of its figures is."""
+
+import functools
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import run_benchmark
+
+benchmark = functools.partial(run_benchmark, "pretrained.py")
+OURS = "ours,ours-xla,ours-litert,ours-litert-int8"
+
+
+def checkpoint(shape, folder):
+    """The checkpoint of a shape, written and read as `convert` reads it."""
+    from pretrained import SHAPES
+    from pretrained_files import make
+
+    from keras_transformer.pretrained.checkpoint import read_checkpoint
+
+    shape = SHAPES[shape]
+    make({"model": vars(shape.model), "folder": str(folder), "format": shape.format})
+    path = folder / "checkpoint"
+    path = path if shape.format == "opus-mt" else path / "model.npz"
+    return shape, read_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["smoke-opus-mt", "smoke-student"])
+def test_outputs_have_the_length_that_is_timed_and_differ(name, tmp_path):
+    from decoding import check_lengths
+    from decoding_task import Case, without_end
+
+    from keras_transformer import greedy_decode
+
+    shape, read = checkpoint(name, tmp_path)
+    config = read.model.config
+    assert config.activation == ("silu" if shape.ends else "relu")
+    assert config.decoder == ("self_attention" if shape.ends else "ssru")
+    sources = Case(1, 5, shape.tokens).sources(shape.model)
+    tokens = tf.function(greedy_decode)(read.model, sources, shape.model.max_length)[0]
+    rows = without_end(tokens.numpy())
+    check_lengths({"ours": rows}, shape.tokens if shape.ends else shape.tokens + 1)
+    assert len({tuple(row) for row in rows}) > 1, "they depend on their sources"
+    assert np.mean([len(set(row)) for row in rows]) > 2, "and are not one token again and again"
+    lines = (tmp_path / "sentences.txt").read_text("utf-8").splitlines()
+    assert read.tokenizers.source.encode(lines).to_list()[0] == sources[0].tolist()
+
+
+def test_what_is_measured_of_a_command(tmp_path):
+    from figures import BenchmarkError
+    from pretrained import run_measured
+    from pretrained_report import size_of
+
+    seconds, peak = run_measured(["--version"])
+    assert seconds > 0 and peak > 1e6
+    with pytest.raises(BenchmarkError, match="keras-transformer convert nothing: .*No such comm"):
+        run_measured(["convert", "nothing"])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(b"12345")
+    assert size_of(tmp_path) == size_of(tmp_path / "folder" / "file") == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "peers", "searches"),
+    [
+        ("smoke-opus-mt", f"{OURS},ctranslate2,ctranslate2-int8", "greedy"),
+        ("smoke-student", "ours,ours-litert", "greedy,beam"),
+    ],
+)
+def test_every_peer_finds_the_same(shape, peers, searches, tmp_path):
+    """`compare_tokens` would end the benchmark otherwise."""
+    pytest.importorskip("ai_edge_litert")
+    pytest.importorskip("ctranslate2")
+    output = tmp_path / "figures.json"
+    options = [f"--shape={shape}", f"--peers={peers}", f"--searches={searches}", "--batches=3"]
+    options += ["--repeats=2", "--seconds=0", "--folder", tmp_path / "files", "--json", output]
+    done = benchmark(*options)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(output.read_text())
+    assert [row["peer"] for row in report["decoding"]] == peers.split(",") * len(
+        searches.split(",")
+    )
+    kinds = len(peers.split(","))
+    assert len(report["commands"]) == 1 + kinds and "convert" in report["commands"][0]["command"]
+    for row in (*report["commands"], *report["decoding"]):
+        assert row["bytes"] > 1e4 and row["peak_bytes"] > 1e6
+    again = benchmark(*options)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(output.read_text())["commands"] == [], "the files are there"
