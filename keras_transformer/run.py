@@ -29,6 +29,7 @@ class Run:
         self.curve = self.path / "curve.png"  # the same as a picture
         self.metrics = self.path / "metrics.json"
         self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
+        self.distillation = self.path / "distillation"  # what teachers made of its training data
 
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.

@@ -11,7 +11,7 @@ from keras_transformer.run import Run
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read, read_state
 from keras_transformer.training.loop.learner import Learner
-from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.settings.toml import load_settings, save_settings
 
 
 def average_checkpoints(run_dir, last=5, output=None):
@@ -58,7 +58,7 @@ def average_checkpoints(run_dir, last=5, output=None):
     new = Run(draft_of(output))
     new.path.mkdir()
     try:
-        shutil.copyfile(run.config, new.config)
+        save_settings(settings, new.config)
         if tokenizers is not None:
             new.write_tokenizers(tokenizers)
         new.write_origin(run.read_origin())

@@ -84,9 +84,9 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
             say(console, f"{run.path} is finished: {_how(metrics, settings)}.")
             return metrics
         start = None
-        if settings.model.start_from is not None and not _is_trained(run):
+        if settings.model.start_from is not None and not is_trained(run):
             start = Start(settings, load_settings)
-        if settings.model.vectors is not None and not _is_trained(run):
+        if settings.model.vectors is not None and not is_trained(run):
             check_vectors(settings.model.vectors, settings.config().d_model)
         # Before the folder is touched: a mistake in the data leaves nothing there.
         data = workers.chief_first(lambda: open_source(settings.data, settings.task.get().columns))
@@ -123,7 +123,7 @@ def _beginning(run):
     try:
         yield
     except Exception:
-        if not run.vocabulary() and not _is_trained(run):
+        if not run.vocabulary() and not is_trained(run):
             run.config.unlink(missing_ok=True)
         raise
 
@@ -141,7 +141,7 @@ def _claim(run, settings):
     """
     remove_stale_drafts(run.path)
     remove_stale_drafts(run.checkpoints)
-    if _is_trained(run):
+    if is_trained(run):
         before = load_settings(run.config) if run.config.exists() else settings
         check_changes(run, before, settings)  # once more: nobody else trains it now
         return before
@@ -160,7 +160,8 @@ def _keep_changes(run, settings):
             save_settings(settings, temporary)
 
 
-def _is_trained(run):
+def is_trained(run):
+    """Returns whether a `Run` holds what a training has learned."""
     return run.model.exists() or bool(Checkpoints(run.checkpoints).paths())
 
 
@@ -178,7 +179,7 @@ def _finished(run, settings):
     if not run.config.exists():
         return None
     before = load_settings(run.config)
-    if _is_trained(run):
+    if is_trained(run):
         check_changes(run, before, settings)
     changed = set(differences(before, settings))
     if not (run.model.exists() and metrics) or changed & REOPENS:

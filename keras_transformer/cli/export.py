@@ -5,7 +5,6 @@ import inspect
 import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, refuse
-from keras_transformer.cli.export_figures import print_report, record
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
@@ -14,7 +13,12 @@ from keras_transformer.cli.export_options import (
     check_limits,
     quantize,
 )
-from keras_transformer.cli.export_sentences import languages_of, read_sentences
+from keras_transformer.cli.export_sentences import (
+    languages_of,
+    print_report,
+    read_sentences,
+    record,
+)
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search

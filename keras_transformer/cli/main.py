@@ -18,6 +18,7 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.convert import convert
+from keras_transformer.cli.distill import distill
 from keras_transformer.cli.export import export
 from keras_transformer.cli.export_marian import marian
 from keras_transformer.cli.places import check_folder, new_folder
@@ -184,6 +185,7 @@ def score(run, source, target, batch_size):
 cli.add_command(predict)
 cli.add_command(predict, "translate")
 cli.add_command(convert)
+cli.add_command(distill)
 export.add_command(marian)
 cli.add_command(export)
 cli.add_command(plot)

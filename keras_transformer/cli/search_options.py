@@ -105,6 +105,13 @@ def search_options(command):
     return command
 
 
+def beam_options(command):
+    """Gives a command the options of a beam, but for its size."""
+    for option in reversed(ALL[1:7]):
+        command = option(command)
+    return command
+
+
 def line_of(search):
     """Returns the options of a command that make a `Greedy` or `Beam`, each after a space."""
     from keras_transformer.decoding import Beam

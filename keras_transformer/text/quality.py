@@ -41,3 +41,16 @@ def score(hypotheses, references, *, lowercase=False, tokenize="13a"):
         "bleu_signature": str(bleu.get_signature()),
         "chrf_signature": str(chrf.get_signature()),
     }
+
+
+def best_of(hypotheses, reference):
+    """Returns the hypothesis with the highest chrF; of equals the first.
+
+    Args:
+        hypotheses: List of strings, one or more.
+        reference: String.
+
+    Reference: Popović (2015), "chrF: character n-gram F-score for automatic MT evaluation".
+    """
+    chrf = sacrebleu.CHRF()
+    return max(hypotheses, key=lambda text: chrf.sentence_score(text, [reference]).score)

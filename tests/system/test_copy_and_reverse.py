@@ -10,6 +10,7 @@ from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.training.distillation.distill import Distillation, distill
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
@@ -131,3 +132,30 @@ def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained,
         ]
         same = np.mean([one == two for one, two in zip(outputs, expected, strict=True)])
         assert same == 1 if quantize == "none" else same > 0.95
+
+
+@pytest.mark.slow
+def test_a_student_learns_from_its_teacher_alone_and_ships(trained, tmp_path):
+    """The references of its training data are wrong; those of the validation are right."""
+    folder = trained("self_attention")
+    (tmp_path / "wrong").write_text("0 0\n" * 20_000)
+    student = [
+        f"data.train_target={tmp_path}/wrong",
+        "model.decoder=ssru",
+        "model.decoder_start=zeros",
+        "model.d_model=48",
+    ]
+    settings = load_settings(folder / "config.toml", student)
+    console = rich.console.Console(file=io.StringIO())
+    teachers, run = [folder / "run"], tmp_path / "run"
+    distil = Distillation(Beam(2), batch_size=256)
+    figures = distill(settings, run, teachers, distil, console=console)
+    assert figures["validation"]["token_accuracy"] > 0.98
+    assert figures["parameters"] < Run(folder / "run").read_metrics()["parameters"]
+    results = evaluate_files(run, folder / "test.source", folder / "test.target")
+    assert results["exact_match"] > 90
+    sources = lines(folder, "test.source")
+    export_saved_model(Translator.from_run(run), tmp_path / "served", sources[:20])
+    loaded = SavedModelTranslator(tmp_path / "served")
+    outputs = loaded.translate_batch(["r 3 1 4 1 5", "c 3 1 4 1 5"])
+    assert [output.text for output in outputs] == ["5 1 4 1 3", "3 1 4 1 5"]

@@ -53,6 +53,7 @@ ROOMS = {
     "training/losses": set(),
     "training/devices": {"losses"},
     "training/tasks": {"losses", "loop", "data"},
+    "training/distillation": {".", "data", "loop", "settings"},
     # These two know each other: what a run that goes on may change depends on how far it is.
     "training/loop": {"data", "devices", "losses", "settings", "tasks"},
     "training/settings": {"loop"},

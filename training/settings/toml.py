@@ -42,16 +42,38 @@ def load_settings(path, overrides=()):
     for override in overrides:
         _override(values, override)
     inherit(values, load_settings)
+    return make_settings(values, path)
+
+
+def make_settings(values, where):
+    """Returns the `Settings` that nested dictionaries hold.
+
+    Args:
+        values: The dictionaries, with absolute paths.
+        where: What an error begins with, such as the path of a file.
+
+    Raises:
+        SettingsError: See `load_settings`.
+    """
     try:
         return Settings.model_validate(values)
     except pydantic.ValidationError as error:
-        raise SettingsError(f"{path}: {_explain(_first(error.errors()), values)}") from None
+        raise SettingsError(f"{where}: {_explain(_first(error.errors()), values)}") from None
 
 
 def save_settings(settings, path):
-    """Writes every key that has an effect, so that `load_settings(path) == settings`."""
-    text = tomlkit.dumps(settings.used())
-    Path(path).write_text(text, encoding="utf-8")
+    """Writes every key that has an effect, so that `load_settings(path) == settings`.
+
+    Paths below the folder of the file are relative to it: with it, they may be moved.
+    """
+    values, folder = settings.used(), os.path.abspath(Path(path).parent) + os.sep
+    for section, keys in _path_keys().items():
+        table = values.get(section, {})
+        for key in keys & set(table):
+            one = isinstance(table[key], str)
+            paths = [text.removeprefix(folder) for text in ([table[key]] if one else table[key])]
+            table[key] = paths[0] if one else paths
+    Path(path).write_text(tomlkit.dumps(values), encoding="utf-8")
 
 
 def differences(settings, others):

@@ -145,6 +145,21 @@ def test_saved_settings_load_equal(tmp_path, text):
     assert load_settings(saved) == settings
 
 
+def test_paths_below_the_file_move_with_it(tmp_path):
+    path = write(tmp_path, TEXT)
+    save_settings(load_settings(path), path)
+    text = path.read_text()
+    assert str(tmp_path) not in text and 'train_source = ["train.en"]' in text
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (moved / "config.toml").write_text(text)
+    assert load_settings(moved / "config.toml").data.train_source == [str(moved / "train.en")]
+    other = tmp_path / "other" / "config.toml"
+    other.parent.mkdir()
+    save_settings(load_settings(path), other)  # from elsewhere they are absolute
+    assert load_settings(other) == load_settings(path)
+
+
 def test_differences_name_the_keys(tmp_path):
     one = load_settings(write(tmp_path, DEMO))
     other = load_settings(write(tmp_path, TEXT), ["training.seed=3"])

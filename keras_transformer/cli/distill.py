@@ -1,0 +1,96 @@
+"""`keras-transformer distill`: a student is trained on what finished runs generate."""
+
+import click
+
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, FiniteRange
+from keras_transformer.cli.places import check_folder, new_folder
+from keras_transformer.cli.search_options import beam_options, make_search
+
+
+@click.command(cls=Command)
+@click.argument("config")
+@click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
+@click.option("--output", "run", type=FOLDER, required=True, help="Folder of the student's run.")
+@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
+@click.option(
+    "--beam",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Hypotheses that the teachers search with.",
+)
+@beam_options
+@click.option(
+    "--best-of",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Of the N best outputs learn the one most like the reference, by chrF.  [default: the "
+    "most probable one]",
+)
+@click.option(
+    "--original",
+    type=FiniteRange(0, min_open=True),
+    metavar="TIMES",
+    help="Learn the original pairs as well: how often an epoch holds each of them; 0.5 is every "
+    "second.  [default: never]",
+)
+@click.option(
+    "--monolingual",
+    type=EXISTING_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="More sources for the teachers, one per line, without references; may be given again.",
+)
+@click.option(
+    "--vocabulary",
+    type=click.Choice(["teacher", "own"]),
+    default="teacher",
+    show_default=True,
+    help="The teacher's pieces, or those that the student learns as [vocabulary] describes them.",
+)
+@click.option(
+    "--batch-size",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Sentences that the teachers read at a time; it changes nothing else.",
+)
+def distill(
+    config,
+    teachers,
+    run,
+    overrides,
+    best_of,
+    original,
+    monolingual,
+    vocabulary,
+    batch_size,
+    **options,
+):
+    """Train a student as CONFIG says on what TEACHER generates for the training sources.
+
+    TEACHER is a finished run for translation or summarisation; several search together, with the
+    mean of their probabilities. The same command continues where it stopped, while the teachers
+    search as well as in the training. What they generated stays as text in RUN/distillation.
+    Validation and test keep their own references.
+    """
+    from keras_transformer.training.distillation.distill import (
+        Distillation,
+        distill,
+        holds_distillation,
+    )
+    from keras_transformer.training.settings.toml import load_settings
+
+    if best_of is not None and best_of > options["beam"]:
+        raise click.UsageError(
+            f"--best-of {best_of} needs a beam of as many hypotheses. Received: "
+            f"--beam {options['beam']}."
+        )
+    distillation = Distillation(
+        make_search(**options), best_of, original, monolingual, vocabulary == "own", batch_size
+    )
+    settings = load_settings(config, overrides)
+    check_folder(run)
+    with new_folder(run, holds_distillation):
+        distill(settings, run, teachers, distillation)

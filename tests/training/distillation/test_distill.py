@@ -1,0 +1,479 @@
+"""Distillation: what teachers generate is what the student learns, and nothing else."""
+
+import dataclasses
+import io
+import pathlib
+import types
+
+import numpy as np
+import pytest
+import rich.console
+from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
+from support import randomise
+
+from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator
+from keras_transformer.decoding import Ensemble
+from keras_transformer.tasks.results import Translation
+from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.distillation import distill as module
+from keras_transformer.training.distillation import translations
+from keras_transformer.training.distillation.distill import Distillation, distill
+from keras_transformer.training.distillation.teachers import Searcher, open_teachers
+from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.tasks import TRAININGS
+
+WORDS = ["a", "the", "big", "dog", "cat", "runs", "and"]
+LONG = "the big dog and the big cat and the big dog and the cat runs"  # more than 11 tokens
+ORIGIN = {"format": "opus-mt", "name": "opus-mt-xx-yy", "license": "CC-BY 4.0"}
+CONFIG = """
+[model]
+preset = "tiny"
+num_layers = 1
+d_model = 16
+d_ff = 24
+num_heads = 2
+max_length = 40
+
+[data]
+source = "text"
+train_source = "train.a"
+train_target = "train.b"
+validation_source = "validation.a"
+validation_target = "validation.b"
+source_language = "en"
+target_language = "xx"
+max_length = 40
+batch_tokens = 80
+
+[schedule]
+warmup_steps = 1
+
+[training]
+updates = 2
+validate_every = 2
+validate_sentences = 0
+checkpoint_every = 1
+progress_seconds = 0.0001
+"""
+
+
+def lines(path):
+    return path.read_text("utf-8").splitlines()
+
+
+def sentences(count, seed):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 5))) for _ in range(count)]
+
+
+def write_run(run, pipeline):
+    run.path.mkdir()
+    size = pipeline.source_tokenizer.vocab_size
+    run.config.write_text(f'[data]\nsource = "none"\n[vocabulary]\nsize = {size}\n')
+    run.write_tokenizers(pipeline.tokenizers)
+    pipeline.model.save(run.model)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Sources, references, and two teachers that were never trained; nobody writes to it."""
+    folder = tmp_path_factory.mktemp("distillation")
+    for split, count, seed in (("train", 11, 1), ("validation", 3, 2)):
+        for side, other in (("a", 0), ("b", 10)):
+            texts = sentences(count, seed + other)
+            (folder / f"{split}.{side}").write_text("\n".join(texts) + "\n")
+    (folder / "config.toml").write_text(CONFIG)
+    config = TransformerConfig(vocab_size=30, **SIZES)
+    other = Translator(randomise(Transformer(config), seed=3), tokenizer())
+    for name, pipeline in (("one", translator()), ("two", other)):
+        write_run(Run(folder / name), pipeline)
+    Run(folder / "one").write_origin(ORIGIN)
+    return folder
+
+
+def settings_of(folder, *overrides):
+    return load_settings(folder / "config.toml", overrides)
+
+
+def call(folder, run, *names, settings=None, **options):
+    """Distils quietly; returns the figures and what was shown."""
+    text = io.StringIO()
+    console = rich.console.Console(file=text, width=200)
+    options = {"search": Beam(3), **options}
+    teachers = [folder / name for name in names or ["one"]]
+    settings = settings or settings_of(folder)
+    return distill(settings, run, teachers, Distillation(**options), console=console), text
+
+
+class Reader:
+    """A teacher that reads and makes `n` texts of each sentence, the last one the longest."""
+
+    calls = 0
+    stop = None
+
+    def __init__(self, teachers):
+        pass
+
+    def check(self, search, n, sentences):
+        pass
+
+    def __call__(self, batch, search, n=1):
+        type(self).calls += 1
+        if self.calls == self.stop:
+            raise KeyboardInterrupt
+        return [
+            [
+                Translation(f"{text[::-1]} {'x' * rank}".strip(), 0.0, len(text) > 50)
+                for rank in range(n)
+            ]
+            for text in batch
+        ]
+
+
+@pytest.fixture
+def reader(monkeypatch):
+    """No model is loaded and nothing is trained: what teachers generate is the source reversed."""
+    kind = type("Counted", (Reader,), {})
+    monkeypatch.setattr(module, "Searcher", kind)
+    monkeypatch.setattr(module, "train", lambda *arguments, **options: {})
+    monkeypatch.setattr(translations, "PART", 4)
+    return kind
+
+
+@pytest.fixture(scope="module")
+def student(folder, tmp_path_factory):
+    """A run of two updates, and what distilling it returned."""
+    run = Run(tmp_path_factory.mktemp("student") / "run")
+    figures, shown = call(folder, run.path)
+    return types.SimpleNamespace(run=run, figures=figures, shown=shown.getvalue())
+
+
+def test_the_texts_are_those_of_the_teacher_at_the_same_search(folder, student):
+    written = [lines(student.run.distillation / f"train.{side}") for side in ("source", "target")]
+    sources = lines(folder / "train.a")
+    expected = [best for best, *_ in translator().n_best(sources, 1, Beam(3))]
+    cut = sum(best.truncated for best in expected)
+    pairs = [
+        (source, best.text)
+        for source, best in zip(sources, expected, strict=True)
+        if best.text.strip() and not best.truncated
+    ]
+    assert list(zip(*written, strict=True)) == pairs and len(pairs) > 5 and cut
+    assert not {text for _, text in pairs} & set(lines(folder / "train.b"))
+    assert student.figures["distilled"] == {
+        "teachers": [{"run": str(folder / "one"), **ORIGIN}],
+        "search": "beam 3, gnmt 0.6",
+        "best_of": None,
+        "sentences": 11,
+        "monolingual": 0,
+        "kept": len(pairs),
+        "cut": cut,
+        "empty": sum(not best.text.strip() for best in expected),
+    }
+    assert f"{len(pairs)} of 11 sentences have a text to learn" in student.shown
+    assert "generated 11 of 11" in student.shown and "sentences/s  0:00 left" in student.shown
+
+
+def test_the_student_was_trained_on_them_and_is_validated_on_references(folder, student):
+    settings = load_settings(student.run.config)
+    task, training = settings.task.get(), TRAININGS["translation"](tokenizer())
+    data = open_source(settings.data, task.columns)
+    checkpoint = Checkpoints(student.run.checkpoints).paths()[-1]
+    trained = read_state(checkpoint)["corpus"][-1]
+    assert trained == training.corpus(data, "train", settings.data).fingerprint
+    original = open_source(settings_of(folder).data, task.columns)
+    assert trained != training.corpus(original, "train", settings.data).fingerprint
+    theirs, ours = ([*source.rows("validation").as_numpy_iterator()] for source in (original, data))
+    assert ours == theirs and len(ours) == 3
+    assert settings.data.source_language == "en" and settings.data.target_language == "xx"
+
+
+def test_vocabulary_and_origin_travel_and_no_part_is_left(folder, student):
+    run = student.run
+    assert run.load_tokenizers().files() == Run(folder / "one").load_tokenizers().files()
+    assert run.read_origin() == {
+        "format": "distilled",
+        "name": "student of opus-mt-xx-yy",
+        "license": "CC-BY 4.0",
+    }
+    assert run.read_metrics()["distilled"] == student.figures["distilled"]
+    names = {
+        f"{split}.{side}" for split in ("train", "validation") for side in ("source", "target")
+    }
+    assert {path.name for path in run.distillation.iterdir()} == names | {"facts.json"}
+    assert len(Translator.from_run(run.path)(["a cat runs"])) == 1
+
+
+def test_a_finished_student_is_finished_and_may_be_moved(folder, student, tmp_path, reader):
+    moved = Run(student.run.path.rename(tmp_path / "moved"))
+    try:
+        assert (
+            moved.path.parent
+            == pathlib.Path(load_settings(moved.config).data.train_source[0]).parents[2]
+        )
+        figures, shown = call(folder, moved.path)
+        assert figures == student.figures and not reader.calls
+    finally:
+        moved.path.rename(student.run.path)
+
+
+def test_several_teachers_search_as_an_ensemble(folder):
+    teachers = open_teachers([folder / "one", folder / "two"], settings_of(folder).task.get())
+    both, alone = Searcher(teachers), Searcher(teachers[1:])
+    assert isinstance(both.searched, Ensemble) and both.max_length == 11
+    for member, name in zip(both.searched.members, ("one", "two"), strict=True):
+        assert_same_weights(member.model, Run(folder / name).load_model())
+    assert_same_weights(alone.searched, Run(folder / "two").load_model())
+
+
+def assert_same_weights(ours, theirs):
+    for one, two in zip(ours.weights, theirs.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), two.numpy())
+
+
+@pytest.mark.slow
+def test_several_teachers_search_with_the_mean_of_their_probabilities(folder):
+    teachers = open_teachers([folder / "one", folder / "two"], settings_of(folder).task.get())
+    sources = lines(folder / "train.a")
+    outputs = Searcher(teachers)(sources, Beam(3), 2)
+    models = [Run(folder / name).load_model() for name in ("one", "two")]
+    source = translator().encode(sources)[0]
+    tokens, scores, *_ = Beam(3)(Ensemble(models), source, n_best=2, cache_length=11)
+    texts = tokenizer().decode(tokens[:, 0]).numpy()
+    assert [best.text.encode() for best, *_ in outputs] == texts.tolist()
+    np.testing.assert_allclose([best.score for best, *_ in outputs], scores[:, 0], rtol=1e-5)
+    alone = Searcher(teachers[:1])(sources, Beam(3), 2)
+    assert [best.text for best, *_ in alone] != [best.text for best, *_ in outputs]
+
+
+def test_sources_that_are_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader):
+    file = tmp_path / "more"
+    file.write_text(f"{LONG}\n\nthe cat\n")
+    facts = call(folder, tmp_path / "run", monolingual=[file])[0]["distilled"]
+    assert [facts[name] for name in ("sentences", "monolingual", "kept", "cut")] == [13, 2, 12, 1]
+    written = lines(tmp_path / "run" / "distillation" / "train.source")
+    assert written == [*lines(folder / "train.a"), "the cat"]
+    settings = settings_of(folder, "data.cut_source=true")
+    facts = call(folder, tmp_path / "cut", monolingual=[file], settings=settings)[0]["distilled"]
+    assert facts["kept"] == 13 and facts["cut"] == 1
+    teachers = open_teachers([folder / "one"], settings.task.get())
+    assert [best.truncated for best, *_ in Searcher(teachers)([LONG, "a"], Beam(1))] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("stop", [1, 3, 4])
+def test_a_call_that_stops_goes_on_there(folder, tmp_path, reader, stop):
+    """Parts of four: after the first, the third or the fourth batch of two in the first call."""
+    whole, run = Run(tmp_path / "whole"), Run(tmp_path / "run")
+    call(folder, whole.path, batch_size=2)
+    assert reader.calls == 6
+    reader.calls, reader.stop = 0, stop
+    with pytest.raises(KeyboardInterrupt):
+        call(folder, run.path, batch_size=2)
+    assert not (run.distillation / "train.target").exists() and not run.config.exists()
+    reader.calls, reader.stop = 0, None
+    shown = call(folder, run.path, batch_size=2)[1].getvalue()
+    assert reader.calls == 6 - (stop - 1) // 2 * 2 and "generated 11 of 11" in shown
+    for path in whole.distillation.iterdir():
+        assert (run.distillation / path.name).read_text() == path.read_text(), path.name
+
+
+def test_the_output_most_like_the_reference_is_learned(folder, tmp_path, reader):
+    file = tmp_path / "more"
+    file.write_text("the cat\n")
+    sources = lines(folder / "train.a")
+    references = [
+        f"{text[::-1]} {'x' * (number % 3)}".strip() for number, text in enumerate(sources)
+    ]
+    (tmp_path / "b").write_text("\n".join(references) + "\n")
+    settings = settings_of(folder, f"data.train_target={tmp_path}/b")
+    call(folder, tmp_path / "run", settings=settings, best_of=3, monolingual=[file])
+    written = lines(tmp_path / "run" / "distillation" / "train.target")
+    assert written == [*references, "tac eht"]
+
+
+def test_original_pairs_are_learned_as_often_as_wanted(folder, tmp_path, reader):
+    call(folder, tmp_path / "run", original=0.5)
+    data = load_settings(tmp_path / "run" / "config.toml").data
+    source = open_source(data, ("source", "target"))
+    pairs = [tuple(map(bytes.decode, row)) for row in source.rows("train").as_numpy_iterator()]
+    ours = lines(folder / "train.a")
+    assert pairs[:11] == [(text, text[::-1]) for text in ours]
+    assert pairs[11:] == list(zip(ours, lines(folder / "train.b"), strict=True))
+    np.testing.assert_array_equal(source.weights("train"), [1.0] * 11 + [0.5] * 11)
+
+
+def test_a_vocabulary_of_its_own_is_learned_by_the_training(folder, tmp_path, reader):
+    call(folder, tmp_path / "run")
+    assert Run(tmp_path / "run").vocabulary()
+    settings = settings_of(folder, "vocabulary.size=25")
+    call(folder, tmp_path / "run", settings=settings, own_vocabulary=True)
+    assert not Run(tmp_path / "run").vocabulary()
+    assert load_settings(tmp_path / "run" / "config.toml").vocabulary.size == 25
+    with pytest.raises(SettingsError, match=r"`vocabulary.size` is 30 there and 25 here\. Remove"):
+        call(folder, tmp_path / "other", settings=settings)
+
+
+CHANGES = {
+    "another search": {"search": Beam(4)},
+    "another number of outputs to choose from, other data": {"best_of": 2},
+    "other teachers": {"names": ["two"]},
+    "other data": {
+        "settings": ["data.train_source=validation.a", "data.train_target=validation.b"]
+    },
+    "another `data.cut_source`": {"settings": ["data.cut_source=true"]},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_was_generated_otherwise_is_not_mixed(
+    folder, tmp_path, reader, change, complete, monkeypatch
+):
+    monkeypatch.chdir(folder)
+    reader.stop = None if complete else 3
+    if complete:
+        call(folder, tmp_path / "run", batch_size=2)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            call(folder, tmp_path / "run", batch_size=2)
+    options = dict(CHANGES[change])
+    names, overrides = options.pop("names", []), options.pop("settings", [])
+    with pytest.raises(ValueError, match=f"was begun with {change}.*Choose another folder"):
+        call(folder, tmp_path / "run", *names, settings=settings_of(folder, *overrides), **options)
+    reader.stop = None
+    call(folder, tmp_path / "run", batch_size=3)  # the size of a batch may change
+
+
+def test_options_may_change_until_something_is_generated(folder, tmp_path, reader):
+    reader.stop = 1
+    with pytest.raises(KeyboardInterrupt):
+        call(folder, tmp_path / "run")
+    assert (
+        call(folder, tmp_path / "run", search=Beam(5))[0]["distilled"]["search"]
+        == "beam 5, gnmt 0.6"
+    )
+
+
+def test_the_checksum_of_a_teacher_is_of_model_and_vocabulary(folder):
+    task = settings_of(folder).task.get()
+    one, two = open_teachers([folder / "one", folder / "two"], task)
+    assert one.digest() == open_teachers([folder / "one"], task)[0].digest() != two.digest()
+    other = dataclasses.replace(one, tokenizers=type(one.tokenizers).of(tokenizer(31)))
+    assert one.digest() != other.digest()
+
+
+def test_damage_is_named(folder, tmp_path, reader):
+    reader.stop = 5
+    with pytest.raises(KeyboardInterrupt):
+        call(folder, tmp_path / "run", batch_size=2)
+    reader.stop = None
+    part = tmp_path / "run" / "distillation" / "parts" / "part-000001.json"
+    for text in ("[", '[["a", false]]', "3"):
+        part.write_text(text)
+        with pytest.raises(ValueError, match=r"part-000001.json is damaged \(.*\): remove it"):
+            call(folder, tmp_path / "run")
+    part.unlink()
+    call(folder, tmp_path / "run")
+    (tmp_path / "run" / "distillation" / "facts.json").write_text("{")
+    with pytest.raises(ValueError, match=r"facts.json is damaged"):
+        call(folder, tmp_path / "run")
+
+
+def test_what_does_not_fit_is_one_line(folder, tmp_path, student):
+    write_other_runs(tmp_path)
+    run = tmp_path / "run"
+    cases = {
+        "wrong is a run for classification: it cannot teach a student for translation": ["wrong"],
+        "pieces has another vocabulary than .*one: teachers that": ["one", "pieces"],
+        "none is not a finished run": ["none"],
+    }
+    for message, names in cases.items():
+        teachers = [
+            folder / name if (folder / name).exists() else tmp_path / name for name in names
+        ]
+        with pytest.raises(ValueError, match=message):
+            distill(settings_of(folder), run, teachers)
+    config = CONFIG.replace('source_language = "en"\ntarget_language = "xx"\n', "")
+    (tmp_path / "c.toml").write_text('[task]\nkind = "classification"\n' + config)
+    with pytest.raises(ValueError, match="a student for classification cannot be distilled"):
+        distill(load_settings(tmp_path / "c.toml"), run, [folder / "one"])
+    for override, message in {
+        f"model.start_from={student.run.path}": "`model.start_from` has no place",
+        "data.train_weights=[2]": "`data.train_weights` has no effect on a distillation",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            call(folder, run, settings=settings_of(folder, override))
+    with pytest.raises(ValueError, match="one is the teacher's own folder"):
+        call(folder, folder / "one")
+    with pytest.raises(ValueError, match="two is a run that was trained without a teacher"):
+        call(folder, folder / "two")
+    assert not run.exists()
+
+
+def write_other_runs(folder):
+    config = TransformerConfig(vocab_size=31, **SIZES)
+    pieces = Translator(with_larger_weights(Transformer(config)), tokenizer(31))
+    write_run(Run(folder / "pieces"), pieces)
+    wrong = Run(folder / "wrong")
+    wrong.path.mkdir()
+    text = (
+        '[task]\nkind = "classification"\n[data]\nsource = "text"\ntrain = "a"\nvalidation = "b"\n'
+    )
+    wrong.config.write_text(text)
+    wrong.write_tokenizers(classifier().tokenizers)
+    classifier().model.save(wrong.model)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"best_of": 9}, "`best_of` must be between 2 and the `size` of the beam. .*best_of=9"),
+        ({"best_of": 1}, "`best_of` must be between 2"),
+        ({"original": 0.0}, "`original` must be positive"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1"),
+        ({"search": None}, "`search` must be a `Beam`"),
+    ],
+)
+def test_wrong_values_are_one_line(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Distillation(**options)
+
+
+@pytest.mark.parametrize(
+    ("origins", "expected"),
+    [
+        ([{}], {}),
+        ([{"name": "x", "license": None}], ("student of x", None)),
+        (
+            [{"name": "x", "license": "MIT"}, {"name": "y", "license": "MIT"}],
+            ("student of x, y", "MIT"),
+        ),
+        (
+            [{"name": "x", "license": "MIT"}, {"name": "y"}],
+            ("student of x, y", "MIT, one that is not stated"),
+        ),
+        ([{"name": "x", "license": "MIT"}, {}], ("student of x, 1", "MIT")),
+    ],
+)
+def test_an_origin_names_all_teachers_and_licences(origins, expected, tmp_path):
+    from keras_transformer.training.distillation.student import origin_of
+    from keras_transformer.training.distillation.teachers import Teacher
+
+    teachers = []
+    for number, origin in enumerate(origins):
+        run = Run(tmp_path / str(number))
+        run.path.mkdir()
+        run.write_origin(origin)
+        teachers.append(Teacher(run, None, None))
+    result = origin_of(teachers)
+    if expected:
+        expected = {"format": "distilled", "name": expected[0], "license": expected[1]}
+    assert result == expected
+
+
+def test_texts_are_lines(tmp_path):
+    assert translations.one_line("a\r\nb\nc\u2028d") == "a  b c\u2028d"

@@ -1,0 +1,1 @@
+"""Sequence-level distillation: a student is trained on what larger models generate."""
