@@ -46,6 +46,7 @@ class Worker:
             dictionary, and `run(steps)`, which returns another one.
         order: What `make` gets; a dictionary that JSON can hold.
         cores: Processors that it is pinned to, and threads.
+        python: The Python that runs it.
 
     Attributes:
         facts: The object's facts, and `start_bytes`, the memory of the process before `make`.
@@ -54,11 +55,11 @@ class Worker:
         BenchmarkError: If the process ends by itself.
     """
 
-    def __init__(self, name, module, order, cores):
+    def __init__(self, name, module, order, cores, python=sys.executable):
         self.name = name
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - see close
         self._process = subprocess.Popen(
-            [sys.executable, str(WORKER)],
+            [python, str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

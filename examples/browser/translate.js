@@ -33,9 +33,10 @@ export class Translator {
     this.source = source;
     this.target = target;
     this.signatures = facts.signatures
-      .filter((each) => each.beam_size === null && each.batch_size === 1)
+      .filter((each) => each.beam_size === null)
       .sort((one, other) => one.source_length - other.source_length);
-    if (this.signatures.at(-1)?.source_length !== facts.max_length) {
+    const single = this.signatures.filter((each) => each.batch_size === 1);
+    if (single.at(-1)?.source_length !== facts.max_length) {
       throw new Error("The model cannot search greedily for one sentence: export it again.");
     }
   }
@@ -46,22 +47,55 @@ export class Translator {
    * for each target piece.
    */
   async translate(sentence) {
-    const { tokens, cut, empty } = this.encode(sentence);
-    if (empty) return { text: "", score: 0, cut, source: [], target: [] };
-    const signature = this.signatures.find((each) => tokens.length <= each.source_length);
-    const source = new Int32Array(signature.source_length).fill(this.facts.tokens.pad);
-    source.set(tokens.map(({ id }) => id));
-    const outputs = await this.run(signature, source);
-    const ids = [...outputs.tokens.subarray(0, outputs.length[0])];
+    const [translation] = await this.translateAll([sentence]);
+    return translation;
+  }
+
+  /** The same for a list of sentences, as many at a time as the file has signatures for. */
+  async translateAll(sentences) {
+    const encoded = sentences.map((sentence) => this.encode(sentence));
+    const blank = { text: "", score: 0, source: [], target: [] };
+    const translations = encoded.map(({ cut }) => ({ ...blank, cut }));
+    const length = (number) => encoded[number].tokens.length;
+    const waiting = [...encoded.keys()].filter((number) => !encoded[number].empty);
+    waiting.sort((one, other) => length(other) - length(one)); // the longest first
+    while (waiting.length > 0) {
+      const signature = this.choose(waiting.length, length(waiting[0]));
+      const numbers = waiting.splice(0, signature.batch_size);
+      const outputs = await this.run(signature, numbers.map((number) => encoded[number].tokens));
+      numbers.forEach((number, row) => {
+        translations[number] = this.read(encoded[number], signature, outputs, row);
+      });
+    }
+    return translations;
+  }
+
+  /** The signature for most sentences at a time, and of these the shortest that holds them. */
+  choose(count, length) {
+    const fitting = this.signatures.filter(
+      (each) => each.batch_size <= count && each.source_length >= length,
+    );
+    const most = Math.max(...fitting.map((each) => each.batch_size));
+    return fitting.find((each) => each.batch_size === most);
+  }
+
+  /** A row of the outputs as a translation. */
+  read({ tokens, cut }, signature, outputs, row) {
+    const rowOf = (array) => {
+      const size = array.length / signature.batch_size;
+      return array.subarray(row * size, (row + 1) * size);
+    };
+    const ids = [...rowOf(outputs.tokens).subarray(0, outputs.length[row])];
+    const weights = outputs.alignment && rowOf(outputs.alignment);
     return {
       text: this.target.decode(ids),
-      score: outputs.score[0],
+      score: outputs.score[row],
       cut,
       source: tokens.map(({ piece }) => piece),
       target: ids.map((id) => this.target.pieceOf(id)),
-      alignment: outputs.alignment && ids.map((_, row) => {
-        const begin = row * signature.source_length;
-        return outputs.alignment.subarray(begin, begin + tokens.length);
+      alignment: weights && ids.map((_, position) => {
+        const begin = position * signature.source_length;
+        return weights.subarray(begin, begin + tokens.length);
       }),
     };
   }
@@ -84,8 +118,11 @@ export class Translator {
   }
 
   /** The outputs of a signature by name, as typed arrays. */
-  async run(signature, source) {
-    const input = new this.litert.Tensor(source, [1, source.length]);
+  async run(signature, rows) {
+    const shape = [signature.batch_size, signature.source_length];
+    const source = new Int32Array(shape[0] * shape[1]).fill(this.facts.tokens.pad);
+    rows.forEach((tokens, row) => source.set(tokens.map(({ id }) => id), row * shape[1]));
+    const input = new this.litert.Tensor(source, shape);
     let outputs = {};
     try {
       outputs = await this.model.run(signature.name, { source: input });

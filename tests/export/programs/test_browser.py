@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import json
 import os
 import shutil
 import threading
@@ -65,6 +66,32 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
             "text": translation.text, "cut": translation.truncated, "attention": False
         }, sentence  # fmt: skip
     assert page.evaluate("document.getElementById('facts').textContent").endswith("20 pieces")
+
+
+def test_many_sentences_are_translated_a_batch_at_a_time(browser, site, translator, sentences):
+    """With 37 sentences, one of them empty, those are left for the signatures of one."""
+    path = site / "batched.tflite"
+    export_litert(translator, path, sentences, lengths=[16, 20], batch_sizes=[1, 4])
+    expected = LiteRTTranslator(path).translate_batch(sentences)
+    browser.open("?model=batched.tflite")
+    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
+        const translator = await Translator.load("batched.tflite");
+        const run = translator.run, sizes = [];
+        translator.run = (signature, rows) => {{
+            sizes.push(rows.length);
+            return run.call(translator, signature, rows);
+        }};
+        return [await translator.translateAll({json.dumps(sentences)}), sizes];
+    }})"""
+    translations, sizes = browser.evaluate(code)
+    assert [translation["text"] for translation in translations] == [
+        output.text for output in expected
+    ]
+    assert [translation["cut"] for translation in translations] == [
+        output.truncated for output in expected
+    ]
+    filled = sum(map(bool, map(str.strip, sentences)))
+    assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
 
 
 def test_every_tensor_is_freed(page):

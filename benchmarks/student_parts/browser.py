@@ -1,0 +1,145 @@
+"""Engines in a page of a headless Chromium, which this process serves and drives."""
+
+import functools
+import http.server
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.parse
+
+from student_parts.task import Student, sentences, tokens_of
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = pathlib.Path(__file__).with_name("pages")
+EXAMPLE = ROOT / "examples" / "browser"
+DRIVER = ROOT / "tests" / "export" / "programs" / "browser" / "drive.mjs"
+CHROMIUM = ("chromium", "google-chrome")
+WORKER, FACTOR = "/bergamot/worker/translator-worker.js", "max-length-factor: 2.0"
+SECONDS = 60  # until the page is there
+
+
+def chromium():
+    """Returns where Chromium is, or `None`."""
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+def make(order):
+    """Opens the page and loads the engine."""
+    return Page(order, sentences(Student(**order["student"]), order["batch"]))
+
+
+class Page:
+    """A page with an engine and one batch."""
+
+    def __init__(self, order, texts):
+        self._server = serve(order)
+        profile = tempfile.mkdtemp(dir=order["folder"])
+        command = ["node", str(DRIVER), chromium(), profile]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._call("Page.navigate", url=f"http://127.0.0.1:{self._server.server_port}/index.html")
+        end = time.monotonic() + SECONDS
+        while not self._evaluate("typeof students === 'object'") and time.monotonic() < end:
+            time.sleep(0.1)
+        files = [f"/files/{number}" for number in range(len(order["files"]))]
+        arguments = ", ".join(map(json.dumps, (f"/{order['engine']}.js", files, texts)))
+        answers = self._evaluate(f"students.load({arguments})")
+        self.facts = {"tokens": [tokens_of(text) for text in answers]}
+
+    def run(self, steps):
+        """Translates the batch `steps` times."""
+        self._evaluate(f"students.run({steps})")
+        return {"page_bytes": peak_of_page(self._process.pid)}
+
+    def _evaluate(self, code):
+        answer = self._call(
+            "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
+        )
+        return answer["result"].get("value")
+
+    def _call(self, method, **params):
+        self._process.stdin.write(json.dumps({"method": method, "params": params}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        if "error" in answer or "exceptionDetails" in answer:
+            raise RuntimeError(f"the page: {json.dumps(answer)[:2000]}")
+        return answer
+
+
+def serve(order):
+    """Serves the pages, the example, the browsers' engine and the files, in a thread."""
+    handler = functools.partial(Handler, order)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """What the page asks for."""
+
+    extensions_map = {
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript", ".wasm": "application/wasm",
+    }  # fmt: skip
+
+    def __init__(self, order, *arguments):
+        self._order = order
+        super().__init__(*arguments)
+
+    def translate_path(self, path):
+        """The file of an address: a folder of this module's, or one of the files by its number."""
+        room, _, rest = urllib.parse.urlparse(path).path.lstrip("/").partition("/")
+        if room == "files":
+            return self._order["files"][int(rest)]
+        folders = {"page": EXAMPLE, "bergamot": self._order["package"]}
+        return str(pathlib.Path(folders[room], rest) if room in folders else PAGES / room)
+
+    def do_GET(self):
+        """Also gives the browsers' engine the length of outputs, which it has no setting for."""
+        if self.path != WORKER:
+            return super().do_GET()
+        text = pathlib.Path(self.translate_path(self.path)).read_text("utf-8")
+        if FACTOR not in text:
+            raise RuntimeError(f"{WORKER} has no {FACTOR!r}: it is another version.")
+        wanted = f"max-length-factor: {self._order['length_factor']}"
+        content = text.replace(FACTOR, wanted).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        """Nothing."""
+
+
+def peak_of_page(parent):
+    """Returns the most memory that the page's process has held; `None` where /proc has none."""
+    processes = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            status = dict(
+                line.split(":\t", 1) for line in (path / "status").read_text().splitlines()
+            )
+            line = (path / "cmdline").read_text()
+        except (OSError, ValueError):  # it has ended
+            continue
+        processes[int(path.name)] = int(status["PPid"]), status.get("VmHWM", "0 kB"), line
+    peaks = [
+        1024 * int(peak.split()[0])
+        for number, (_, peak, line) in processes.items()
+        if "--type=renderer" in line and parent in ancestors(number, processes)
+    ]
+    return max(peaks, default=None)
+
+
+def ancestors(number, processes):
+    """Yields the processes that have started one, directly or not."""
+    while number in processes:
+        number = processes[number][0]
+        yield number

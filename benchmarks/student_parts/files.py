@@ -1,0 +1,92 @@
+"""The files that users get: a run, its shortlist, and what `keras-transformer export` writes."""
+
+import pathlib
+
+from decoding_files import LENIENT, Files
+from decoding_task import vocabulary
+
+from student_parts.task import (
+    BEST,
+    FIRST,
+    SOURCE_LENGTH,
+    Student,
+    build,
+    sentences,
+    tokens_of,
+)
+
+SENTENCES = 4  # that an export is checked with: the weights are random
+CALIBRATION = 32
+RUN, SHORTLIST, LINES, SHOWN = "run", "lists.bin", "sentences.txt", "calibration.txt"
+MODEL, LEXICON = "model.intgemm.alphas.bin", "lex.s2t.bin"
+
+
+def make(order):
+    """Writes a run and a shortlist; what it finds in float32 is among the facts."""
+    from keras_transformer.run import Run
+    from keras_transformer.tasks import open_run
+    from keras_transformer.text.shortlist import Shortlist
+
+    student, folder = Student(**order["student"]), pathlib.Path(order["folder"])
+    transformer = build(student)
+    run = Run(folder / RUN)
+    run.path.mkdir()
+    transformer.save(run.model)
+    run.tokenizer.write_bytes(vocabulary(student))
+    run.update_metrics(parameters=transformer.count_params())
+    shortlist = Shortlist.from_counts(student.counts(), student.vocab_size, FIRST, BEST)
+    shortlist.write(folder / SHORTLIST)
+    for name, count in ((LINES, SENTENCES), (SHOWN, CALIBRATION)):
+        (folder / name).write_text("".join(f"{text}\n" for text in sentences(student, count)))
+    translator, facts = open_run(run.path), {"tokens": {}, "candidates": {}}
+    batches = order["batches"]
+    for restricted in (False, True):
+        chosen = translator.with_shortlist(shortlist) if restricted else translator
+        texts = [output.text for output in chosen.translate_batch(sentences(student, max(batches)))]
+        facts["tokens"][str(restricted)] = [tokens_of(text) for text in texts]
+    for batch in batches:
+        found = shortlist.candidates(student.sources(batch), shared=True)
+        facts["candidates"][str(batch)] = len(found)
+    return Files(facts)
+
+
+def commands(student, folder, kinds, restricted, batches):
+    """Returns the commands that write the files: lists of arguments.
+
+    Args:
+        student: A `Student`.
+        folder: Where `make` has written its run.
+        kinds: Of exports, `litert` and `marian`.
+        restricted: Whether with a shortlist or not: a list of booleans.
+        batches: Increasing numbers of sentences at a time.
+    """
+    folder = pathlib.Path(folder)
+    checked = ["--sentences", str(folder / LINES), "--quantize", "int8", *LENIENT]
+    shapes = [
+        "--batch-sizes", ",".join(map(str, batches)),
+        "--lengths", f"{SOURCE_LENGTH},{student.length}",
+    ]  # fmt: skip
+    options = {"litert": shapes, "marian": ["--calibration", str(folder / SHOWN)]}
+    chosen = []
+    for kind in kinds:
+        for choice in restricted:
+            lists = ["--shortlist", str(folder / SHORTLIST)] if choice else []
+            target = str(path_of(folder, kind, choice))
+            chosen.append(
+                ["export", kind, str(folder / RUN), target, *checked, *options[kind], *lists]
+            )
+    return chosen
+
+
+def path_of(folder, kind, restricted):
+    """Returns where the file of a kind is."""
+    name = f"{kind}_shortlist" if restricted else kind
+    return pathlib.Path(folder, name + (".tflite" if kind == "litert" else ""))
+
+
+def shipped(folder, kind, restricted):
+    """Returns the files that go to a user."""
+    path = path_of(folder, kind, restricted)
+    if kind == "litert":
+        return [path]
+    return [path / MODEL, path / "vocab.spm", *([path / LEXICON] if restricted else [])]

@@ -1,0 +1,64 @@
+"""The figures of `students.py`: what is computed of the times, and the tables that are printed."""
+
+import pathlib
+
+import rich.console
+import rich.table
+from figures import spread
+
+from student_parts.task import SOURCE_LENGTH
+
+RIVALS = {"ours": "bergamot", "ours-browser": "bergamot-browser"}
+
+
+def add_engines(report, student, case, measured):
+    """Adds the figures of the engines in one case.
+
+    Args:
+        report: The report.
+        student: The `Student`.
+        case: Dictionary of `batch` and `shortlist`.
+        measured: Dictionary from an engine to that of its `seconds`, one of each repeat, its
+            `peak_bytes`, its `files` and the `agreement` of its tokens with those of float32.
+    """
+    words = case["batch"] * (SOURCE_LENGTH - 1)
+    for name, figures in measured.items():
+        rival = measured.get(RIVALS.get(name))
+        pairs = zip(figures["seconds"], rival["seconds"], strict=True) if rival else ()
+        ratios = [theirs / mine for mine, theirs in pairs]
+        report["students"].append(
+            {
+                "size": student.size, **case, "engine": name,
+                "words_per_second": spread([words / one for one in figures["seconds"]]),
+                "seconds": spread(figures["seconds"]),
+                "rival": RIVALS.get(name) if rival else None,
+                "ratio": spread(ratios) if ratios else None,
+                "file_bytes": sum(pathlib.Path(file).stat().st_size for file in figures["files"]),
+                "peak_bytes": figures["peak_bytes"], "agreement": figures["agreement"],
+            }
+        )  # fmt: skip
+
+
+def show(report):
+    """Prints the report as a table."""
+    console = rich.console.Console()
+    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
+    table = rich.table.Table("batch", "shortlist", "engine")
+    for title in ("words/s", "quartiles", "ms", "times", "MB file", "MB memory", "tokens"):
+        table.add_column(title, justify="right")
+    for row in report["students"]:
+        words, ratio, peak = row["words_per_second"], row["ratio"], row["peak_bytes"]
+        table.add_row(
+            str(row["batch"]), "yes" if row["shortlist"] else "no", row["engine"],
+            f"{words['median']:,.0f}", f"{words['lower']:,.0f} to {words['upper']:,.0f}",
+            f"{1e3 * row['seconds']['median']:,.1f}", f"{ratio['median']:.2f}" if ratio else "",
+            f"{row['file_bytes'] / 1e6:.1f}", f"{peak / 1e6:,.0f}" if peak else "",
+            f"{row['agreement']:.0%}",
+        )  # fmt: skip
+    console.print(table)
+    print(
+        "words: of the sources; times: as fast as Bergamot in the same place; tokens: at their "
+        "places those of the model in float32."
+    )
+    for batch, count in report["candidates"].items():
+        print(f"candidates of the shortlist, batch {batch}: {count:,}")

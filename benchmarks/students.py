@@ -1,0 +1,218 @@
+"""Words a second of a browsers' student: keras_transformer beside Bergamot, the browsers' engine.
+
+    python benchmarks/students.py --bergamot-python PYTHON --bergamot-package FOLDER --json f.json
+
+One student of random weights (six encoder layers, two recurrent decoder layers, 32,000 pieces) is
+exported by `keras-transformer export litert` and by `export marian`, both with `--quantize int8`.
+Both engines read what was written for them, natively and in a headless Chromium: LiteRT and
+LiteRT.js, Bergamot's library and its WebAssembly. Text goes in and comes out, so that pieces and
+search are timed. With a shortlist both read the same one.
+
+Sentences have 23 words, each of which is a piece, drawn as words of a language are; and no output
+ends before its 32 pieces, which is looked at: Bergamot stops at a factor of the source's length,
+ours at the longest output that it is made for. Bergamot's WebAssembly has 2.0 for that factor; the
+page gets a copy with another one. Searches are greedy. Each engine has a process of its own, and
+the repeats go round, each with another engine first.
+"""
+
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import click
+from command import Peer, describe_machine, interleave, names, versions
+from decoding import numbers
+from decoding_files import run_command
+from figures import BenchmarkError
+from student_parts.browser import EXAMPLE, chromium
+from student_parts.files import commands, shipped
+from student_parts.report import add_engines, show
+from student_parts.task import STUDENTS, sentences
+from workers import Worker
+
+NATIVE = "pip install ai-edge-litert"
+PAGE = "npm install in examples/browser, with Node and Chromium there"
+PYTHON = "Python 3.10 with `pip install --no-deps bergamot`, and --bergamot-python"
+PACKAGE = "npm install @browsermt/bergamot-translator, with Chromium there, and --bergamot-package"
+ENGINES = {
+    "ours": Peer("student_parts.litert", "ai_edge_litert", NATIVE, {}, ("litert",)),
+    "ours-browser": Peer(
+        "student_parts.browser", "LiteRT.js", PAGE, {"engine": "litert"}, ("litert",)
+    ),
+    "bergamot": Peer("student_parts.bergamot", "bergamot", PYTHON, {}, ("marian",)),
+    "bergamot-browser": Peer(
+        "student_parts.browser", "Bergamot's WebAssembly", PACKAGE, {"engine": "bergamot"},
+        ("marian",),
+    ),
+}  # fmt: skip
+SHORTLISTS = {"without": False, "with": True}
+PACKAGES = ("tensorflow", "keras", "ai-edge-litert", "sentencepiece")
+
+
+# fmt: off
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--size", type=click.Choice([*STUDENTS]), default="tiny", show_default=True)
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
+              help="How long a repeat of an engine is to take; at least one batch.")
+@click.option("--engines", callback=names(ENGINES), default=",".join(ENGINES), show_default=True)
+@click.option("--shortlists", callback=names(SHORTLISTS), default=",".join(SHORTLISTS),
+              show_default=True)
+@click.option("--batches", callback=numbers, default="1,32", show_default=True)
+@click.option("--bergamot-python", envvar="KERAS_TRANSFORMER_BERGAMOT_PYTHON",
+              help="A Python 3.10 that has the package bergamot.")
+@click.option("--bergamot-package", envvar="KERAS_TRANSFORMER_BERGAMOT",
+              type=click.Path(path_type=pathlib.Path, file_okay=False),
+              help="Folder of the package @browsermt/bergamot-translator.")
+@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
+              help="File for all figures.")
+# fmt: on
+def main(size, repeats, seconds, engines, shortlists, batches, output, **bergamot):
+    """Compare engines of students, on one core."""
+    try:
+        chosen, skipped = look_for(engines, **bergamot)
+        report = {
+            "machine": describe_machine(1),
+            "settings": {
+                "repeats": repeats, "seconds": seconds, "versions": versions(PACKAGES),
+            },
+            "skipped": skipped, "commands": [], "candidates": {}, "students": [],
+        }  # fmt: skip
+        cases = [
+            {"batch": batch, "shortlist": SHORTLISTS[choice]}
+            for batch in batches
+            for choice in shortlists
+        ]
+        if chosen:
+            measure(report, STUDENTS[size], cases, chosen, repeats, seconds, bergamot)
+    except BenchmarkError as error:
+        raise click.ClickException(str(error)) from error
+    if output:
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    show(report)
+
+
+def look_for(engines, bergamot_python, bergamot_package):
+    """Returns those engines that are there, and a list of lines about the others."""
+    page = (EXAMPLE / "node_modules").is_dir() and has_browser()
+    package = bergamot_package and (bergamot_package / "translator.js").is_file()
+    there = {
+        "ours": importlib.util.find_spec("ai_edge_litert") is not None,
+        "ours-browser": page,
+        "bergamot": bergamot_python and has_bergamot(bergamot_python),
+        "bergamot-browser": package and has_browser(),
+    }
+    skipped = [
+        f"{name} is left out: {ENGINES[name].package} is missing; it takes {ENGINES[name].install}."
+        for name in engines
+        if not there[name]
+    ]
+    for line in skipped:
+        print(line)
+    return [name for name in engines if there[name]], skipped
+
+
+def has_browser():
+    """Whether there is what drives a headless Chromium."""
+    return bool(shutil.which("node") and chromium())
+
+
+def has_bergamot(python):
+    """Whether a Python has the package; it is not imported."""
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('bergamot') is None)"
+    try:
+        return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def measure(report, student, cases, engines, repeats, seconds, bergamot):
+    """Writes the files of a student, and measures all cases with them."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        batches = sorted({case["batch"] for case in cases})
+        order = {
+            "student": dataclasses.asdict(student), "folder": folder, "batches": batches,
+            "cores": 1, "length_factor": student.length_factor,
+            "package": str(bergamot["bergamot_package"]),
+        }  # fmt: skip
+        with Worker("the run", "student_parts.files", order, 1) as worker:
+            expected = worker.facts["tokens"]
+            report["candidates"] = worker.facts["candidates"]
+        kinds = dict.fromkeys(kind for name in engines for kind in ENGINES[name].files)
+        restricted = sorted({case["shortlist"] for case in cases})
+        for command in commands(student, folder, kinds, restricted, batches):
+            line = " ".join(command).replace(folder, "FOLDER")
+            print(f"keras-transformer {line}", flush=True)
+            report["commands"].append(line)
+            run_command(command)
+        for case in cases:
+            rows = expected[str(case["shortlist"])][: case["batch"]]
+            pythons = {"bergamot": bergamot["bergamot_python"]}
+            compare(report, student, case, rows, engines, order, pythons, (repeats, seconds))
+
+
+def compare(report, student, case, expected, engines, order, pythons, times):
+    """Measures all engines in one case, and adds the figures to the report."""
+    repeats, seconds = times
+    title = f"batch {case['batch']}, {'with' if case['shortlist'] else 'without'} shortlist"
+    with contextlib.ExitStack() as stack:
+        workers, files = {}, {}
+        for name in engines:
+            print(f"{title}: starting {name}", flush=True)
+            engine = ENGINES[name]
+            files[name] = shipped(order["folder"], engine.files[0], case["shortlist"])
+            whole = {
+                **order, **engine.options, **case, "files": [str(file) for file in files[name]],
+                "texts": sentences(student, case["batch"]),
+            }  # fmt: skip
+            python = pythons.get(name, sys.executable)
+            worker = Worker(name, engine.module, whole, 1, python)
+            workers[name] = stack.enter_context(worker)
+        check_lengths({name: worker.facts["tokens"] for name, worker in workers.items()}, student)
+        calls = {
+            name: max(1, round(seconds / worker.run(1)["seconds"]))
+            for name, worker in workers.items()
+        }
+        runs = interleave(workers, calls, repeats, ())
+    measured = {
+        name: {
+            "seconds": [run["seconds"] / calls[name] for run in runs[name]],
+            "peak_bytes": peak(runs[name]), "files": files[name],
+            "agreement": agreement(workers[name].facts["tokens"], expected),
+        }
+        for name in engines
+    }  # fmt: skip
+    add_engines(report, student, case, measured)
+
+
+def peak(runs):
+    """The most memory of an engine's process, or of its page."""
+    return max(run.get("page_bytes", run["peak_bytes"]) or 0 for run in runs) or None
+
+
+def check_lengths(tokens, student):
+    """Raises a `BenchmarkError` unless all outputs have the student's `length` tokens."""
+    for name, rows in tokens.items():
+        lengths = sorted({len(row) for row in rows})
+        if lengths != [student.length]:
+            raise BenchmarkError(
+                f"{name} has found outputs of {lengths} tokens, not of {student.length}. Fix the "
+                "engine before you time it."
+            )
+
+
+def agreement(found, expected):
+    """Returns the share of tokens that are those of the model in float32."""
+    pairs = list(zip(found, expected, strict=True))
+    same = [one == other for mine, theirs in pairs for one, other in zip(mine, theirs, strict=True)]
+    return sum(same) / len(same)
+
+
+if __name__ == "__main__":
+    main()
