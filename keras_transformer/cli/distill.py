@@ -4,7 +4,7 @@ import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, FiniteRange
 from keras_transformer.cli.places import check_folder, new_folder
-from keras_transformer.cli.search_options import beam_options, make_search
+from keras_transformer.cli.search_options import greedy_or_beam, make_search
 
 
 @click.command(cls=Command)
@@ -20,7 +20,7 @@ from keras_transformer.cli.search_options import beam_options, make_search
     metavar="N",
     help="Hypotheses that the teachers search with.",
 )
-@beam_options
+@greedy_or_beam("greedy", "beam")
 @click.option(
     "--best-of",
     type=click.IntRange(2),
