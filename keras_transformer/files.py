@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -52,6 +53,25 @@ def write_bytes(path, content):
 def write_text(path, content):
     """Replaces a file by `content` in UTF-8, whole or not at all."""
     write_bytes(path, content.encode())
+
+
+def write_json(path, fields):
+    """Writes a file of JSON, which is replaced whole."""
+    write_text(path, json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path, kind=dict):
+    """Returns what `kind` makes of the content of a JSON file; `None` where there is no file.
+
+    Raises:
+        ValueError: If it is damaged.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return kind(json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error}): put back a copy.") from error
 
 
 def draft_of(path):

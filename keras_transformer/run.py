@@ -6,7 +6,7 @@ import pathlib
 import keras
 import tomlkit
 
-from keras_transformer.files import write_bytes, write_text
+from keras_transformer.files import read_json, write_bytes, write_json
 
 
 class Run:
@@ -29,6 +29,7 @@ class Run:
         self.curve = self.path / "curve.png"  # the same as a picture
         self.metrics = self.path / "metrics.json"
         self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
+        self.search = self.path / "search.json"  # by default
 
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
@@ -184,8 +185,7 @@ class Run:
 
     def write_metrics(self, figures):
         """Replaces all figures of `metrics.json`."""
-        text = json.dumps(figures, indent=2, ensure_ascii=False)
-        write_text(self.metrics, text + "\n")
+        write_json(self.metrics, figures)
 
     def read_origin(self):
         """Returns what is known of the checkpoint that the weights come from, perhaps at first.
@@ -196,18 +196,32 @@ class Run:
         Raises:
             ValueError: If the file cannot be read.
         """
-        if not self.origin.is_file():
-            return {}
-        try:
-            return dict(json.loads(self.origin.read_text("utf-8")))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{self.origin} is damaged ({error}): put back a copy.") from error
+        return read_json(self.origin, dict) or {}
 
     def write_origin(self, origin):
         """Writes `origin.json`; nothing where `origin` is empty."""
         if origin:
-            text = json.dumps(origin, indent=2, ensure_ascii=False)
-            write_text(self.origin, text + "\n")
+            write_json(self.origin, origin)
+
+    def read_search(self):
+        """Returns the search of its model where none is named, a `Greedy` or a `Beam`.
+
+        Returns:
+            The search; `None` where the run names none.
+
+        Raises:
+            ValueError: If the file cannot be read.
+        """
+        from keras_transformer.decoding.search import from_dict
+
+        return read_json(self.search, from_dict)
+
+    def write_search(self, search):
+        """Writes `search.json`; nothing where `search` is `None`."""
+        from keras_transformer.decoding.search import as_dict
+
+        if search is not None:
+            write_json(self.search, as_dict(search))
 
     def _require_vocabulary(self):
         if not self.vocabulary():

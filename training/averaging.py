@@ -62,6 +62,7 @@ def average_checkpoints(run_dir, last=5, output=None):
         if tokenizers is not None:
             new.write_tokenizers(tokenizers)
         new.write_origin(run.read_origin())
+        new.write_search(run.read_search())
         model.save(new.model)
         figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
         new.update_metrics(parameters=model.count_params(), **figures)

@@ -10,7 +10,7 @@ from keras_transformer.training.settings.toml import save_settings
 
 
 def write_converted(checkpoint, path):
-    """Writes the run of a checkpoint: its model, vocabulary and origin, and settings without data.
+    """Writes the run of a checkpoint: model, vocabulary, origin, search, settings without data.
 
     Args:
         checkpoint: A `Checkpoint`.
@@ -32,6 +32,7 @@ def write_converted(checkpoint, path):
     try:
         draft.write_tokenizers(checkpoint.tokenizers)
         draft.write_origin(checkpoint.origin)
+        draft.write_search(checkpoint.search)
         with replacing(draft.model) as temporary:
             checkpoint.model.save(temporary)
         save_settings(settings, draft.config)

@@ -7,7 +7,7 @@ from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
 
-def evaluate_files(run, source, reference=None, **options):
+def evaluate_files(run, source, reference=None, pipeline=None, **options):
     """Evaluates a run on text files.
 
     Args:
@@ -15,6 +15,8 @@ def evaluate_files(run, source, reference=None, **options):
         source: File of inputs, one per line.
         reference: File of what belongs to them, line by line, such as translations or labels.
             `None` for a task with one column.
+        pipeline: What the run's model is used by, such as a `Translator` with a shortlist. `None`:
+            as `open_run` returns it.
         **options: Those of the task's `evaluate`.
 
     Returns:
@@ -31,15 +33,16 @@ def evaluate_files(run, source, reference=None, **options):
             f"evaluating files takes {'two of them' if reference is None else 'one of them'}."
         )
     columns = [read_lines(source)] if reference is None else read_parallel(source, reference)
-    return task.evaluate(open_run(run), columns, **options)
+    return task.evaluate(open_run(run) if pipeline is None else pipeline, columns, **options)
 
 
-def evaluate_split(run, split="test", **options):
+def evaluate_split(run, split="test", pipeline=None, **options):
     """Evaluates a run on a split of its own data; the test split's figures stay in the run.
 
     Args:
         run: Folder of the run.
         split: `"train"`, `"validation"` or `"test"`.
+        pipeline: See `evaluate_files`.
         **options: Those of the task's `evaluate`.
 
     Returns:
@@ -50,7 +53,8 @@ def evaluate_split(run, split="test", **options):
     folder.require_finished(task.reads_text)
     data = open_source(load_settings(folder.config).data, task.columns)
     data.check_split(split)
-    results = task.evaluate(open_run(run), read_columns(data, task, split), **options)
+    pipeline = open_run(run) if pipeline is None else pipeline
+    results = task.evaluate(pipeline, read_columns(data, task, split), **options)
     if split == "test":
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
         folder.update_metrics(**figures)

@@ -1,7 +1,11 @@
-"""The beams that a .tflite file can have: its signatures name the size, and not every setting."""
+"""The beams that a .tflite file can have: its signatures name the size, its facts the settings."""
 
 from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.export.litert.packed import STRINGS
+from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
+
+BEAM, DEFAULT = "beam", "default_search"  # in the facts
+NORMALIZATIONS = ("gnmt", "power")  # for which `length_penalty` is an input of the signatures
 
 
 def beam_of(searches, kind):
@@ -34,8 +38,62 @@ def check_beam(search, kind):
             "`search` must have no `max_length` where a .tflite file takes strings. "
             f"Received: search={search!r}."
         )
-    if (search.normalization, search.min_length, search.stopping) != ("gnmt", 1, "count"):
+    if search.normalization not in NORMALIZATIONS or search.min_length != 1:
         raise ValueError(
-            '`search` in a .tflite file must have the `normalization` "gnmt", a `min_length` of 1 '
-            f'and `stopping="count"`. Received: search={search!r}.'
+            '`search` in a .tflite file must have the `normalization` "gnmt" or "power" (that with '
+            'a `length_penalty` of 1 is "average", with 0 "none"), and a `min_length` of 1. '
+            f"Received: search={search!r}."
         )
+
+
+def beam_facts(beam, default):
+    """Returns what a file keeps of its beam, a dictionary.
+
+    Args:
+        beam: The `Beam`, or `None`.
+        default: The search of the model where none is named, which is that of the file if it has
+            that beam.
+    """
+    if beam is None:
+        return {}
+    return {BEAM: as_dict(beam), DEFAULT: BEAM if beam == default else "greedy"}
+
+
+def beam_in(facts):
+    """Returns the `Beam` that a file was exported with, or `None`; `facts` are the file's.
+
+    Raises:
+        ValueError: If they are damaged.
+    """
+    if BEAM in facts:
+        return from_dict(facts[BEAM])
+    sizes = {signature.get("beam_size") for signature in facts[SIGNATURES]} - {None}
+    return Beam(max(sizes)) if sizes else None  # before files had beams of more than one kind
+
+
+def search_in(facts, search, kind, path):
+    """Returns the search that a file is opened with.
+
+    Args:
+        facts: Those of the file.
+        search: A `Greedy` or a `Beam`. `None`: that of the file.
+        kind: `SIGNATURES` or `STRINGS`.
+        path: The file, for the error.
+
+    Raises:
+        ValueError: If the file's beam is another one.
+    """
+    held = beam_in(facts)
+    if search is None:
+        search = held if facts.get(DEFAULT) == BEAM else Greedy()
+    if not isinstance(search, Beam):
+        return search
+    check_beam(search, kind)
+    for name in ("normalization", "stopping"):
+        ours, theirs = getattr(search, name), getattr(held or search, name)
+        if ours != theirs:
+            raise ValueError(
+                f'`{name}` of the beam of {path} is "{theirs}", as it was exported. '
+                f"Received: search={search!r}."
+            )
+    return search

@@ -1,5 +1,6 @@
 """Conversion of a model and its signatures to the bytes of a .tflite file."""
 
+import dataclasses
 import functools
 import pathlib
 import re
@@ -11,7 +12,12 @@ from tensorflow.lite.tools import flatbuffer_utils
 from keras_transformer.decoding import Beam, Greedy, Shortlisted
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
-from keras_transformer.export.litert.kernels import Int8LookUp, single_similarity, write
+from keras_transformer.export.litert.kernels import (
+    Int8Rows,
+    multiply_in_int8,
+    single_similarity,
+    write,
+)
 from keras_transformer.export.litert.source_ids import refuse_wrong_rows
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.strings import trace_strings
@@ -38,6 +44,7 @@ def convert(
     tokenizers=None,
     output=None,
     shortlist=None,
+    beam=None,
 ):
     """Returns the bytes of a .tflite model with the given signatures.
 
@@ -50,6 +57,7 @@ def convert(
         tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
         output: For these the name of the text that is generated.
         shortlist: The `Shortlist` of the searches, or `None`.
+        beam: The `Beam` of the signatures with one. `None`: with its defaults.
 
     Raises:
         ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
@@ -59,20 +67,28 @@ def convert(
     grows = quantize != "int8_static"
     model = copy_model(model, _kernels(model, in_int8, ranges, grows))
     searched = model if shortlist is None else Shortlisted(model, shortlist)
-    functions = {signature.name: _trace(searched, signature, grows) for signature in signatures}
+    search_of = functools.partial(functools.partial, _search, searched, beam or Beam(), grows)
+    functions = {
+        signature.name: _trace(search_of(signature), signature, model.config)
+        for signature in signatures
+    }
     for signature in strings:
-        search = functools.partial(_search, searched, signature, grows)
+        search = search_of(signature)
         functions[signature.name] = trace_strings(search, signature, tokenizers, output)
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)
+    if in_int8 and shortlist is not None:
+        content = multiply_in_int8(content)
     return share_quantization(content) if in_int8 else content
 
 
 def _kernels(model, in_int8, ranges, grows):
     chosen = {}
     if in_int8:
-        chosen["look_up"] = Int8LookUp(layer.table for layer in model.embeddings)
+        tables = [layer.table for layer in model.embeddings]
+        rows = Int8Rows(tables, getattr(model.output_layer, "kernel", None), model.output_bias)
+        chosen.update(look_up=rows.look_up, restrict=rows.restrict, pick=rows.pick)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:
@@ -138,7 +154,7 @@ def custom_operators(content):
     return sorted(code.customCode.decode() for code in codes if code.customCode)
 
 
-def _trace(model, signature, grows):
+def _trace(search, signature, config):
     """The decoding of one signature as a graph in which every shape is known.
 
     With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
@@ -151,16 +167,16 @@ def _trace(model, signature, grows):
         specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
         # Not scalars: not every runtime has tensors without an axis.
         specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
-    search = functools.partial(_search, model, signature, grows)
-    function = tf.function(refuse_wrong_rows(search, model.config), autograph=False)
+    function = tf.function(refuse_wrong_rows(search, config), autograph=False)
     return function.get_concrete_function(**specification)
 
 
-def _search(model, signature, grows, source, **numbers):
+def _search(model, beam, grows, signature, source, **numbers):
     """The outputs of a signature; `numbers` are what its beam takes beside the source."""
     search = Greedy()
     if signature.beam_size is not None:
-        search = Beam(signature.beam_size, **{"extra_length": None, **numbers})
+        numbers = {"extra_length": None, "max_length": None, **numbers}
+        search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
     result = search(
         model,
         source,

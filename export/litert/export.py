@@ -3,10 +3,9 @@
 import dataclasses
 from collections.abc import Callable
 
-from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
-from keras_transformer.export.litert.beams import beam_of
+from keras_transformer.export.litert.beams import beam_facts, beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.gate import Gate
@@ -45,7 +44,7 @@ def export_litert(
     references=None,
     max_loss=MAX_LOSS,
     max_score_loss=None,
-    searches=(Greedy(),),
+    searches=None,
     n_best=1,
     alignment=None,
     license=None,
@@ -105,8 +104,9 @@ def export_litert(
         max_score_loss: Largest `score_loss` and `score_error` of a quantised file, in nats per
             token: see `Agreement`. `None`: its default.
         searches: The searches in the file: `Greedy`, which is there in any case, and at most one
-            `Beam`, of which the file keeps the `size`; its lengths and its penalty are those of the
-            check.
+            `Beam` with the `normalization` `"gnmt"` or `"power"`. Its size, its normalisation and
+            its `stopping` are part of the graphs; its other settings are those of the check and
+            defaults of whoever opens the file. `None`: the translator's own `search`.
         n_best: How many of its hypotheses the beam returns.
         alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
             heads: the greedy signatures then also have the output `alignment`, float32 `[1,
@@ -144,6 +144,7 @@ def export_litert(
     check_shapes(quantize, QUANTIZATIONS, lengths, batch_sizes, translator.max_length)
     calibration = check_calibration(quantize, calibration)
     _check_calibrates(translator, calibration)
+    searches = (translator.search,) if searches is None else searches
     beam = beam_of(searches, STRINGS if tokenizer else SIGNATURES)
     if beam is not None:
         translator.check(beam, n_best)
@@ -225,7 +226,8 @@ class _Contents:
         quantize = self.gate.agreement.quantize
         try:
             shortlist = self.gate.agreement.translator.shortlist
-            options = {"ranges": ranges, "shortlist": shortlist, **self.options}
+            options = {"ranges": ranges, "shortlist": shortlist, "beam": self.gate.beam}
+            options |= self.options
             return convert(model, self.signatures, quantize, **options)
         except ExportError as error:
             raise ExportError(f"{path}: {error}") from error
@@ -242,6 +244,7 @@ class _Contents:
             "source": RULE,
             "max_length": translator.max_length,
             **shortlist_facts(translator.shortlist),
+            **beam_facts(self.gate.beam, translator.search),
         }
         return facts_of(translator, self.signatures, self.gate.agreement.quantize, about)
 

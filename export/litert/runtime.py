@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.litert.beams import check_beam
+from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.packed import SIGNATURES, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
@@ -27,33 +27,36 @@ class LiteRTFile:
 
     Args:
         path: The file.
-        search: `Greedy`, or a `Beam` of a size that the file was exported with.
+        search: `Greedy`, or a `Beam` as the file was exported with: `length_penalty`,
+            `extra_length` and `max_length` may be others. `None`: the search that the model had by
+            default, if it is in the file, otherwise greedy search.
         num_threads: Threads that LiteRT may use. `None`: its default, one.
 
     Raises:
         TypeError: If `search` is something else.
         ValueError: If ai-edge-litert is missing, the file is something else or has no such beam, or
             a number is out of range.
+
+    Attributes:
+        search: The search.
     """
 
     kind = SIGNATURES
     answers = Generator  # the class of what it was exported from
 
-    def __init__(self, path, search=Greedy(), num_threads=None):
+    def __init__(self, path, search=None, num_threads=None):
         interpreter = self._interpreter_class()
-        check_search(search, Greedy, Beam)
+        if search is not None:
+            check_search(search, Greedy, Beam)
         _check_threads(num_threads)
-        beam_size = None
-        if isinstance(search, Beam):
-            check_beam(search, self.kind)
-            beam_size = search.size
         path = pathlib.Path(path)
         self.facts, signatures, self.tokenizers = unpack(path)
         if self.kind not in signatures:
             raise ValueError(
                 f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
             )
-        self.signatures = _with_beam(signatures[self.kind], beam_size, path)
+        self.search = search = search_in(self.facts, search, self.kind, path)
+        self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
             self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
         except (ValueError, RuntimeError) as error:
@@ -63,7 +66,6 @@ class LiteRTFile:
             if signature.name not in inside:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
         self.max_length = self.facts.get("max_length")
-        self.search = search
         self.pipeline = TASKS[self.facts["task"]].pipeline_class()
         if not issubclass(self.pipeline, self.answers):
             raise ValueError(f"{path} holds a model for {self.facts['task']}.")
@@ -173,6 +175,11 @@ class LiteRTTranslator(LiteRTFile):
 def pipeline_class_of(path):
     """Returns the class of what a .tflite file of this package was exported from."""
     return TASKS[unpack(pathlib.Path(path))[0]["task"]].pipeline_class()
+
+
+def exported_beam(path):
+    """Returns the `Beam` in a .tflite file as it was exported, or `None`."""
+    return beam_in(unpack(pathlib.Path(path))[0])
 
 
 def _check_threads(num_threads):

@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Greedy
 from keras_transformer.export.parity import copy_translator, in_float32
 from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
@@ -29,7 +28,7 @@ def export_saved_model(
     translator,
     directory,
     sentences,
-    search=Greedy(),
+    search=None,
     n_best=None,
     *,
     jit=False,
@@ -66,6 +65,7 @@ def export_saved_model(
         sentences: List of real sentences to check the export with.
         search: The search of `serving_default`. A `Beam` is also that of the signatures with a
             beam; beside a `Greedy` these use the `Beam` of 4, or of `n_best` if that is more.
+            `None`: the translator's own `search`.
         n_best: Translations M. `None`: 4, or the size of the beam if that is less.
         jit: Whether XLA compiles the searches, when the model is loaded, for each of `batch_sizes`
             and of `lengths`. On a processor TensorFlow Serving does so only with a flag: see the
@@ -95,6 +95,7 @@ def export_saved_model(
     sentences = check_samples(sentences)
     directory = check_place_of_versions(directory)
     translator = in_float32(translator)
+    search = translator.search if search is None else search
     check_space(directory, translator)
     progress = progress or silent
     endpoints = make_endpoints(translator, search, n_best, alignment=alignment)

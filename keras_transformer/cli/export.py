@@ -17,7 +17,7 @@ from keras_transformer.cli.export_options import (
 from keras_transformer.cli.export_sentences import languages_of, read_sentences
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
-from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
+from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, greedy_or_beam, search_of_run
 from keras_transformer.cli.shortlist import SHORTLIST, with_shortlist
 from keras_transformer.text.lines import parse_lines
 
@@ -41,8 +41,7 @@ def export():
 @export.command("saved-model")
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
-@BEAM
-@LENGTH_PENALTY
+@greedy_or_beam()
 @click.option(
     "--n-best",
     type=click.IntRange(1),
@@ -70,9 +69,6 @@ def export():
 def saved_model(
     run,
     directory,
-    beam,
-    length_penalty,
-    n_best,
     jit,
     alignment,
     batch_sizes,
@@ -80,6 +76,7 @@ def saved_model(
     max_length,
     shortlist,
     sentences,
+    **options,
 ):
     """Write DIRECTORY/1/ as TensorFlow Serving expects it.
 
@@ -87,10 +84,11 @@ def saved_model(
     strings to the best M of a beam; tokens and beam_tokens, the same with token ids; search,
     strings to the best M of a beam of 1 to N hypotheses, whose size, length penalty and longest
     output come with each sentence; with --alignment one of that name, which adds to what
-    serving_default gives the tokens and what they attended to. --beam and --length-penalty are
-    those of every search with a beam; with --beam serving_default is one of them. A classifier has
-    serving_default and tokens, to labels. DIRECTORY/1/README.md explains how to start the server
-    and send requests. A Python program that loads the version must import tensorflow_text first.
+    serving_default gives the tokens and what they attended to. --beam and the options that need it
+    are those of every search with a beam; with --beam serving_default is one of them. A classifier
+    has serving_default and tokens, to labels. DIRECTORY/1/README.md explains how to start the
+    server and send requests. A Python program that loads the version must import tensorflow_text
+    first.
     """
     from keras_transformer.export.place_checks import check_place_of_versions
 
@@ -98,13 +96,9 @@ def saved_model(
     shapes = {name: value for name, value in shapes.items() if value is not None}
     if shapes and not jit:
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
-    options = {
-        "search": make_search(beam, length_penalty=length_penalty),
-        "n_best": n_best,
-        "jit": jit,
-        "alignment": (-1, None) if alignment else None,
-        **shapes,
-    }
+    options["search"] = search_of_run(run, options)
+    options["alignment"] = (-1, None) if alignment else None
+    options.update(jit=jit, **shapes)
     check_place_of_versions(directory)
     with shown_progress() as progress:
         progress("loading the run")
@@ -129,8 +123,10 @@ def saved_model(
     "--beam",
     type=click.IntRange(1),
     metavar="N",
-    help="Also put in a search with N hypotheses, beside greedy search.",
+    help="Also put in a search with N hypotheses, beside greedy search. Default: the run's own "
+    "search, if that is a beam.",
 )
+@greedy_or_beam("beam", "min_length")
 @click.option(
     "--n-best",
     type=click.IntRange(1),
@@ -155,22 +151,14 @@ def saved_model(
     "TensorFlow Text's operators. The vocabulary must be a unigram model.",
 )
 def litert(
-    run,
-    file,
-    calibration,
-    sentences,
-    references,
-    beam,
-    batch_sizes,
-    alignment,
-    max_length,
-    **options,
+    run, file, calibration, sentences, references, batch_sizes, alignment, max_length, **options
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
     from keras_transformer.export.place_checks import check_place_of_file
 
-    if options["n_best"] is not None and beam is None:
-        raise click.UsageError("--n-best needs --beam.")
+    search = search_of_run(run, options)
+    if not hasattr(search, "size"):
+        refuse(["n_best"], "needs --beam.")
     if calibration and options["quantize"] != "int8_static":
         raise click.UsageError("--calibration needs --quantize int8_static.")
     check_limits(options["quantize"], sentences, references)
@@ -178,7 +166,7 @@ def litert(
     check_place_of_file(file)
     checked_with = read_sentences(run, sentences, references)
     options["n_best"] = options["n_best"] or 1
-    options["searches"] = [make_search(beam)]
+    options["searches"] = [search]
     options.update(batch_sizes=batch_sizes or (1,), **languages_of(run))
     options["alignment"] = (-1, None) if alignment else None
     if options["quantize"] == "int8_static":
@@ -221,9 +209,9 @@ class _Export:
         if not hasattr(self._pipeline, "align"):
             named = {"alignment"} & set(click.get_current_context().params)
             refuse(sorted(named), f"has no effect on {run}, a run for {self._pipeline.task}.")
-        names = {"beam": "search", "length_penalty": "search"}
-        if "searches" in self._taken:
-            names["beam"] = "searches"
+        names = dict.fromkeys(
+            OF_GREEDY_OR_BEAM, "searches" if "searches" in self._taken else "search"
+        )
         for name in click.get_current_context().params:
             if name not in OF_THE_COMMAND and names.get(name, name) not in self._taken:
                 refuse([name], f"has no effect on {run}, a run for {self._pipeline.task}.")

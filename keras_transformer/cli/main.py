@@ -23,8 +23,12 @@ from keras_transformer.cli.export_marian import marian
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
-from keras_transformer.cli.search_options import BEAM, LENGTH_PENALTY, make_search
-from keras_transformer.cli.shortlist import shortlist
+from keras_transformer.cli.search_options import (
+    OF_GREEDY_OR_BEAM,
+    greedy_or_beam,
+    search_of_run,
+)
+from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -128,9 +132,9 @@ def average(run, last, output):
     help="Of translations, sacreBLEU's tokeniser; none for text that is tokenised already.",
 )
 @click.option("--lowercase", is_flag=True, help="Of translations: ignore case in BLEU and chrF.")
-@BEAM
-@LENGTH_PENALTY
-def evaluate(run, source, reference, split, beam, length_penalty, **options):
+@greedy_or_beam()
+@SHORTLIST
+def evaluate(run, source, reference, split, shortlist, **options):
     """Measure RUN as its task is measured, and print the figures as JSON on stdout.
 
     Translations: sacreBLEU and chrF with signatures. Summaries: ROUGE. Labels: accuracy and macro
@@ -139,6 +143,7 @@ def evaluate(run, source, reference, split, beam, length_penalty, **options):
     Without files, a split of the data that RUN was trained on; the figures of the test split are
     kept in RUN/metrics.json.
     """
+    from keras_transformer.tasks import open_run
     from keras_transformer.training.evaluate import evaluate_files, evaluate_split, task_of
 
     if reference and not source:
@@ -146,13 +151,15 @@ def evaluate(run, source, reference, split, beam, length_penalty, **options):
     if source:
         refuse(["split"], "has no effect with --source.")
     standard("stdout")  # open? before the work is done
-    options["search"] = make_search(beam, length_penalty=length_penalty)
+    options["search"] = search_of_run(run, options)
     task = task_of(run)
     for name in options:
         if name not in task.evaluation_options:
-            names = ["beam", "length_penalty"] if name == "search" else [name]
+            names = OF_GREEDY_OR_BEAM if name == "search" else [name]
             refuse(names, f"has no effect on {run}, a run for {task.name}.")
     options = {name: options[name] for name in task.evaluation_options}
+    if shortlist:
+        options["pipeline"] = with_shortlist(open_run(run), shortlist, run)
     if source:
         results = evaluate_files(run, source, reference, **options)
     else:

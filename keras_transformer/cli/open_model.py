@@ -5,7 +5,7 @@ import dataclasses
 import click
 
 from keras_transformer.cli.command import given, refuse, warn
-from keras_transformer.cli.search_options import SEARCHES
+from keras_transformer.cli.search_options import SEARCHES, name_default
 from keras_transformer.cli.shortlist import with_shortlist
 
 KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
@@ -17,7 +17,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
 
     Args:
         path: The path.
-        search: The search that the options describe: see `make_search`.
+        search: The search that the options describe: see `make_search`. `None`: the model's own.
         n_best: Translations of each line. `None`: one, without the number of the line.
         max_length: Longest source and longest output in tokens. `None`: the model's.
         alignments: Whether alignments are asked for.
@@ -41,7 +41,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         )
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
-    return _run(path, search, n_best or 1, max_length, alignments, batch_size, shortlist)
+    return _run(path, search, n_best, max_length, alignments, batch_size, shortlist)
 
 
 def open_attention(path):
@@ -90,10 +90,13 @@ def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
         if not hasattr(translator, "align"):
             refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
         return Aligned(translator)
-    translator.check(search, n_best)
+    if search is None:
+        search = translator.search if n_best is None else translator.search_for(n_best)
+        name_default(path, translator.search)
+    translator.check(search, n_best or 1)
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
-    return Searched(translator, search, n_best)
+    return Searched(translator, search, n_best or 1)
 
 
 def _answered(model, path):
@@ -143,22 +146,35 @@ def _saved_model(path, search, n_best):
     _refuse_all_but({"beam", "length_penalty", "n_best"}, path)
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
-    translator = SavedModelTranslator(path, search if given("beam") else None)
+    translator = SavedModelTranslator(path, search)
     return _exported(path, translator, n_best, translator.n_best)
 
 
 def _litert(path, search, n_best):
-    from keras_transformer.export.litert.runtime import LiteRTTranslator, pipeline_class_of
+    from keras_transformer.decoding import Beam, Greedy
+    from keras_transformer.export.litert.runtime import (
+        LiteRTTranslator,
+        exported_beam,
+        pipeline_class_of,
+    )
     from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 
     _check_file(path)
     if issubclass(pipeline_class_of(path), LiteRTSinglePass.answers):
         _refuse_all_but(set(), path)
         return _answered(LiteRTSinglePass(path), path)
-    _refuse_all_but({"beam", "length_penalty", "extra_length", "n_best"}, path)
+    taken = {"length_penalty": "length_penalty", "extra_length": "extra_length"}
+    taken["max_output"] = "max_length"
+    _refuse_all_but({"greedy", "beam", "n_best", *taken}, path)
     if not given("beam"):
-        refuse(["n_best", "length_penalty", "extra_length"], f"needs --beam with {path}.")
+        refuse(taken, f"needs --beam with {path}.")
+        search = Greedy() if given("greedy") else None
+    if isinstance(search, Beam):  # what is not given is as in the export
+        values = {field: getattr(search, field) for name, field in taken.items() if given(name)}
+        search = dataclasses.replace(exported_beam(path) or search, size=search.size, **values)
     translator = LiteRTTranslator(path, search)
+    if not isinstance(translator.search, Beam):
+        refuse(["n_best"], f"needs --beam with {path}.")
     return _exported(path, translator, n_best, translator.signatures[0].n_best)
 
 
@@ -181,13 +197,15 @@ def _exported(path, translator, n_best, most):
 
 
 def _ctranslate2(path, search, n_best):
-    from keras_transformer.decoding import Beam
+    from keras_transformer.decoding import Beam, Greedy
     from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 
     refuse(
         sorted(OPTIONS - {"beam", "length_penalty", "normalization", "n_best"}),
         f"has no effect on {path}: it is not an option of CTranslate2's search.",
     )
+    if search is None:
+        search = Greedy() if n_best is None else Beam(max(4, n_best))
     if isinstance(search, Beam):
         search = _search_of_ctranslate2(path, search)
     return _exported(path, CTranslate2Translator(path, search), n_best, getattr(search, "size", 1))

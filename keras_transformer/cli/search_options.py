@@ -12,7 +12,8 @@ BEAM_ONLY = (
 )  # fmt: skip
 SAMPLE_ONLY = ("temperature", "top_k", "top_p", "seed")
 BEAMS = ("beam", *BEAM_ONLY)
-SEARCHES = (*BEAMS, "n_best", "sample", *SAMPLE_ONLY)
+SEARCHES = ("greedy", *BEAMS, "n_best", "sample", *SAMPLE_ONLY)
+OF_GREEDY_OR_BEAM = ("greedy", *BEAMS)  # parameters of the commands that have no more
 
 UNLIMITED = 100_000  # tokens: more than any output has
 
@@ -20,48 +21,54 @@ BEAM = click.option(
     "--beam",
     type=click.IntRange(1),
     metavar="N",
-    help="Search with N hypotheses at a time; the paper's N is 4. Default: greedy search.",
+    help="Search with N hypotheses at a time; the paper's N is 4. Default: the run's own search, "
+    "or greedy search.",
 )
+GREEDY = click.option("--greedy", is_flag=True, help="Greedy search, whatever the run's own is.")
 LENGTH_PENALTY = click.option(
     "--length-penalty",
     type=FiniteRange(0),
     metavar="A",
     help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
 )
-ALL = [
-    BEAM,
-    LENGTH_PENALTY,
-    click.option(
+GREEDY_OR_BEAM = {
+    "greedy": GREEDY,
+    "beam": BEAM,
+    "length_penalty": LENGTH_PENALTY,
+    "normalization": click.option(
         "--normalization",
         type=click.Choice(["gnmt", "power", "average", "none"]),
         help="With --beam: divide scores by the penalty of --length-penalty, by length ** A with "
         "its A, by the length, or by nothing.  [default: gnmt]",
     ),
-    click.option(
+    "min_length": click.option(
         "--min-length",
         type=click.IntRange(1),
         metavar="TOKENS",
         help="With --beam: shortest output, the end of the sentence included.  [default: 1]",
     ),
-    click.option(
+    "extra_length": click.option(
         "--extra-length",
         type=click.IntRange(0),
         metavar="TOKENS",
         help="With --beam: how much longer than its source an output may be.  [default: 50]",
     ),
-    click.option(
+    "max_output": click.option(
         "--max-output",
         type=click.IntRange(1),
         metavar="TOKENS",
         help="With --beam: longest output, its end included, whatever the source.  [default: none]",
     ),
-    click.option(
+    "stopping": click.option(
         "--stopping",
         type=click.Choice(["count", "score", "narrow"]),
         help="With --beam: end when N hypotheses have ended, or when the best running one is no "
         "better than the worst of these, as Hugging Face's generate does; or as count, with "
         "a beam that each of them leaves narrower, as in Marian.  [default: count]",
     ),
+}
+ALL = [
+    *GREEDY_OR_BEAM.values(),
     click.option(
         "--n-best",
         type=click.IntRange(1),
@@ -105,6 +112,21 @@ def search_options(command):
     return command
 
 
+def greedy_or_beam(*without):
+    """Returns a decorator for the options of greedy search and of a beam.
+
+    Args:
+        *without: Names of those that the command does not have, or has in another form.
+    """
+
+    def add(command):
+        for name, option in reversed(GREEDY_OR_BEAM.items()):
+            command = command if name in without else option(command)
+        return command
+
+    return add
+
+
 def line_of(search):
     """Returns the options of a command that make a `Greedy` or `Beam`, each after a space."""
     from keras_transformer.decoding import Beam
@@ -122,20 +144,26 @@ def line_of(search):
     return "".join(f" --{name} {value}" for name, value in values.items() if value is not None)
 
 
-def make_search(beam=None, n_best=None, sample=False, **settings):
+def make_search(beam=None, n_best=None, sample=False, greedy=False, **settings):
     """Returns the search that the options of a command describe, as far as it has them.
 
     Args:
         beam: Value of `--beam`.
-        n_best: Value of `--n-best`, where that asks for a beam.
+        n_best: Value of `--n-best`, where several are asked for.
         sample: Value of `--sample`.
+        greedy: Value of `--greedy`.
         **settings: Values of the other options of a search, by name; `None`: not given.
+
+    Returns:
+        The search; `None` if no option names one.
 
     Raises:
         click.UsageError: If an option has no effect beside the others.
     """
     from keras_transformer.decoding import Beam, Greedy, Sample
 
+    if greedy:
+        refuse((*BEAMS, "n_best", "sample"), "has no effect with --greedy.")
     if sample:
         refuse((*BEAMS, "n_best"), "has no effect with --sample.")
     else:
@@ -158,6 +186,48 @@ def make_search(beam=None, n_best=None, sample=False, **settings):
         )
     if sample:
         return Sample(**settings)
-    if beam is None and n_best is None:
-        return Greedy()
+    if beam is None and not settings:
+        return Greedy() if greedy else None
     return Beam(max(4, n_best) if beam is None else beam, **settings)
+
+
+def taken_search(options):
+    """Returns what `make_search` makes of those of `OF_GREEDY_OR_BEAM`, and removes these.
+
+    Args:
+        options: Dictionary of the values of a command's options.
+    """
+    return make_search(**{name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options})
+
+
+def search_of_run(run, options):
+    """Returns what `taken_search` does, or where no option names a search that of a run.
+
+    Args:
+        run: The folder.
+        options: See `taken_search`.
+    """
+    from keras_transformer.decoding import Greedy
+    from keras_transformer.run import Run
+
+    search = taken_search(options)
+    if search is None:
+        search = Run(run).read_search() or Greedy()
+        name_default(run, search)
+    return search
+
+
+def name_default(run, search):
+    """Prints on stderr how a run is searched where no option names a search, but for greedily.
+
+    Args:
+        run: The folder.
+        search: Its search.
+    """
+    from keras_transformer.decoding import Greedy
+
+    if not isinstance(search, Greedy):
+        click.echo(
+            f"{run} is searched as its search.json says: {search}. --greedy and --beam replace it.",
+            err=True,
+        )

@@ -22,13 +22,14 @@ class ConditionalGenerator(Generator):
         shortlist: A `Shortlist`: every search is among the candidates of its sentence, see
             `Shortlisted`. Given outputs are scored among all pieces, as without. `None`: there is
             none.
+        search: See `Generator`.
     """
 
     model_class = Transformer
     blank = True
 
-    def __init__(self, model, tokenizer, max_length=None, shortlist=None):
-        super().__init__(model, tokenizer, max_length)
+    def __init__(self, model, tokenizer, max_length=None, shortlist=None, search=None):
+        super().__init__(model, tokenizer, max_length, search)
         # In a function: a `tf.Module` would look through it for what it could track.
         restricted = None if shortlist is None else Shortlisted(model, shortlist)
         self._restricted = lambda: restricted
@@ -47,11 +48,14 @@ class ConditionalGenerator(Generator):
         return self._restricted() or self.model
 
     def with_model(self, model):  # noqa: D102
-        return type(self)(model, self.tokenizers, self.max_length, self.shortlist)
+        return self._with(model, self.shortlist)
 
     def with_shortlist(self, shortlist):
         """Returns the same with another `Shortlist`, or with none, `None`."""
-        return type(self)(self.model, self.tokenizers, self.max_length, shortlist)
+        return self._with(self.model, shortlist)
+
+    def _with(self, model, shortlist):
+        return type(self)(model, self.tokenizers, self.max_length, shortlist, self.search)
 
     def score(self, sources, targets, batch_size=64):
         """Returns how probable the model finds given outputs.

@@ -1,5 +1,6 @@
 """Strings in, strings out: tokenizers, a model and its searches in one traceable object."""
 
+import dataclasses
 import functools
 
 import tensorflow as tf
@@ -21,12 +22,14 @@ class Generator(TextPipeline):
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`.
+        search: The search where none is named, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Attributes:
         result: The class of its results.
         blank: Whether an empty input has an empty output.
         purpose: What it does, the beginning of a sentence, for the documents of an export.
         shortlist: The `Shortlist` of its searches, or `None`.
+        search: The search where none is named.
     """
 
     result = Generated
@@ -34,16 +37,37 @@ class Generator(TextPipeline):
     blank = False
     purpose = "Continues texts from prompts"
     shortlist = None
+    search = Greedy()
 
-    def __init__(self, model, tokenizer, max_length=None):
+    def __init__(self, model, tokenizer, max_length=None, search=None):
         super().__init__(model, tokenizer, max_length)
+        if search is not None:
+            check_search(search, Greedy, Beam)
+            self.search = search
         # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
         self._searcher = functools.cache(functools.partial(trace_search, self))
+
+    @classmethod
+    def with_files_of(cls, run, model, max_length=None):  # noqa: D102
+        tokenizers = run.load_tokenizers_of(model)
+        return cls(model, tokenizers, max_length, search=run.read_search())
+
+    def with_model(self, model):  # noqa: D102
+        return type(self)(model, self.tokenizers, self.max_length, search=self.search)
 
     @property
     def searched(self):
         """The model as searches take it."""
         return self.model
+
+    def search_for(self, n):
+        """Returns the search for `n` outputs of each input where none is named.
+
+        It is `search`, a beam of at least `n` hypotheses; instead of greedy search one of 4, or of
+        `n` if that is more.
+        """
+        beam = self.search if isinstance(self.search, Beam) else Beam(4)
+        return dataclasses.replace(beam, size=max(beam.size, n))
 
     def encode(self, sentences):
         """Returns token ids `[B, S]`, padded; see the function `encode`."""
@@ -84,8 +108,9 @@ class Generator(TextPipeline):
         """
         return self._searcher(search.kind, n_best)
 
-    def translate_batch(self, sentences, search=Greedy()):
+    def translate_batch(self, sentences, search=None):
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        search = self.search if search is None else search
         return [best for best, *_ in self.n_best_batch(sentences, 1, search)]
 
     def n_best_batch(self, sentences, n, search, numbers=None):
@@ -104,12 +129,12 @@ class Generator(TextPipeline):
         if beam_memory(config, count, search.size, self.max_length) >= SMALL:
             check_memory(config, count, search.size, self.encode(batch)[0].shape[1])
 
-    def __call__(self, sentences, search=Greedy(), batch_size=64):
+    def __call__(self, sentences, search=None, batch_size=64):
         """Returns the translations of a list of strings, in order.
 
         Args:
             sentences: List of strings, of any length.
-            search: A `Greedy`, `Beam` or `Sample`.
+            search: A `Greedy`, `Beam` or `Sample`. `None`: the attribute `search`.
             batch_size: Sentences decoded at a time; sentences of similar length go together.
 
         Raises:
@@ -117,6 +142,7 @@ class Generator(TextPipeline):
             ValueError: If the settings of the search do not fit the model, or a beam does not fit
                 into memory.
         """
+        search = self.search if search is None else search
         return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
 
     def n_best(self, sentences, n, search=None, batch_size=64, numbers=None):
@@ -126,8 +152,8 @@ class Generator(TextPipeline):
             sentences: List of strings, of any length.
             n: Translations of each. There are fewer where the same text was found twice, written
                 with other tokens, and one of an empty sentence, which stays empty.
-            search: A `Beam` of at least `n` hypotheses; with an `n` of 1 any search. `None`: a beam
-                of 4, or of `n` if that is more.
+            search: A `Beam` of at least `n` hypotheses; with an `n` of 1 any search. `None`: see
+                `search_for`.
             batch_size: Sentences decoded at a time; it changes nothing else.
             numbers: For a `Sample`, integers of 32 bits, one for each sentence, in place of its
                 place in the list.
@@ -139,7 +165,7 @@ class Generator(TextPipeline):
             TypeError: As when it is called.
             ValueError: As when it is called, or if `numbers` are not as many.
         """
-        search = Beam(max(4, n)) if search is None else search
+        search = self.search_for(n) if search is None else search
         check_search(search, Greedy, Beam, Sample)
         sentences = check_sentences(sentences)
         numbers = range(len(sentences)) if numbers is None else list(numbers)

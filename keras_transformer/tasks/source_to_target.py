@@ -27,14 +27,16 @@ class SourceToTargetTask(Task):
 
         Returns:
             List of strings; and a dictionary of `seconds`, and with a search, or one of the task's
-            own pipelines, of `search`, its name.
+            own pipelines, of `search`, its name, with that of the shortlist if there is one.
         """
-        from keras_transformer.decoding import Greedy
-
         if search is None and isinstance(pipeline, self.pipeline_class()):
-            search = Greedy()
+            search = pipeline.search
         generate = pipeline if search is None else functools.partial(pipeline, search=search)
         begin = time.perf_counter()
         texts = generate(sources)
         facts = {"seconds": round(time.perf_counter() - begin, 3)}
-        return texts, facts if search is None else {**facts, "search": str(search)}
+        if search is None:
+            return texts, facts
+        shortlist = getattr(pipeline, "shortlist", None)
+        name = str(search) if shortlist is None else f"{search}, {shortlist}"
+        return texts, {**facts, "search": name}

@@ -36,8 +36,8 @@ class TextGenerator(Generator):
     task = "language_modelling"
     model_class = LanguageModel
 
-    def __init__(self, model, tokenizer, max_length=None):
-        super().__init__(model, tokenizer, max_length)
+    def __init__(self, model, tokenizer, max_length=None, search=None):
+        super().__init__(model, tokenizer, max_length, search)
         self._scorer = functools.cache(functools.partial(trace_text_score, self))
 
     def score(self, texts, batch_size=64):

@@ -14,6 +14,7 @@ class Translator(ConditionalGenerator):
             `None`: the model's `max_length`.
         shortlist: A `Shortlist`: every search is among the candidates of its sentence, see
             `Shortlisted`. `None`: among all pieces.
+        search: The search where none is named, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Raises:
         TypeError: If an argument is of another type.
@@ -35,6 +36,8 @@ class Translator(ConditionalGenerator):
     def from_pretrained(cls, path, max_length=None):
         """Returns the translator of a checkpoint of another project: see `read_checkpoint`.
 
+        It searches by default as the checkpoint wants to be searched.
+
         Args:
             path: A folder with a Marian model in Hugging Face's format, such as one of OPUS-MT.
             max_length: See above.
@@ -45,4 +48,4 @@ class Translator(ConditionalGenerator):
         from keras_transformer.pretrained.checkpoint import read_checkpoint
 
         checkpoint = read_checkpoint(path)
-        return cls(checkpoint.model, checkpoint.tokenizers, max_length)
+        return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)

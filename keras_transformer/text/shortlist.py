@@ -68,6 +68,9 @@ class Shortlist:
         object.__setattr__(self, "offsets", offsets)
         object.__setattr__(self, "ids", ids)
 
+    def __str__(self):
+        return f"shortlist {self.first} + {self.best}"
+
     def __repr__(self):
         return f"Shortlist(first={self.first}, best={self.best}, {self.vocab_size} pieces)"
 

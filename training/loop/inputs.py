@@ -24,6 +24,7 @@ def take_tokenizers(run, settings, data, console, start=None):
     if start is not None:
         run.write_tokenizers(start.tokenizers)
         run.write_origin(start.origin)
+        run.write_search(start.search)
     elif not run.vocabulary():
         run.write_tokenizers(_learn_tokenizers(settings, data, console))
     return run.load_tokenizers()

@@ -50,6 +50,7 @@ class Start:
     Attributes:
         tokenizers: Those of the other run.
         origin: What is known of the checkpoint that its weights come from: see `Run.read_origin`.
+        search: Its search where none is named, or `None`: see `Run.read_search`.
 
     Raises:
         ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
@@ -68,7 +69,7 @@ class Start:
         )
         self._refuse(_sizes(settings.config()), _sizes(self.model.config), "model")
         update = other.read_metrics().get("model_update")
-        self.origin = other.read_origin()
+        self.origin, self.search = other.read_origin(), other.read_search()
         self.facts = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model):

@@ -2,7 +2,8 @@
 
 from keras_transformer.decoding.search.base import Found, Search, check_search
 from keras_transformer.decoding.search.beam import Beam
+from keras_transformer.decoding.search.fields import as_dict, from_dict
 from keras_transformer.decoding.search.greedy import Greedy
 from keras_transformer.decoding.search.sample import Sample
 
-__all__ = ["Beam", "Found", "Greedy", "Sample", "Search", "check_search"]
+__all__ = ["Beam", "Found", "Greedy", "Sample", "Search", "as_dict", "check_search", "from_dict"]

@@ -101,8 +101,8 @@ def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monk
     pytest.importorskip("ai_edge_litert")
     search = conversion._search
 
-    def mixed_up(model, signature, grows, **inputs):
-        outputs = search(model, signature, grows, **inputs)
+    def mixed_up(model, beam, grows, signature, **inputs):
+        outputs = search(model, beam, grows, signature, **inputs)
         if signature.batch_size == 1:
             return outputs
         order = [*range(1, signature.batch_size), 0]

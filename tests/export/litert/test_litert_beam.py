@@ -200,7 +200,11 @@ def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypat
             outputs = super().__call__(model, source, 2, *args, **kwargs)
             return outputs._replace(tokens=outputs.tokens[:, 1:], scores=outputs.scores[:, 1:])
 
-    monkeypatch.setattr(conversion, "Beam", SecondBest)
+    monkeypatch.setattr(
+        litert,
+        "convert",
+        lambda *args, **kwargs: conversion.convert(*args, **{**kwargs, "beam": SecondBest(2)}),
+    )
     options = {"lengths": [LIMIT], "searches": [Beam(2)]}
     with pytest.raises(ExportError, match="x.tflite.* differ"):
         export_litert(deep, tmp_path / "x.tflite", sentences, **options)

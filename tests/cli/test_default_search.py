@@ -1,0 +1,151 @@
+"""The search of a run where no option names one: kept by the run, and replaced whole."""
+
+import dataclasses
+import json
+
+import pytest
+from click.testing import CliRunner
+from pipelines import LINES, translator
+
+from keras_transformer import Beam, Greedy, Run, Shortlist, Translator
+from keras_transformer.cli.main import cli
+from keras_transformer.cli.open_model import open_search
+from keras_transformer.text.quality import score
+
+SEARCH = Beam(3, 1.2, normalization="power", stopping="score", extra_length=None, max_length=9)
+SAYS = "is searched as its search.json says: beam 3, power 1.2, stopped by score."
+CONFIG = """
+[data]
+source = "text"
+train_source = "{lines}"
+train_target = "{lines}"
+validation_source = "{lines}"
+validation_target = "{lines}"
+test_source = "{lines}"
+test_target = "{lines}"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of a model that was never trained, with a search of its own."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "lines").write_text("".join(f"{line}\n" for line in LINES))
+    run = Run(folder / "run")
+    run.path.mkdir()
+    run.config.write_text(CONFIG.format(lines=folder / "lines"))
+    run.write_tokenizers(translator().tokenizers)
+    run.write_search(SEARCH)
+    translator().model.save(run.model)
+    return run
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory):
+    """A shortlist in which not much is left."""
+    file = tmp_path_factory.mktemp("lists") / "lex.bin"
+    Shortlist.from_counts([[7, 12, 3], [8, 15, 5], [9, 20, 1]], 30, first=6).write(file)
+    return file
+
+
+def call(*arguments, status=0):
+    data = "".join(f"{line}\n" for line in LINES)
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
+    assert done.exit_code == status, done.output
+    return done
+
+
+def test_a_run_keeps_its_search(run, tmp_path):
+    assert json.loads(run.search.read_text())["stopping"] == "score"
+    for search in (SEARCH, Greedy()):
+        other = Run(tmp_path)
+        other.write_search(search)
+        assert other.read_search() == search
+    assert Run(tmp_path / "none").read_search() is None
+    assert Translator.from_run(run.path).search == SEARCH
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "Expecting property name"),
+        ('{"search": "best"}', "`search` must be one of greedy, beam. Received: 'best'"),
+        ('{"search": "beam", "width": 3}', "no beam has these fields: .*width"),
+        ('{"search": "beam", "size": 0}', "`size` must be at least 1"),
+        ("[]", "`search` must be one of greedy, beam. Received: None"),
+    ],
+)
+def test_a_damaged_search_is_named(tmp_path, content, message):
+    Run(tmp_path).search.write_text(content)
+    with pytest.raises(ValueError, match=rf"search\.json is damaged \(.*{message}"):
+        Run(tmp_path).read_search()
+
+
+def test_lines_are_searched_so_where_no_option_names_a_search(run, capsys):
+    opened = open_search(run.path, None, None, None, False, 4)
+    assert opened.search == SEARCH and opened.n == 1
+    assert SAYS in capsys.readouterr().err
+    several = open_search(run.path, None, 5, None, False, 4)
+    assert several.search == dataclasses.replace(SEARCH, size=5) and several.n == 5
+    assert SAYS in capsys.readouterr().err
+    for search in (Greedy(), Beam(2)):
+        assert open_search(run.path, search, None, None, False, 4).search == search
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_the_command_says_so(run):
+    done = call("translate", run.path)
+    assert SAYS in done.stderr
+    assert done.stdout.splitlines() == translator()(LINES, SEARCH) != translator()(LINES)
+    done = call("translate", run.path, "--greedy")
+    assert done.stdout.splitlines() == translator()(LINES) and "searched" not in done.stderr
+
+
+@pytest.mark.slow
+def test_other_searches_replace_it_whole(run):
+    done = call("translate", run.path, "--beam", 2)
+    assert done.stdout.splitlines() == translator()(LINES, Beam(2))
+    lines = call("translate", run.path, "--n-best", 4).stdout.splitlines()
+    wide = Beam(4, 1.2, normalization="power", stopping="score", extra_length=None, max_length=9)
+    expected = translator().n_best(LINES, 4, wide)
+    assert [line.split("\t")[2] for line in lines] == [
+        best.text for row in expected for best in row
+    ]
+
+
+@pytest.mark.slow
+def test_evaluate_searches_so_and_with_a_shortlist(run, lists):
+    lines = run.path.parent / "lines"
+    files = "--source", lines, "--reference", lines
+    results = json.loads(call("evaluate", run.path, *files).stdout)
+    assert results["search"] == str(SEARCH)
+    few = translator().with_shortlist(Shortlist.read(lists))
+    results = json.loads(
+        call("evaluate", run.path, *files, "--greedy", "--shortlist", lists).stdout
+    )
+    expected = score(few(LINES), LINES)
+    assert expected["chrf"] != score(translator()(LINES), LINES)["chrf"]
+    assert results["chrf"] == pytest.approx(expected["chrf"])
+    assert results["search"] == "greedy, shortlist 6 + 50"
+
+
+def test_greedy_and_other_searches_exclude_each_other(run):
+    for options in (["--beam", 2], ["--sample"], ["--n-best", 2], ["--length-penalty", 1]):
+        done = call("translate", run.path, "--greedy", *options, status=2)
+        assert f"{options[0]} has no effect with --greedy." in done.stderr
+
+
+def test_a_shortlist_of_another_vocabulary_is_refused_by_evaluate(run, tmp_path):
+    Shortlist(1, 1, [0, 1], [0]).write(tmp_path / "lex.bin")
+    done = call("evaluate", run.path, "--shortlist", tmp_path / "lex.bin", status=1)
+    assert "lex.bin: `shortlist` must be of the model's vocabulary" in done.stderr
+
+
+def test_copies_of_a_translator_keep_the_search(run):
+    ours = Translator.from_run(run.path)
+    assert ours.with_model(ours.model).search == ours.with_shortlist(None).search == SEARCH
+    assert ours.search_for(2) == SEARCH and ours.search_for(5).size == 5
+    assert translator().search == Greedy() and translator().search_for(1) == Beam(4)
+    with pytest.raises(TypeError, match="`search` must be a `Greedy` or a `Beam`"):
+        Translator(ours.model, ours.tokenizers, search="beam")

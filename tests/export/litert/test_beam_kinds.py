@@ -1,0 +1,100 @@
+"""Beams of every kind in a .tflite file, and the search that a file has by default."""
+
+import json
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from keras_transformer import Beam, Greedy, Translator
+from keras_transformer.cli.main import cli
+from keras_transformer.export.litert.beams import beam_facts, beam_in, check_beam, search_in
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+
+NARROW = Beam(4, 1.0, normalization="power", stopping="narrow", extra_length=None, max_length=9)
+KINDS = [
+    NARROW,
+    Beam(4, 1.0, normalization="power", stopping="score", extra_length=3),
+    Beam(4, 0.6, stopping="score"),
+]
+SENTENCES = ["in 17 weeks", "after 12 hours and 30 minutes", "45 days", "", "weeks and 5 €", "in 3"]
+
+
+def test_a_file_knows_its_beam_and_its_default():
+    facts = {SIGNATURES: [], **json.loads(json.dumps(beam_facts(NARROW, NARROW)))}
+    assert search_in(facts, None, SIGNATURES, "x") == beam_in(facts) == NARROW
+    assert search_in(facts, Greedy(), SIGNATURES, "x") == Greedy()
+    facts |= beam_facts(NARROW, Greedy())
+    assert search_in(facts, None, SIGNATURES, "x") == Greedy() and beam_in(facts) == NARROW
+    assert beam_facts(None, NARROW) == {}
+
+
+def test_a_file_without_these_facts_has_the_beam_that_all_had():
+    facts = {SIGNATURES: [{"beam_size": None}, {"beam_size": 3}]}
+    assert beam_in(facts) == Beam(3) and search_in(facts, None, SIGNATURES, "x") == Greedy()
+    assert beam_in({SIGNATURES: [{"beam_size": None}]}) is None
+
+
+def test_a_beam_of_another_kind_than_the_files_is_refused():
+    facts = {SIGNATURES: [], **beam_facts(NARROW, Greedy())}
+    other = Beam(4, 0.3, normalization="power", stopping="narrow", extra_length=7)
+    assert search_in(facts, other, SIGNATURES, "x") == other
+    for beam, name, value in (
+        (Beam(4, stopping="narrow"), "normalization", "power"),
+        (Beam(4, normalization="power"), "stopping", "narrow"),
+    ):
+        message = f'`{name}` of the beam of x is "{value}", as it was exported. Received: search='
+        with pytest.raises(ValueError, match=re.escape(message)):
+            search_in(facts, beam, SIGNATURES, "x")
+    with pytest.raises(ValueError, match="no `max_length` where a .tflite file takes strings"):
+        check_beam(NARROW, STRINGS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beam", KINDS, ids=str)
+def test_it_finds_what_the_run_finds(light, tmp_path, beam):
+    path = tmp_path / "x.tflite"
+    options = {"lengths": [16], "batch_sizes": [1, 3], "n_best": 3}
+    report = export_litert(light, path, SENTENCES, searches=[beam], **options)
+    assert report["beam"]["hypotheses"] == 3 * len(SENTENCES)
+    ours = LiteRTTranslator(path, beam).n_best_batch(SENTENCES, 3)
+    theirs = light.n_best(SENTENCES, 3, beam)
+    assert [row[0].text for row in ours] == [row[0].text for row in theirs]
+    scores, expected, others = (
+        np.array([row[0].score for row in rows])
+        for rows in (ours, theirs, light.n_best(SENTENCES, 3, Beam(4)))
+    )
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    if beam.normalization == "power":
+        assert np.abs(scores - others).max() > 1e-3
+    with pytest.raises(ValueError, match="of the beam of .*x.tflite is "):
+        LiteRTTranslator(path, Beam(4))
+
+
+@pytest.mark.slow
+def test_the_default_of_the_run_is_that_of_its_file(light, tmp_path):
+    path = tmp_path / "x.tflite"
+    translator = Translator(light.model, light.tokenizers, search=NARROW)
+    report = export_litert(translator, path, SENTENCES, lengths=[16], n_best=2)
+    assert report["signatures"] == ["greedy_1x16", "beam4_1x16"]
+    assert LiteRTTranslator(path).search == NARROW
+    facts = json.loads(zipfile.ZipFile(path).read("facts.json"))
+    assert facts["default_search"] == "beam" and facts["beam"]["stopping"] == "narrow"
+    expected = {
+        (): light.n_best(SENTENCES, 1, NARROW),
+        ("--greedy",): light.n_best(SENTENCES, 1, Greedy()),
+        ("--beam", "4"): light.n_best(SENTENCES, 1, NARROW),
+        ("--beam", "4", "--max-output", "3"): light.n_best(
+            SENTENCES, 1, Beam(4, 1.0, "power", extra_length=None, max_length=3, stopping="narrow")
+        ),
+    }
+    for options, rows in expected.items():
+        lines = "".join(f"{sentence}\n" for sentence in SENTENCES)
+        done = CliRunner().invoke(cli, ["translate", str(path), *options], input=lines)
+        assert done.exit_code == 0, done.output
+        assert done.stdout.splitlines() == [best.text for (best,) in rows], options
+    assert expected["--greedy",] != expected["--beam", "4", "--max-output", "3"]
