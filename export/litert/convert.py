@@ -12,7 +12,12 @@ from tensorflow.lite.tools import flatbuffer_utils
 from keras_transformer.decoding import Beam, Greedy, Shortlisted
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
-from keras_transformer.export.litert.kernels import Int8LookUp, single_similarity, write
+from keras_transformer.export.litert.kernels import (
+    Int8Rows,
+    multiply_in_int8,
+    single_similarity,
+    write,
+)
 from keras_transformer.export.litert.source_ids import refuse_wrong_rows
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.strings import trace_strings
@@ -73,13 +78,17 @@ def convert(
     content = convert_functions(model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)
+    if in_int8 and shortlist is not None:
+        content = multiply_in_int8(content)
     return share_quantization(content) if in_int8 else content
 
 
 def _kernels(model, in_int8, ranges, grows):
     chosen = {}
     if in_int8:
-        chosen["look_up"] = Int8LookUp(layer.table for layer in model.embeddings)
+        tables = [layer.table for layer in model.embeddings]
+        rows = Int8Rows(tables, getattr(model.output_layer, "kernel", None), model.output_bias)
+        chosen.update(look_up=rows.look_up, restrict=rows.restrict, pick=rows.pick)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:

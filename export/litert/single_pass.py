@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.kernels import Int8LookUp
+from keras_transformer.export.litert.kernels import Int8Rows
 from keras_transformer.export.litert.packed import Signature, facts_of, figures_of, pack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths, load_interpreter
@@ -214,7 +214,7 @@ def _convert(pipeline, signatures, quantize):
     kernels = Kernels()
     if quantize == "int8":
         tables = (layer.table for layer in pipeline.model.embeddings)
-        kernels = Kernels(look_up=Int8LookUp(tables))
+        kernels = Kernels(look_up=Int8Rows(tables).look_up)
     pipeline = pipeline.with_model(copy_model(pipeline.model, kernels))
     functions = {signature.name: _trace(pipeline, signature) for signature in signatures}
     content = convert_functions(pipeline.model, functions, quantize)

@@ -1,6 +1,7 @@
 """The arithmetic of layers that a runtime may do in a form of its own."""
 
 import dataclasses
+import functools
 import typing
 
 from keras import ops
@@ -50,6 +51,29 @@ def project(table, x):
     return ops.reshape(logits, (batch, length, vocab_size))  # [B, T, V]
 
 
+def restrict(weights, tokens, axis, dtype):
+    """Returns the product with the output weights of a few tokens, a function of hidden states.
+
+    These are gathered once for all calls of the function.
+
+    Args:
+        weights: A table, a variable `[V, D]`, or a kernel, `[D, V]`.
+        tokens: Token ids `[C]`, int32, with C known statically.
+        axis: Which axis of the weights is that of the tokens, 0 or 1.
+        dtype: What is computed in, that of the hidden states.
+
+    Returns:
+        Function from `[B, N, D]` to `[B, N, C]`.
+    """
+    rows = look_up(weights, tokens) if axis == 0 else ops.transpose(ops.take(weights, tokens, 1))
+    return functools.partial(project, ops.cast(rows, dtype))
+
+
+def pick(vector, tokens):
+    """Returns the entries of a vector, a variable `[V]`, for token ids `[C]`: `[C]`."""
+    return ops.take(vector, tokens)
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernels:
     """Functions with which the layers compute, handed over when a model is built.
@@ -66,6 +90,8 @@ class Kernels:
         dense: A linear map and its activation.
         look_up: Rows of a table of embeddings.
         project: The product with tied output weights.
+        restrict: The product with the output weights of a few tokens, tied or not.
+        pick: Entries of their bias.
     """
 
     similarity: typing.Callable = similarity
@@ -74,6 +100,8 @@ class Kernels:
     dense: typing.Callable = dense
     look_up: typing.Callable = look_up
     project: typing.Callable = project
+    restrict: typing.Callable = restrict
+    pick: typing.Callable = pick
 
 
 DEFAULT = Kernels()

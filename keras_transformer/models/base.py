@@ -10,7 +10,6 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
-from keras_transformer.layers.kernels import project as product
 
 
 class Column(typing.NamedTuple):
@@ -64,6 +63,7 @@ class ConfiguredModel(keras.Model):
         super().__init__(inputs, self._connect(config, layers, inputs), name=name, **kwargs)
         self.config = config
         self.policy = policy
+        self.kernels = kernels
         for role, layer in layers.items():
             setattr(self, role, layer)
 
@@ -152,18 +152,19 @@ class TokenOutput:
         Returns:
             Function from `[B, N, D]` to `[B, N, C]`.
         """
-        if isinstance(self.output_layer, PositionalEmbedding):
-            rows = self.output_layer.look_up(tokens)  # [C, D]
-        else:
-            kernel = ops.cast(self.output_layer.kernel, self.output_layer.compute_dtype)
-            rows = ops.transpose(ops.take(kernel, tokens, axis=1))  # [C, D]
-        bias = None if self.output_bias is None else ops.take(self.output_bias, tokens)  # [C]
-        return functools.partial(_some_logits, rows, bias, self.logits.compute_dtype)
+        layer = self.output_layer
+        tied = isinstance(layer, PositionalEmbedding)
+        weights, axis = (layer.table, 0) if tied else (layer.kernel, 1)
+        product = self.kernels.restrict(weights, tokens, axis, layer.compute_dtype)
+        bias = self.output_bias
+        bias = None if bias is None else self.kernels.pick(bias, tokens)  # [C]
+        dtypes = layer.compute_dtype, self.logits.compute_dtype
+        return functools.partial(_some_logits, product, bias, *dtypes)
 
 
-def _some_logits(rows, bias, dtype, hidden):
-    """`[B, N, D]` to `[B, N, C]`, by output weights `[C, D]` and a bias `[C]`, or `None`."""
-    logits = ops.cast(product(rows, ops.cast(hidden, rows.dtype)), dtype)
+def _some_logits(product, bias, compute_dtype, dtype, hidden):
+    """`[B, N, D]` to `[B, N, C]`, by a product with output weights and a bias `[C]`, or `None`."""
+    logits = ops.cast(product(ops.cast(hidden, compute_dtype)), dtype)
     return logits if bias is None else ops.add(logits, ops.cast(bias, dtype))
 
 

@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 from phrases import phrases
+from tflite_products import products
 
 from keras_transformer import Beam, Greedy, Shortlist, Translator
 from keras_transformer.decoding.shortlist import candidates
@@ -82,14 +83,18 @@ def test_a_shortlist_of_another_vocabulary_is_refused(light):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "int8"])
+@pytest.mark.parametrize("quantize", ["none", "int8", "int8_static"])
 def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
-    restricted, light, tmp_path, quantize
+    restricted, light, tmp_path, quantize, calibration
 ):
     path = tmp_path / "few.tflite"
     searches = [Beam(2)] if quantize == "none" else [Greedy()]
-    shapes = {"lengths": [16], "batch_sizes": [1, 3]}
-    report = export_litert(restricted, path, SENTENCES, quantize, searches=searches, **shapes)
+    options = {"lengths": [16], "batch_sizes": [1, 3], "searches": searches}
+    if quantize == "int8_static":
+        options["calibration"] = [line for line in calibration if len(line) < 20]
+    report = export_litert(restricted, path, SENTENCES, quantize, **options)
+    in_int8 = ("FLOAT32", "INT8", False) in products(path.read_bytes())
+    assert in_int8 == (quantize != "none"), "the logits of the candidates"
     if quantize == "none":
         for search in (Greedy(), Beam(2)):
             found = LiteRTTranslator(path, search).translate_batch(SENTENCES)

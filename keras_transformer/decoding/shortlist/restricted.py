@@ -150,7 +150,8 @@ class Masked(Predictor):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
         self.grows = predictor.grows
-        self._allowed = tf.expand_dims(allowed, 1)  # [B, 1, C]
+        # Added rather than selected: LiteRT's select is a loop over elements.
+        self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
 
     def sizes(self, inputs):  # noqa: D102
         return self._predictor.sizes(inputs)
@@ -161,7 +162,8 @@ class Masked(Predictor):
     def step(self, tokens, state, index):  # noqa: D102
         tokens = tokens if self._ids is None else tf.gather(self._ids, tokens)
         step = self._predictor.step(tokens, state, index)
-        return step._replace(logits=tf.where(self._allowed, step.logits, NEVER))  # [B, N, C]
+        logits = step.logits + tf.cast(self._mask, step.logits.dtype)  # [B, N, C]
+        return step._replace(logits=tf.maximum(logits, NEVER))
 
     def extend(self, state, length):  # noqa: D102
         return self._predictor.extend(state, length)

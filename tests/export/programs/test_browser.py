@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import time
 import zipfile
 
 import numpy as np
@@ -73,7 +74,15 @@ def test_many_sentences_are_translated_a_batch_at_a_time(browser, site, translat
     path = site / "batched.tflite"
     export_litert(translator, path, sentences, lengths=[16, 20], batch_sizes=[1, 4])
     expected = LiteRTTranslator(path).translate_batch(sentences)
-    browser.open("?model=batched.tflite")
+    text = (site / "index.html").read_text("utf-8")
+    script = '<script type="module" src="page.js"></script>'
+    assert script in text  # without it, as the page would load the runtime as well
+    (site / "batched.html").write_text(text.replace(script, ""), "utf-8")
+    browser.call("Page.navigate", url=f"{browser.address}/batched.html")
+    for _ in range(100):
+        if browser.evaluate("location.pathname + document.readyState") == "/batched.htmlcomplete":
+            break
+        time.sleep(0.1)
     code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
         const translator = await Translator.load("batched.tflite");
         const run = translator.run, sizes = [];
