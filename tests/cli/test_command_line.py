@@ -38,7 +38,7 @@ def test_help_needs_no_tensorflow(tmp_path):
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,
     )
-    for name in ("train", "average", "evaluate", "translate", "score", "export", "plot"):
+    for name in ("train", "distill", "average", "evaluate", "translate", "score", "export", "plot"):
         assert f"\n  {name} ".encode() in done.stdout
 
 

@@ -182,9 +182,10 @@ def _generate(run, settings, distillation, teachers, texts, files, console):
 def _run_teachers(teachers, texts, parts, distillation, settings, console):
     search, n = distillation.search, distillation.best_of or 1
     say(console, f"{len(texts.sources):,} sentences for {_names(teachers)}, {search}.")
+    searcher = Searcher(teachers)
     with Pace(texts.sources, console, settings.training.progress_seconds) as pace:
         try:
-            parts.generate(Searcher(teachers), search, n, distillation.batch_size, pace)
+            parts.generate(searcher, search, n, distillation.batch_size, pace)
         except KeyboardInterrupt:
             say(
                 console,

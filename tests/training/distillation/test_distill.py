@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import pathlib
+import shutil
 import types
 
 import numpy as np
@@ -11,11 +12,12 @@ import rich.console
 from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
 from support import randomise
 
-from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator
+from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator, files
 from keras_transformer.decoding import Ensemble
 from keras_transformer.tasks.results import Translation
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import distill as module
+from keras_transformer.training.distillation import student as student_files
 from keras_transformer.training.distillation import translations
 from keras_transformer.training.distillation.distill import Distillation, distill
 from keras_transformer.training.distillation.teachers import Searcher, open_teachers
@@ -279,6 +281,60 @@ def test_a_call_that_stops_goes_on_there(folder, tmp_path, reader, stop):
     assert reader.calls == 6 - (stop - 1) // 2 * 2 and "generated 11 of 11" in shown
     for path in whole.distillation.iterdir():
         assert (run.distillation / path.name).read_text() == path.read_text(), path.name
+
+
+class Disk:
+    """`replacing`, which fails at the write of number `full`, from 1."""
+
+    count = full = 0
+
+    def __init__(self, replacing):
+        self._replacing = replacing
+
+    def __call__(self, path):
+        self.count += 1
+        if self.count == self.full:
+            raise OSError("the disk is full")
+        return self._replacing(path)
+
+
+def test_a_call_that_fails_at_any_write_goes_on_there(folder, tmp_path, reader, monkeypatch):
+    disk, texts = Disk(files.replacing), module.Texts.read(settings_of(folder))
+    monkeypatch.setattr(module.Texts, "read", lambda *arguments: texts)  # once is enough
+    for writer in (files, student_files):
+        monkeypatch.setattr(writer, "replacing", disk)
+    whole = contents(folder, tmp_path / "whole")
+    writes = disk.count
+    assert writes == 3 + 2 + 6 + 4  # parts, facts, texts; origin, settings, pieces, metrics
+    for disk.full in range(1, writes + 1):
+        run, disk.count = tmp_path / str(disk.full), 0
+        with pytest.raises(OSError, match="full"):
+            contents(folder, run)
+        assert disk.count == disk.full
+        assert contents(folder, run) == whole
+
+
+def contents(folder, run):
+    """What a distillation leaves, a dictionary from names to bytes."""
+    call(folder, run, original=2.0)
+    return {path.relative_to(run): path.is_file() and path.read_bytes() for path in run.rglob("*")}
+
+
+def test_a_teacher_of_summaries_has_students_too(folder, tmp_path, reader):
+    pytest.importorskip("rouge_score")
+    kind = '[task]\nkind = "summarization"\n'
+    config = CONFIG.replace('source_language = "en"\ntarget_language = "xx"\n', "")
+    (tmp_path / "student.toml").write_text(kind + config)
+    for name in ("train", "validation"):
+        for side in "ab":
+            shutil.copy(folder / f"{name}.{side}", tmp_path)
+    shutil.copytree(folder / "two", tmp_path / "teacher")
+    with open(tmp_path / "teacher" / "config.toml", "a") as file:
+        file.write(kind)
+    call(tmp_path, tmp_path / "run", "teacher", settings=load_settings(tmp_path / "student.toml"))
+    settings = load_settings(tmp_path / "run" / "config.toml")
+    assert settings.task.kind == "summarization" and settings.data.source == "text"
+    assert lines(tmp_path / "run" / "distillation" / "train.target")
 
 
 def test_the_output_most_like_the_reference_is_learned(folder, tmp_path, reader):
