@@ -69,7 +69,7 @@ def write_opus_mt(model, folder):
     }  # fmt: skip
     generation = {
         "bad_words_ids": [[PAD_ID]], "decoder_start_token_id": BOS_ID, "eos_token_id": EOS_ID,
-        "forced_eos_token_id": EOS_ID, "max_length": LONGEST, "num_beams": 4,
+        "forced_eos_token_id": EOS_ID, "max_length": LONGEST, "num_beams": 1,
         "pad_token_id": PAD_ID, "renormalize_logits": True,
     }  # fmt: skip
     content = vocabulary(model)

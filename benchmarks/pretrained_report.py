@@ -14,7 +14,7 @@ def size_of(path):
 def show(report):
     """Prints the report."""
     console = rich.console.Console()
-    console.width = max(console.width, 130)  # or a file would get tables of 80 columns
+    console.width = max(console.width, 160)  # or a file would get tables of 80 columns
     _show_commands(report, console)
     table = rich.table.Table("shape", "search", "batch", "peer")
     titles = ("ms", "quartiles", "tokens/s", "to the best", "same", "MB of file", "first, s", "MB")

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
-from keras_transformer.export.near_ties import Comparison, Teacher
+from keras_transformer.export.near_ties import Comparison
 from keras_transformer.export.parity import (
     ExportError,
     compare,
@@ -16,6 +16,7 @@ from keras_transformer.export.parity import (
 )
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.export.reference import best_of
+from keras_transformer.export.teacher import Teacher
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.strings import encode
 

@@ -109,9 +109,10 @@ def convert_functions(model, functions, quantize="none", custom=""):
     Raises:
         ExportError: If it needs other operators; the message names them.
     """
-    # The variables are tracked, the model is not: see `Translator`.
+    # The variables are tracked, the model is not: see `Translator`. Kernels have some of their own.
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]
+    module.others = [variable for function in functions.values() for variable in function.variables]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder, "model")
         save(module, folder, functions)

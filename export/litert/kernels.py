@@ -130,13 +130,14 @@ def _integers():
 
 
 def _in_int8(table):
-    """Codes `[V, D]`, int8, and scales `[V, 1]`, float32 that are dressed up as int32.
+    """Codes `[V, D]`, int8, and scales `[V, 1]`, float32 that are dressed up as int32: variables.
 
-    The converter would also round the scales to 8 bits.
+    The converter would also round the scales to 8 bits. Constants would be in the graph of every
+    loop, and of each graph there are several copies while a file is made.
     """
     scales = scales_of_rows(table)[:, None]  # [V, 1]
     codes = codes_of_rows(table, scales[:, 0])  # [V, D]
-    return codes, _disguised(scales)
+    return tuple(tf.Variable(values, trainable=False) for values in (codes, _disguised(scales)))
 
 
 def _disguised(values):

@@ -15,9 +15,9 @@ from support import randomise, small_config
 from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.decoding import score
 from keras_transformer.export.agreement import Agreement
-from keras_transformer.export.near_ties import Teacher
 from keras_transformer.export.parity import ExportError, copy_model
 from keras_transformer.export.reference import Output, Reference, with_tokens
+from keras_transformer.export.teacher import Teacher
 
 LIMIT = 12
 
@@ -94,6 +94,30 @@ def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
         assert reading.score == pytest.approx(float(total[0]), abs=1e-4)
         assert reading.tokens == len(target) == gains.shape[1]
     assert readings[0].gap == pytest.approx(0, abs=1e-4) and readings[1].gap > 0.01
+
+
+def test_a_teacher_reads_every_output_once_and_few_logits_at_a_time(
+    random_translator, judge, texts, monkeypatch
+):
+    sources = random_translator.source_tokenizer.encode(texts).to_list()
+    sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
+    targets = [row[0].tokens for row in judge.expected[False]]
+    whole = Teacher(random_translator).read(sources, targets)
+    batches = []
+    size = random_translator.model.config.output_size
+    monkeypatch.setattr("keras_transformer.export.teacher.LOGITS", 2 * LIMIT * size)
+    teacher = Teacher(random_translator)
+    read = teacher._read
+    monkeypatch.setattr(teacher, "_read", lambda *ids: batches.append(ids[1].shape) or read(*ids))
+    parts = teacher.read(sources, targets)
+    for one, other in zip(whole, parts, strict=True):
+        assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(other), abs=1e-4)
+    assert len(batches) > 2 and max(rows * length for rows, length in batches) <= 2 * LIMIT
+    assert sum(rows for rows, _ in batches) == len(
+        dict.fromkeys(zip(map(tuple, sources), targets, strict=True))
+    )
+    count = len(batches)
+    assert teacher.read(sources[::-1], targets[::-1]) == parts[::-1] and len(batches) == count
 
 
 @pytest.mark.slow

@@ -156,7 +156,7 @@ def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, mo
 
 def test_forced_tokens_do_not_hide_a_wrong_score(generator):
     """Logits that were put out of reach have no bearing on the size of rounding."""
-    from keras_transformer.export.near_ties import Teacher
+    from keras_transformer.export.teacher import Teacher
 
     source = [row[row > 0].tolist() for row in prompt_ids(generator).numpy()]
     rows = greedy_decode(generator.model, prompt_ids(generator))[0].numpy()

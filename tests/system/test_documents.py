@@ -35,6 +35,7 @@ MARKED = {
     "docs/litert.md": ["litert"],
     "docs/pretrained.md": ["checkpoint"],
     "docs/serving.md": ["server", "server", "saved_model"],
+    "docs/ship_pretrained.md": ["download", "browser"],
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone"],
     "examples/browser/README.md": ["browser"],
@@ -50,6 +51,7 @@ RUN_BY = {
     "server": "none: TensorFlow Serving is not part of our tests",
     "phone": "none: test_android.py compiles the Kotlin, and the Swift is not compiled",
     "network": "none: it installs the package",
+    "download": "none: it downloads a checkpoint",
 }
 # Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
 UNRUN_EXAMPLES = {
