@@ -157,13 +157,18 @@ class Marian:
         )
         return self.leave(x, self.attend(query, keys, values), prefix), (keys, values)
 
-    def greedy(self, source, longest=None):
-        """Ids with the end, and the sum of their log-probabilities; unknown is never emitted."""
+    def greedy(self, source, longest=None, allowed=None):
+        """Ids with the end, and the sum of their log-probabilities; unknown is never emitted.
+
+        `allowed`: which ids may be emitted, boolean `[V]`; the sum is then of no use.
+        """
         heads, state = self.begin(source)
         tokens, total = [], 0.0
         while not tokens or tokens[-1] != self.end and len(tokens) < (longest or 3 * len(source)):
             scores, state = self.step(tokens[-1] if tokens else None, len(tokens), heads, state)
             scores[self.unknown] = -np.inf
+            if allowed is not None:
+                scores[~allowed] = -np.inf
             tokens.append(int(scores.argmax()))
             total += float(scores[tokens[-1]])
         return tokens, total

@@ -6,17 +6,19 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from marian_models import IDS
 from marian_reference import SaturatingMarian
 from small_runs import CONFIG, write_small_corpus
 
-from keras_transformer import Translator, greedy_decode
+from keras_transformer import Constraints, Shortlist, Translator, greedy_decode
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.pretrained.marian.binary import read_bin
 from keras_transformer.pretrained.marian.convert import read_marian
 from keras_transformer.pretrained.marian.settings import read_settings
+from keras_transformer.tasks.shortlists import learn_shortlist
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
@@ -25,8 +27,11 @@ PROGRAM = pathlib.Path(__file__).parent / "programs" / "bergamot.mjs"
 DECODER = """
 import sys
 from pymarian import Translator
-model, source, target = sys.argv[1:]
+model, source, target, *shortlist = sys.argv[1:]
 options = {"beam_size": 1, "normalize": 0, "cpu_threads": 1, "quiet": True, "mini_batch": 1}
+options["maxi_batch"] = 1
+if shortlist:
+    options["shortlist"] = shortlist
 translator = Translator(models=model, vocabs=[source, target], **options)
 print("\\n".join(translator.translate(sys.stdin.read().split("\\n"))))
 """
@@ -55,8 +60,8 @@ def pymarian(tmp_path_factory):
         python = folder / "bin" / "python"
         subprocess.run([python, "-m", "pip", "install", "-q", "pymarian"], check=True)
 
-    def translate(folder, lines, name="model.npz"):
-        command = [python, "-c", DECODER, folder / name, *[folder / "vocab.spm"] * 2]
+    def translate(folder, lines, name="model.npz", shortlist=()):
+        command = [python, "-c", DECODER, folder / name, *[folder / "vocab.spm"] * 2, *shortlist]
         return output_of(command, lines)
 
     return translate
@@ -75,8 +80,8 @@ def bergamot(tmp_path_factory):
     shutil.copytree(package, copy)
     (copy / "worker" / "package.json").write_text('{"type": "commonjs"}')
 
-    def translate(folder, lines):
-        files = [folder / "model.intgemm.alphas.bin", folder / "vocab.spm"]
+    def translate(folder, lines, shortlist=()):
+        files = [folder / "model.intgemm.alphas.bin", folder / "vocab.spm", *shortlist]
         return output_of(["node", PROGRAM, copy, *files], lines)
 
     return translate
@@ -116,21 +121,23 @@ def exported(trained, tmp_path_factory):
     return path
 
 
-def texts(ours, lines, longest=128):
+def texts(ours, lines, longest=128, candidates=None):
     """Translations of at most three times as many tokens as a source has, Marian's limit."""
     source, *_ = ours.encode(lines)
     lengths = tf.math.count_nonzero(source != ours.model.config.pad_id, axis=1, dtype=tf.int32)
     longest = min(longest, ours.max_length)
-    tokens, _ = greedy_decode(ours.model, source, 3 * lengths, longest)
+    rules = None if candidates is None else Constraints(banned=~candidates)
+    tokens, _ = greedy_decode(ours.model, source, 3 * lengths, longest, constraints=rules)
     return [text.decode() for text in ours.target_tokenizer.decode(tokens).numpy()]
 
 
-def emulate(ours, path, lines, end):
+def emulate(ours, path, lines, end, candidates=None):
     """What the emulator makes of lines, up to twice as long as they are."""
     arrays, emulated = read_bin(path / "model.intgemm.alphas.bin"), []
     marian = SaturatingMarian(arrays, read_settings(arrays, path), end)
-    for source in ours.source_tokenizer.encode(lines).to_list():
-        tokens, _ = marian.greedy(source, 2 * len(source))
+    for number, source in enumerate(ours.source_tokenizer.encode(lines).to_list()):
+        allowed = None if candidates is None else candidates[number][: len(arrays["Wemb"].values)]
+        tokens, _ = marian.greedy(source, 2 * len(source), allowed)
         emulated += [ours.target_tokenizer.decode([tokens]).numpy()[0].decode()]
     return emulated
 
@@ -186,3 +193,44 @@ def pymarian_of(folder, path, pymarian, lines):
 def test_the_browsers_engine_decodes_the_real_student_in_int8(bergamot, student):
     _, path, lines, ours = student
     assert share(bergamot(path, lines), emulate(ours, path, lines, 0)) >= 0.98
+
+
+@pytest.fixture(scope="module")
+def shortlisted(student, tmp_path_factory):
+    """The real student, exported with a shortlist that it learned, and the candidates of lines."""
+    _, _, lines, ours = student
+    learned = learn_shortlist(ours, lines[:100], texts(ours, lines[:100]), first=20, best=10)
+    restricted = ours.with_shortlist(learned)
+    path = tmp_path_factory.mktemp("shortlisted") / "marian"
+    export_marian(restricted, path, lines[:40], "int8", calibration=lines)
+    return path, lines, restricted, candidates(restricted, path / "lex.s2t.bin", lines)
+
+
+def candidates(ours, file, lines):
+    """Which tokens the engines may take for each line alone, boolean `[B, V]`.
+
+    Those of the file, and more of the vocabulary's first ones until there are a multiple of 8.
+    """
+    shortlist, size = Shortlist.read(file), ours.model.config.output_size
+    allowed = np.zeros((len(lines), size), bool)
+    for row, source in zip(allowed, ours.source_tokenizer.encode(lines).to_list(), strict=True):
+        row[shortlist.candidates(source, (), shared=True)] = True
+        row[np.flatnonzero(~row)[: -row.sum() % 8]] = True
+    return allowed
+
+
+def test_marian_decodes_with_our_shortlist_what_we_do(pymarian, shortlisted):
+    path, lines, ours, allowed = shortlisted
+    expected, free = texts(ours, lines, candidates=allowed), texts(ours, lines)
+    assert share(expected, free) < 0.9, "the shortlist forbids nothing"
+    assert share(ours(lines), expected) > 0.9, "a few more candidates change little"
+    for name in ("model.npz", "model.bin"):
+        assert share(pymarian(path, lines, name, [path / "lex.s2t.bin"]), expected) == 1.0
+
+
+def test_the_browsers_engine_decodes_with_our_shortlist(bergamot, shortlisted):
+    path, lines, ours, allowed = shortlisted
+    expected = emulate(ours, path, lines, 0, allowed)
+    found = bergamot(path, lines, [path / "lex.s2t.bin"])
+    assert share(found, expected) >= 0.96  # seen: 195 of 200
+    assert share(found, bergamot(path, lines)) < 0.9, "the shortlist forbids nothing"

@@ -1,9 +1,10 @@
-// node bergamot.mjs PACKAGE MODEL.bin VOCAB.spm < LINES: translates as browsers do, line by line.
+// node bergamot.mjs PACKAGE MODEL.bin VOCAB.spm [SHORTLIST] < LINES: translates as browsers do, line
+// by line.
 import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';
 
-const [folder, model, vocabulary] = process.argv.slice(2);
+const [folder, model, vocabulary, lists] = process.argv.slice(2);
 const {BatchTranslator, TranslatorBacking} = await import(pathToFileURL(join(folder, 'translator.js')));
 
 function buffer(file) {
@@ -16,7 +17,8 @@ class Local extends TranslatorBacking {
     return [{from: 'en', to: 'de', files: {}}];
   }
   async loadTranslationModel() {
-    return {model: buffer(model), shortlist: new ArrayBuffer(0), vocabs: [buffer(vocabulary)]};
+    const shortlist = lists ? buffer(lists) : new ArrayBuffer(0);
+    return {model: buffer(model), shortlist, vocabs: [buffer(vocabulary)]};
   }
 }
 
