@@ -8,13 +8,14 @@ import pytest
 from click.testing import CliRunner
 from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
-from keras_transformer import Run, Translator
+from keras_transformer import Beam, Run, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.pretrained.checkpoint import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.distillation.distill import Distillation, distill
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
@@ -127,6 +128,36 @@ def test_fine_tuning_lowers_the_loss_and_keeps_what_a_checkpoint_decides(tmp_pat
     assert tuned.tokenizers.files() == before.tokenizers.files()
     assert Run(tmp_path / "tuned").read_origin() == run.read_origin() != {}
     assert Run(average_checkpoints(tmp_path / "tuned", 2)).read_origin() == run.read_origin()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["shared", "separate"])
+def test_a_student_of_it_has_its_pieces_its_rules_and_its_licence(kind, tmp_path):
+    write_folder(tmp_path / "hf", **KINDS[kind])
+    (tmp_path / "hf" / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
+    teacher = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "teacher")
+    for name, lines in (("a.txt", SOURCE_TEXT), ("b.txt", TARGET_TEXT)):
+        (tmp_path / name).write_text("\n".join(line[:12] for line in lines) + "\n")
+    config = tmp_path / "student.toml"
+    config.write_text(
+        '[model]\ndecoder = "ssru"\ndecoder_start = "zeros"\nnum_layers = 1\nd_model = 16\n'
+        f'd_ff = 24\ntie = "{"all" if kind == "shared" else "target"}"\n'
+        '[data]\nsource = "text"\ntrain_source = "a.txt"\ntrain_target = "b.txt"\n'
+        'validation_source = "a.txt"\nvalidation_target = "b.txt"\n'
+        "[schedule]\nwarmup_steps = 1\n[training]\nupdates = 1\nvalidate_sentences = 0\n"
+    )
+    distillation = Distillation(Beam(2, normalization="power", stopping="score"))
+    distill(load_settings(config), tmp_path / "run", [teacher.path], distillation)
+    run, before = Run(tmp_path / "run"), Translator.from_run(teacher.path)
+    student = Translator.from_run(run.path)
+    assert student.tokenizers.files() == before.tokenizers.files()
+    for name in ("pad_id", "bos_id", "eos_id", "banned_ids", "silent_ids", "forced_eos_id"):
+        assert getattr(student.model.config, name) == getattr(before.model.config, name), name
+    sources = run.distillation.joinpath("train.source").read_text().splitlines()
+    targets = run.distillation.joinpath("train.target").read_text().splitlines()
+    assert before(sources, search=distillation.search) == targets and sources
+    origin = {"format": "distilled", "name": "student of hf", "license": "cc-by-4.0"}
+    assert run.read_origin() == Run(average_checkpoints(run.path, 1)).read_origin() == origin
 
 
 @pytest.mark.slow
