@@ -70,7 +70,8 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
 
 
 def test_many_sentences_are_translated_a_batch_at_a_time(browser, site, translator, sentences):
-    """With 37 sentences, one of them empty, those are left for the signatures of one."""
+    """Of those that are not empty some are left for the signatures of one."""
+    sentences = sentences[1:]
     path = site / "batched.tflite"
     export_litert(translator, path, sentences, lengths=[16, 20], batch_sizes=[1, 4])
     expected = LiteRTTranslator(path).translate_batch(sentences)
