@@ -54,7 +54,7 @@ def commands(model, folder, kinds, searches, batch_sizes):
     beams = [str(size) for size in searches if size > 1]
     sizes = ",".join(str(size) for size in batch_sizes)
     shapes = ["--batch-sizes", sizes, "--lengths", f"{SOURCE_LENGTH},{model.max_length}"]
-    beam = ["--beam", beams[0], "--n-best", "1"] if beams else []
+    beam = ["--beam", beams[0], "--n-best", "1"] if beams else ["--greedy"]
     chosen = []
     for kind, how in kinds:
         options = ["--sentences", str(folder / "sentences.txt")]

@@ -13,7 +13,7 @@ All peers decode the same sentences of 24 tokens; an output of `opus-mt` has 32 
 included, of at most 64, and one of the student 48, which is its limit. Before anything is timed,
 the tokens that a peer finds in float32 must be those of the first peer. Each has a process of its
 own, pinned to the same processors; the repeats go round, each with another peer first. The time to
-the first translation is that of a new process, from its start to the answer to one sentence.
+the first translation is that of a new process, from its start to the answer to the first batch.
 """
 
 import contextlib

@@ -145,8 +145,12 @@ def _claim(run, settings):
         before = load_settings(run.config) if run.config.exists() else settings
         check_changes(run, before, settings)  # once more: nobody else trains it now
         return before
-    if not run.config.exists() or load_settings(run.config) != settings:
+    before = load_settings(run.config) if run.config.exists() else None
+    if before != settings:
         run.remove_vocabulary()  # of settings under which nothing was trained yet
+        if before is not None and before.model.start_from is not None:  # origin, search: of that
+            run.origin.unlink(missing_ok=True)
+            run.search.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
             save_settings(settings, temporary)
     return None

@@ -6,7 +6,7 @@ from keras_transformer.export.parity import copy_translator, in_float32
 from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
-from keras_transformer.export.saved_model.facts import write_origin
+from keras_transformer.export.saved_model.facts import write_beam, write_origin
 from keras_transformer.export.saved_model.guide import (
     BATCHING,
     README,
@@ -113,6 +113,7 @@ def export_saved_model(
         requests = make_requests(endpoints, buckets, sentences)
         write_requests(draft / PATH, model_name(directory), requests)
         _write_texts(draft, model_name(directory), endpoints, sentences, buckets if jit else None)
+        write_beam(draft, endpoints[0].beam)
         write_origin(draft, origin)
         progress(f"translating {len(sentences)} sentences with the model in memory")
         expected = [best for best, *_ in translator.n_best(sentences, 1, search)]

@@ -2,8 +2,12 @@
 
 import json
 
+from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.files import read_json
+
 PATH = "assets.extra/facts.json"
 ORIGIN, README = "assets.extra/origin.json", "README.md"
+SEARCH = "assets.extra/search.json"
 
 
 def write_origin(folder, origin):
@@ -20,6 +24,20 @@ def write_origin(folder, origin):
     known = "\n".join(f"- {name}: {value}" for name, value in origin.items() if value)
     with (folder / README).open("a", encoding="utf-8") as file:
         file.write(f"\n## Origin of the weights\n\n{known}\n")
+
+
+def write_beam(folder, beam):
+    """Keeps the `Beam` of the signatures with one in the folder of a version."""
+    (folder / SEARCH).write_text(json.dumps(as_dict(beam), indent=2) + "\n", "utf-8")
+
+
+def read_beam(folder):
+    """Returns the `Beam` of the signatures of a version, or `None` if it is not known.
+
+    Raises:
+        ValueError: If the file is damaged.
+    """
+    return read_json(folder / SEARCH, from_dict)
 
 
 def write_facts(folder, codec):

@@ -28,8 +28,8 @@ class SavedModelTranslator:
     Args:
         path: The folder of a version, or the folder of all versions: then the newest is taken.
         search: A `Beam` to search with, by the signature `search`, which takes its `size`,
-            `length_penalty` and `max_length`; all else is as it was exported. `None`: the searches
-            of the signatures `serving_default` and `n_best`.
+            `length_penalty` and `max_length`; all else but `extra_length`, which is `None`, is as
+            it was exported. `None`: the searches of `serving_default` and `n_best`.
 
     Raises:
         TypeError: If `search` is something else.
@@ -101,7 +101,7 @@ class SavedModelTranslator:
                 sentences=batch,
                 beam_size=tf.fill(size, self.search.size),
                 length_penalty=tf.fill(size, float(self.search.length_penalty)),
-                max_length=tf.fill(size, self.search.max_length or longest),
+                max_length=tf.fill(size, min(self.search.max_length or longest, longest)),
             )
         except tf.errors.InvalidArgumentError as error:  # what is out of the range of this export
             rule = re.search(r"`\w+` must [^.]*", error.message)

@@ -4,7 +4,9 @@ import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, FiniteRange
 from keras_transformer.cli.places import check_folder, new_folder
-from keras_transformer.cli.search_options import greedy_or_beam, make_search
+from keras_transformer.cli.search_options import greedy_or_beam, make_search, name_default
+
+SIZE = 8  # of the beam, as the pipelines of browsers' models have it
 
 
 @click.command(cls=Command)
@@ -15,10 +17,9 @@ from keras_transformer.cli.search_options import greedy_or_beam, make_search
 @click.option(
     "--beam",
     type=click.IntRange(1),
-    default=8,
-    show_default=True,
     metavar="N",
-    help="Hypotheses that the teachers search with.",
+    help="Hypotheses that the teachers search with.  [default: the first teacher's own search, if "
+    f"that is a beam and no other option describes one; otherwise a beam of {SIZE}]",
 )
 @greedy_or_beam("greedy", "beam")
 @click.option(
@@ -82,15 +83,29 @@ def distill(
     )
     from keras_transformer.training.settings.toml import load_settings
 
-    if best_of is not None and best_of > options["beam"]:
+    search = _search_of(teachers[0], options)
+    if best_of is not None and best_of > search.size:
         raise click.UsageError(
             f"--best-of {best_of} needs a beam of as many hypotheses. Received: "
-            f"--beam {options['beam']}."
+            f"--beam {search.size}."
         )
     distillation = Distillation(
-        make_search(**options), best_of, original, monolingual, vocabulary == "own", batch_size
+        search, best_of, original, monolingual, vocabulary == "own", batch_size
     )
     settings = load_settings(config, overrides)
     check_folder(run)
     with new_folder(run, holds_distillation):
         distill(settings, run, teachers, distillation)
+
+
+def _search_of(teacher, options):
+    """The beam that options describe; where there are none that of a teacher, if it has one."""
+    from keras_transformer.decoding import Beam
+    from keras_transformer.run import Run
+
+    if all(value is None for value in options.values()):
+        own = Run(teacher).read_search()
+        if isinstance(own, Beam):
+            name_default(teacher, own, "--beam and what needs it")
+            return own
+    return make_search(**{**options, "beam": options["beam"] or SIZE})

@@ -4,7 +4,7 @@ import inspect
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, refuse
+from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, refuse, warn
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
@@ -224,6 +224,9 @@ class _Export:
         """Exports to `path`; returns the report. Options that it does not take are left out."""
         from keras_transformer.run import Run
 
+        own = Run(self._run).read_search()
+        if hasattr(own, "size") and not {"search", "searches"} & self._taken:
+            warn(f"{path} has no place for the run's own search, {own}: it is searched greedily.")
         options["origin"] = Run(self._run).read_origin()
         taken = {name: value for name, value in options.items() if name in self._taken}
         examples = parse_lines(self._pipeline.parse, sentences, "sentence")

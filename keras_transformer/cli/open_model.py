@@ -132,9 +132,11 @@ def _check_folder(path):
 
 
 def _saved_model(path, search, n_best):
+    from keras_transformer.export.saved_model.facts import read_beam
     from keras_transformer.export.saved_model.runtime import (
         SavedModelSinglePass,
         SavedModelTranslator,
+        newest_version,
         pipeline_class_of,
     )
     from keras_transformer.tasks.single_pass.pipeline import SinglePass
@@ -146,6 +148,11 @@ def _saved_model(path, search, n_best):
     _refuse_all_but({"beam", "length_penalty", "n_best"}, path)
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
+    if search is not None and (beam := read_beam(newest_version(path))) is not None:
+        if beam.normalization in ("average", "none"):
+            refuse(["length_penalty"], f"has no effect on {path}: see its README.md.")
+        values = {"length_penalty": search.length_penalty} if given("length_penalty") else {}
+        search = dataclasses.replace(beam, size=search.size, **values)
     translator = SavedModelTranslator(path, search)
     return _exported(path, translator, n_best, translator.n_best)
 

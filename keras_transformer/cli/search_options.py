@@ -74,8 +74,8 @@ ALL = [
         type=click.IntRange(1),
         metavar="M",
         help="Write the best M translations of each line: number of the line, from 1, tab, score, "
-        "tab, text; the best first, fewer where there are fewer. Without --beam, with one of 4, or "
-        "of M.",
+        "tab, text; the best first, fewer where there are fewer. Without --beam, with the run's "
+        "own or one of 4, of M hypotheses if that is more.",
     ),
     click.option("--sample", is_flag=True, help="Draw translations at random."),
     click.option(
@@ -217,17 +217,18 @@ def search_of_run(run, options):
     return search
 
 
-def name_default(run, search):
+def name_default(run, search, others="--greedy and --beam"):
     """Prints on stderr how a run is searched where no option names a search, but for greedily.
 
     Args:
         run: The folder.
         search: Its search.
+        others: The options that replace it.
     """
     from keras_transformer.decoding import Greedy
 
     if not isinstance(search, Greedy):
         click.echo(
-            f"{run} is searched as its search.json says: {search}. --greedy and --beam replace it.",
+            f"{run} is searched as its search.json says: {search}. {others} replace it.",
             err=True,
         )

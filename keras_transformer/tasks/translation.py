@@ -32,7 +32,7 @@ class TranslationTask(SourceToTargetTask):
         Args:
             pipeline: Function from a list of strings to a list of strings, such as a `Translator`.
             columns: List of strings, and list of the right translations.
-            search: A `Greedy`, `Beam` or `Sample`. `None`: the default of a `Translator`, greedy.
+            search: A `Greedy`, `Beam` or `Sample`. `None`: a `Translator`'s own.
             lowercase: See `score`.
             tokenize: See `score`.
 

@@ -32,6 +32,19 @@ def check_report(report):
     assert limit["seconds"] == max(times)
 
 
+@pytest.mark.parametrize(("sizes", "searches"), [([1], {"--greedy"}), ([1, 4], {"--beam"})])
+def test_files_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
+    """A run may have a search of its own, which an export takes where no option names one."""
+    from decoding_files import commands
+    from decoding_task import MODELS
+
+    kinds = [("saved-model", "none"), ("litert", "int8"), ("ctranslate2", "none")]
+    *ours, theirs = commands(MODELS["smoke"], tmp_path, kinds, sizes, [1])
+    for line in ours:
+        assert {"--greedy", "--beam"} & {*line} == searches
+    assert not {"--greedy", "--beam"} & {*theirs}
+
+
 def test_a_peer_alone_is_compared_with_nothing():
     from decoding_report import add_peers
     from decoding_task import MODELS, Case

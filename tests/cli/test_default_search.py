@@ -10,6 +10,10 @@ from pipelines import LINES, translator
 from keras_transformer import Beam, Greedy, Run, Shortlist, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.open_model import open_search
+from keras_transformer.export import exporters
+from keras_transformer.export.saved_model import runtime
+from keras_transformer.export.saved_model.facts import write_beam
+from keras_transformer.tasks.results import Translation
 from keras_transformer.text.quality import score
 
 SEARCH = Beam(3, 1.2, normalization="power", stopping="score", extra_length=None, max_length=9)
@@ -149,3 +153,56 @@ def test_copies_of_a_translator_keep_the_search(run):
     assert translator().search == Greedy() and translator().search_for(1) == Beam(4)
     with pytest.raises(TypeError, match="`search` must be a `Greedy` or a `Beam`"):
         Translator(ours.model, ours.tokenizers, search="beam")
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    """Function of a `Beam` to a SavedModel exported with it, which returns the search it gets."""
+
+    class Fake:
+        blank, n_best = True, 2
+
+        def __init__(self, path, search):
+            self.search = search
+
+        def translate_batch(self, texts):
+            return [Translation(repr(self.search), 0.0, False) for _ in texts]
+
+    def write(beam):
+        (tmp_path / "1/assets.extra").mkdir(parents=True)
+        (tmp_path / "1/saved_model.pb").touch()
+        if beam is not None:
+            write_beam(tmp_path / "1", beam)
+        return tmp_path
+
+    monkeypatch.setattr(runtime, "SavedModelTranslator", Fake)
+    return write
+
+
+@pytest.mark.parametrize(
+    ("beam", "words", "expected"),
+    [
+        (SEARCH, [], dataclasses.replace(SEARCH, size=2)),
+        (SEARCH, ["--length-penalty", 2], dataclasses.replace(SEARCH, size=2, length_penalty=2.0)),
+        (None, [], Beam(2)),
+    ],
+)
+def test_a_beam_of_a_saved_model_is_as_exported_but_for_what_is_given(saved, beam, words, expected):
+    done = call("translate", saved(beam), "--beam", 2, *words)
+    assert set(done.stdout.splitlines()) == {repr(expected)}
+
+
+def test_a_penalty_without_effect_on_a_saved_model_is_refused(saved):
+    path = saved(Beam(3, normalization="average"))
+    done = call("translate", path, "--beam", 2, "--length-penalty", 1, status=2)
+    assert f"--length-penalty has no effect on {path}" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["ctranslate2", "marian"])
+def test_an_export_that_cannot_hold_the_search_says_so(run, tmp_path, monkeypatch, form):
+    def write(translator, path, sentences, *, quantize, progress, origin):
+        return {"agreement": 1.0, "bytes": 1}
+
+    monkeypatch.setattr(exporters, "exporter_of", lambda form, pipeline: write)
+    done = call("export", form, run.path, tmp_path / "x", "--sentences", run.path.parent / "lines")
+    assert f"no place for the run's own search, {SEARCH}: it is searched greedily." in done.stderr

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 from pipelines import translator
 
-from keras_transformer import Beam, Run
+from keras_transformer import Beam, Greedy, Run
 from keras_transformer.cli.main import cli
 from keras_transformer.training.distillation import distill as module
 
@@ -59,6 +59,25 @@ def test_options_are_those_of_a_distillation(folder, tmp_path, monkeypatch, word
     assert settings.model.num_layers == 1 and run == tmp_path / "run"
     assert [path.name for path in teachers] == ["teacher", "x"]
     assert distillation == module.Distillation(**expected)
+
+
+@pytest.mark.parametrize(
+    ("own", "words", "expected"),
+    [
+        (Beam(3, 1.0, "power", stopping="score"), [], Beam(3, 1.0, "power", stopping="score")),
+        (Beam(3, 1.0, "power"), ["--beam", 5], Beam(5)),
+        (Beam(3, 1.0, "power"), ["--stopping", "score"], Beam(8, stopping="score")),
+        (Greedy(), [], Beam(8)),
+    ],
+)
+def test_a_teacher_searches_by_its_own_beam(folder, tmp_path, monkeypatch, own, words, expected):
+    calls, teacher = [], Run(tmp_path / "teacher")
+    monkeypatch.setattr(module, "distill", lambda *arguments: calls.append(arguments))
+    teacher.path.mkdir()
+    teacher.write_search(own)
+    done = call(folder, teacher.path, "--output", tmp_path / "run", *words)
+    assert calls[0][3].search == expected
+    assert ("search.json" in done.stderr) == (expected == own)
 
 
 def test_files_of_sources_may_be_given_again(folder, tmp_path, monkeypatch):

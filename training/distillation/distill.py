@@ -110,6 +110,7 @@ def distill(settings, run_dir, teachers, distillation=Distillation(), *, console
     student = student_settings(settings, section, first, own)
     with RunLock(run.path):
         facts = _generate(run, settings, distillation, teachers, texts, files, console)
+        _keep_vocabulary(run, files.folder, own)
         if not is_trained(run):
             for split in texts.splits.keys() - {"train"}:
                 files.write(split, *texts.splits[split])
@@ -233,6 +234,15 @@ def _check_plan(folder, before, plan):
             f"{folder} was begun with {', '.join(changed)}, and what it holds is not mixed with "
             f"more. Choose another folder for the run, or remove {folder.parent}."
         )
+
+
+def _keep_vocabulary(run, folder, own):
+    """Keeps whose vocabulary the student has, which its training cannot change."""
+    facts = _read_facts(folder)
+    if is_trained(run) and facts["plan"].get("own_vocabulary", own) != own:
+        whose = "the teacher's" if own else "its own"
+        raise ValueError(f"{run.path} is trained with {whose} vocabulary: choose another folder.")
+    _write_facts(folder, {**facts, "plan": {**facts["plan"], "own_vocabulary": own}})
 
 
 def _read_facts(folder):

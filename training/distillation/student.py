@@ -64,13 +64,14 @@ def prepare_run(run, settings, tokenizers, origin):
         tokenizers: Its `Tokenizers`; `None`: the training learns a vocabulary.
         origin: See `origin_of`.
     """
+    run.config.unlink(missing_ok=True)  # written last: a training of it alone would learn pieces
     run.remove_vocabulary()
     run.origin.unlink(missing_ok=True)
     run.write_origin(origin)
-    with replacing(run.config) as draft:
-        save_settings(settings, draft)
     if tokenizers is not None:
         run.write_tokenizers(tokenizers)
+    with replacing(run.config) as draft:
+        save_settings(settings, draft)
 
 
 def origin_of(teachers):

@@ -20,6 +20,7 @@ from keras_transformer.training.distillation import distill as module
 from keras_transformer.training.distillation import student as student_files
 from keras_transformer.training.distillation import translations
 from keras_transformer.training.distillation.distill import Distillation, distill
+from keras_transformer.training.distillation.student import prepare_run
 from keras_transformer.training.distillation.teachers import Searcher, open_teachers
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
 from keras_transformer.training.settings.toml import SettingsError, load_settings
@@ -371,6 +372,29 @@ def test_a_vocabulary_of_its_own_is_learned_by_the_training(folder, tmp_path, re
     assert load_settings(tmp_path / "run" / "config.toml").vocabulary.size == 25
     with pytest.raises(SettingsError, match=r"`vocabulary.size` is 30 there and 25 here\. Remove"):
         call(folder, tmp_path / "other", settings=settings)
+
+
+def test_there_is_no_configuration_before_there_is_the_vocabulary(folder, tmp_path, monkeypatch):
+    """With it alone `train` would learn another one."""
+    run, settings = Run(tmp_path), settings_of(folder)
+    prepare_run(run, settings, translator().tokenizers, ORIGIN)
+    assert load_settings(run.config) == settings
+    monkeypatch.setattr(Run, "write_tokenizers", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        prepare_run(run, settings, translator().tokenizers, ORIGIN)
+    assert not run.vocabulary() and not run.config.exists()
+
+
+def test_a_student_in_training_keeps_its_vocabulary(folder, tmp_path, reader):
+    """Also where the settings of both are the same."""
+    run = tmp_path / "run"
+    settings = settings_of(folder, "vocabulary.size=30")
+    for own, whose in ((False, "the teacher's"), (True, "its own")):
+        call(folder, run / whose, settings=settings, own_vocabulary=own)
+        (run / whose / "model.keras").touch()
+        call(folder, run / whose, settings=settings, own_vocabulary=own)
+        with pytest.raises(ValueError, match=f"is trained with {whose} vocabulary: choose another"):
+            call(folder, run / whose, settings=settings, own_vocabulary=not own)
 
 
 CHANGES = {

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from small_runs import run_quietly, write_pairs, write_small_corpus
 
+from keras_transformer.decoding import Beam
 from keras_transformer.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.train import _claim, train
 
 TUNING = """
 [model]
@@ -86,6 +87,17 @@ def test_what_is_left_out_is_the_other_runs(folder):
     assert ours.vocabulary == theirs.vocabulary
     assert ours.schedule != theirs.schedule
     assert tuning(folder, "model.preset=base").model.num_layers is None
+
+
+def test_what_came_from_the_other_run_goes_when_nothing_was_trained_of_it(folder, tmp_path):
+    run, settings = Run(tmp_path), tuning(folder)
+    _claim(run, settings)
+    run.write_origin({"license": "MIT"})
+    run.write_search(Beam(3))
+    _claim(run, settings)
+    assert run.read_origin() and run.read_search() == Beam(3)
+    _claim(run, load_settings(Run(folder / "first").config))
+    assert not run.read_origin() and run.read_search() is None
 
 
 @pytest.mark.slow
