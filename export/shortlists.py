@@ -38,7 +38,7 @@ def shortlist_figures(translator, sentences, search=Greedy()):
     )
     parity = compare(sentences, expected, found, translator.target_tokenizer)
     config = translator.model.config
-    shared = config.target_vocab_size is None
+    shared = config.target_vocab_size is None or config.tie == "all"
     always = (config.pad_id, config.bos_id, config.eos_id)
     sources = translator.source_tokenizer.encode(sentences).to_list()
     counts = [len(shortlist.candidates(source, always, shared)) for source in sources]

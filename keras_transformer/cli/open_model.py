@@ -89,6 +89,8 @@ def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
     if alignments:
         if not hasattr(translator, "align"):
             refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
+        if isinstance(translator.search, Beam):
+            warn("--alignments goes with greedy search, not with the run's own")
         return Aligned(translator)
     if search is None:
         search = translator.search if n_best is None else translator.search_for(n_best)

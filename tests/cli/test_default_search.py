@@ -97,6 +97,11 @@ def test_lines_are_searched_so_where_no_option_names_a_search(run, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_alignments_go_with_greedy_search_and_say_so(run, capsys):
+    open_search(run.path, None, None, None, True, 4)
+    assert "--alignments goes with greedy search, not with the run's own" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_command_says_so(run):
     done = call("translate", run.path)

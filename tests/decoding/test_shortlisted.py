@@ -104,6 +104,13 @@ def special(kind):
     return config.bos_id, config.eos_id, config.pad_id
 
 
+def test_one_table_is_one_vocabulary_whether_or_not_the_size_of_both_is_named():
+    """Two SentencePiece models with one table of ids, as in most models of OPUS-MT."""
+    named = Transformer(small_config(vocab_size=V, tie="all", target_vocab_size=V))
+    allowed = Shortlisted(named, shortlist()).lists.allowed(tf.constant(sources()))
+    np.testing.assert_array_equal(allowed, candidates())
+
+
 SIZES = [None, (24,), (8, 16, 24), (32,)]  # too few for this batch, and enough
 
 

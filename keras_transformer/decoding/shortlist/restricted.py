@@ -74,7 +74,7 @@ class Shortlisted:
     def lists(self):
         """The `Lists` of the model's vocabulary."""
         config = self.model.config
-        shared = config.target_vocab_size is None
+        shared = config.target_vocab_size is None or config.tie == "all"
         return Lists(self.shortlist, Vocabulary.of(config), config.vocab_size, shared)
 
     @property
