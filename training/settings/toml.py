@@ -70,9 +70,11 @@ def save_settings(settings, path):
     for section, keys in _path_keys().items():
         table = values.get(section, {})
         for key in keys & set(table):
-            one = isinstance(table[key], str)
-            paths = [text.removeprefix(folder) for text in ([table[key]] if one else table[key])]
-            table[key] = paths[0] if one else paths
+            value = table[key]  # in another kind of data no path, but two days
+            if isinstance(value, str):
+                table[key] = value.removeprefix(folder)
+            elif isinstance(value, (list, tuple)) and all(isinstance(x, str) for x in value):
+                table[key] = [path.removeprefix(folder) for path in value]
     Path(path).write_text(tomlkit.dumps(values), encoding="utf-8")
 
 

@@ -306,7 +306,7 @@ def test_a_call_that_fails_at_any_write_goes_on_there(folder, tmp_path, reader, 
         monkeypatch.setattr(writer, "replacing", disk)
     whole = contents(folder, tmp_path / "whole")
     writes = disk.count
-    assert writes == 3 + 2 + 6 + 4  # parts, facts, texts; origin, settings, pieces, metrics
+    assert writes == 4 + 2 + 6 + 4  # parts, facts, texts; origin, settings, pieces, metrics
     for disk.full in range(1, writes + 1):
         run, disk.count = tmp_path / str(disk.full), 0
         with pytest.raises(OSError, match="full"):
