@@ -1,5 +1,7 @@
 """Checks of arguments and reasons of errors for the programs that open an export."""
 
+import re
+
 
 def check_strings(sentences):
     """Raises `TypeError` unless `sentences` is a list of strings."""
@@ -21,3 +23,10 @@ def reason(error):
     """Returns the first line of an error that is not empty."""
     message = getattr(error, "message", None) or str(error)
     return message.removeprefix("Graph execution error:").strip().partition("\n")[0]
+
+
+def rule(error):
+    """Returns what an assertion says that inputs must be; without one see `reason`."""
+    in_graph, eagerly = r"assertion failed: \[([^\]]+)\]", r"Summarized data: b'([^']+)'"
+    match = re.search(f"{in_graph}|{eagerly}", error.message)
+    return (match[1] or match[2]) if match else reason(error)

@@ -9,8 +9,15 @@ from support import randomise
 from keras_transformer import (
     Classifier,
     ClassifierConfig,
+    ImageClassifier,
+    ImageClassifierConfig,
+    ImageRecognizer,
     LanguageModel,
     LanguageModelConfig,
+    QuestionAnswerer,
+    Run,
+    SpanPredictor,
+    SpanPredictorConfig,
     TextClassifier,
     TextGenerator,
     TokenClassifier,
@@ -78,3 +85,30 @@ def recurrent_translator():
     """Its decoder has SSRUs."""
     config = TransformerConfig(vocab_size=30, **SIZES, decoder="ssru", decoder_start="zeros")
     return Translator(with_larger_weights(Transformer(config)), tokenizer())
+
+
+@functools.cache
+def answerer():
+    config = SpanPredictorConfig(vocab_size=30, **SIZES, max_answer=4)
+    return QuestionAnswerer(with_larger_weights(SpanPredictor(config)), tokenizer())
+
+
+@functools.cache
+def recognizer():
+    """Of grey images of 4 x 6 pixels."""
+    sizes = {**SIZES, "num_layers": 1}
+    sizes.pop("max_length")
+    image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
+    config = ImageClassifierConfig(**sizes, **image, labels=LABELS)
+    return ImageRecognizer(with_larger_weights(ImageClassifier(config)))
+
+
+def write_run(pipeline, folder, config=""):
+    """Makes a finished run of a pipeline; returns its folder."""
+    run = Run(folder)
+    run.path.mkdir()
+    run.config.write_text(f'[task]\nkind = "{pipeline.task}"\n{config}')
+    if pipeline.tokenizers is not None:
+        run.write_tokenizers(pipeline.tokenizers)
+    pipeline.model.save(run.model)
+    return run.path

@@ -15,6 +15,7 @@ from keras_transformer.export.litert.source_ids import screened
 from keras_transformer.export.parity import copy_model, in_float32
 from keras_transformer.export.place import place_file, silent
 from keras_transformer.export.place_checks import check_place_of_file, check_space
+from keras_transformer.export.runtime import rule
 from keras_transformer.export.shapes import check_shapes, default_lengths
 from keras_transformer.export.single_pass_agreement import MAX_LOSS, SinglePassAgreement
 from keras_transformer.layers.kernels import Kernels
@@ -37,6 +38,7 @@ class LiteRTSinglePass(LiteRTFile):
 
     def __init__(self, path, num_threads=None):
         super().__init__(path, num_threads=num_threads)
+        self.path = path
         self.codec = self.pipeline.codec_class.from_facts(self.facts, self.tokenizers)
 
     def answer_batch(self, examples, signature=None):
@@ -45,8 +47,15 @@ class LiteRTSinglePass(LiteRTFile):
         Args:
             examples: List of what the task takes, such as strings.
             signature: The `Signature` to run. `None`: for each row the shortest that holds it.
+
+        Raises:
+            ValueError: If one of them is refused, an image of another size, say.
         """
-        inputs, rest = self.codec.encode(**self.codec.request(self.codec.check(examples)))
+        request = self.codec.request(self.codec.check(examples))
+        try:
+            inputs, rest = self.codec.encode(**request)
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(f"{self.path}: {rule(error)}") from error
         answers = self.codec.answers(self.run(signature, **inputs), rest)
         return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
 

@@ -20,6 +20,13 @@ FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 
+STRICT = click.option(
+    "--strict",
+    is_flag=True,
+    help="Stop at the first bad line, with an error; the answers to the lines before it are "
+    "written. With --output there is no file then.  [default: warn, and leave its answer empty]",
+)
+
 
 class FiniteRange(click.FloatRange):
     """A `click.FloatRange` without infinity and NaN."""

@@ -1,7 +1,8 @@
 """Functions of numbered lines: the best, several, random or aligned translations, or answers.
 
 Each is a function of numbered lines: it takes the numbers of the lines, their texts and a batch
-size, and returns for each line a list of results, such as `Translation`s or one `Alignment`.
+size, and returns for each line a list of results, such as `Translation`s or one `Alignment`; or the
+`ValueError` that says why it has none. What else it may have is in `streaming.answer_stream`.
 """
 
 import dataclasses
@@ -9,7 +10,6 @@ import functools
 import typing
 
 from keras_transformer.tasks.strings import map_sorted
-from keras_transformer.text.lines import parse_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,12 +96,36 @@ class Answered:
         """Whether an empty line stays empty."""
         return self.model.codec.blank
 
-    def __call__(self, numbers, texts, batch_size):
-        """Returns a list of one `Result` for each line."""
-        codec = self.model.codec
-        examples = parse_lines(codec.parse, texts, "line", numbers)
-        results = map_sorted(self.model.answer_batch, examples, batch_size, codec.size)
-        return [[result] for result in results]
+    def parse(self, line):
+        """Returns the example that a line is; raises a `ValueError` if it is none."""
+        return self.model.codec.parse(line)
+
+    def __call__(self, numbers, examples, batch_size):
+        """Returns for each line a list of one `Result`, or the `ValueError` of its example."""
+        size = self.model.codec.size
+        results = map_sorted(self._answer, examples, batch_size, size)
+        return [result if isinstance(result, ValueError) else [result] for result in results]
+
+    def _answer(self, batch):
+        """A `Result` of each example, or the error of one that is refused.
+
+        A batch with such an example is refused as a whole, and answered in halves.
+        """
+        try:
+            return self.model.answer_batch(batch)
+        except ValueError as error:
+            if len(batch) == 1:
+                return [self._refusal(batch[0], error)]
+        middle = len(batch) // 2
+        return [*self._answer(batch[:middle]), *self._answer(batch[middle:])]
+
+    def _refusal(self, example, error):
+        """What is wrong with an example, where its codec knows better than the model."""
+        try:
+            self.model.codec.verify(example)
+        except ValueError as better:
+            return better
+        return error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -173,7 +173,13 @@ def evaluate(run, source, reference, split, shortlist, **options):
 @click.option("--source", type=EXISTING_FILE, required=True, help="Sentences, one per line.")
 @click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
 @click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
-def score(run, source, target, batch_size):
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Stop at the first pair with a line that is not UTF-8, with an error; the scores of the "
+    "pairs before it are written.  [default: warn, and write 0 and 0 tokens]",
+)
+def score(run, source, target, batch_size, strict):
     """Write how probable RUN finds given translations.
 
     One line for each pair: the natural logarithm of the probability of the translation, a tab, and
@@ -185,7 +191,13 @@ def score(run, source, target, batch_size):
 
     count_parallel(source, target)  # before the model is loaded
     score_files(
-        Translator.from_run(run), source, target, standard("stdout"), warn, batch_size=batch_size
+        Translator.from_run(run),
+        source,
+        target,
+        standard("stdout"),
+        warn,
+        batch_size=batch_size,
+        strict=strict,
     )
 
 

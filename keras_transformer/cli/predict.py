@@ -8,6 +8,7 @@ from keras_transformer.cli.command import (
     EXISTING_FILE,
     FILE,
     FOLDER,
+    STRICT,
     Command,
     refuse,
     standard,
@@ -50,6 +51,7 @@ from keras_transformer.files import replacing
     help="Write after each translation a tab and pairs i-j: word j of the translation attended "
     "most to word i of the source. Words are counted from 0 and separated by spaces.",
 )
+@STRICT
 def predict(
     model,
     source,
@@ -60,6 +62,7 @@ def predict(
     n_best,
     scores,
     alignments,
+    strict,
     **options,
 ):
     """Answer lines: one line out per line in, in order.
@@ -67,6 +70,10 @@ def predict(
     A line becomes its translation, its summary, its label, or a text that goes on from it, as the
     task of MODEL is: a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run takes
     all options of its task; the others take what their export put into them.
+
+    A bad line, such as one that is not UTF-8 or that names an image that cannot be read, has an
+    empty answer, and a warning names it. In a time series it is an error, since later answers
+    depend on it.
     """
     from keras_transformer.cli.line_searches import Format
     from keras_transformer.cli.streaming import answer_stream
@@ -89,7 +96,16 @@ def predict(
     with _lines(source) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(model, wanted, n_best, max_length, alignments, batch_size, shortlist)
-        answer_stream(search, lines, output, warn, batch_size=batch_size, window=window, form=form)
+        answer_stream(
+            search,
+            lines,
+            output,
+            warn,
+            batch_size=batch_size,
+            window=window,
+            form=form,
+            strict=strict,
+        )
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 import io
+import re
 
 import pytest
 
+from keras_transformer.cli.line_searches import Format
 from keras_transformer.cli.streaming import answer_stream, score_files
 from keras_transformer.tasks.results import Score, Translation
 
@@ -55,6 +57,80 @@ def test_line_numbers_go_on_across_windows():
     assert warnings == ["line 4: not UTF-8 (byte 0xfe at position 1); left empty"]
 
 
+def strictly(search, data, **options):
+    """What is written before the error, and the error."""
+    target = io.BytesIO()
+    with pytest.raises(ValueError) as caught:
+        answer_stream(search, io.BytesIO(data), target, print, strict=True, **options)
+    return target.getvalue(), str(caught.value)
+
+
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_strict_writes_the_answers_before_the_first_bad_line_and_stops(window):
+    upper = Upper()
+    output, error = strictly(upper, b"one\n\nab\xffc\ntwo\n", window=window)
+    assert (output, error) == (b"ONE\n\n", "line 3: not UTF-8 (byte 0xff at position 3).")
+    assert upper.batches == [["one"]], "nothing after it is answered"
+
+
+class Digits:
+    """Stands for a model of numbers, which finds out late that one of them is odd."""
+
+    def parse(self, line):
+        if not line.isdigit():
+            raise ValueError(f"must be a number. Received: {line!r}.")
+        return int(line)
+
+    def __call__(self, numbers, examples, batch_size):
+        odd = ValueError("must be even.")
+        return [odd if n % 2 else [Translation(str(n // 2), -n, False)] for n in examples]
+
+
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_what_is_no_example_and_what_has_no_result_become_empty_lines(window):
+    target, warnings = io.BytesIO(), []
+    data = b"4\nx\n\n3\n8\n\xff\n6\n"
+    form = Format(numbers=True, scores=True)
+    answer_stream(Digits(), io.BytesIO(data), target, warnings.append, window=window, form=form)
+    assert target.getvalue().decode().splitlines() == [
+        "1\t-4.00000\t2", "2\t0.00000\t", "3\t0.00000\t", "4\t0.00000\t", "5\t-8.00000\t4",
+        "6\t0.00000\t", "7\t-6.00000\t3",
+    ]  # fmt: skip
+    assert warnings == [
+        "line 2: must be a number. Received: 'x'; left empty",
+        "line 4: must be even; left empty",
+        "line 6: not UTF-8 (byte 0xff at position 1); left empty",
+    ]
+    assert strictly(Digits(), data[:2] + data[4:], window=window) == (
+        b"2\n\n",
+        "line 3: must be even.",
+    )
+
+
+def test_a_search_of_one_input_hears_of_every_line_and_stops_at_a_bad_one():
+    """As of a series, whose later steps depend on all before them."""
+
+    class Sums:
+        blank, strict = False, True
+        total = 0
+
+        def __call__(self, numbers, texts, batch_size):
+            results = []
+            for number, text in zip(numbers, texts, strict=True):
+                value = text.split(",")[0]
+                if not value.isdigit():
+                    raise ValueError(f"line {number}: must begin with a number.")
+                self.total += int(value)
+                results.append([Translation(str(self.total), 0.0, False)])
+            return results
+
+    target = io.BytesIO()
+    answer_stream(Sums(), io.BytesIO(b"1,caf\xe9\n2\n"), target, pytest.fail)
+    assert target.getvalue() == b"1\n3\n"
+    with pytest.raises(ValueError, match=r"^line 2: must begin with a number\.$"):
+        answer_stream(Sums(), io.BytesIO(b"1\n\xe9\n2\n"), io.BytesIO(), pytest.fail)
+
+
 def test_dos_line_ends_and_a_missing_last_one():
     assert run(b"one\r\ntwo")[1] == b"ONE\nTWO\n"
 
@@ -104,8 +180,21 @@ def test_a_pair_that_was_cut_is_named(tmp_path):
     assert warnings == ["line 2: longer than the model's limit; its end was cut off"]
 
 
-def test_files_to_score_must_have_as_many_lines_and_be_utf8(tmp_path):
+def test_files_to_score_must_have_as_many_lines(tmp_path):
     with pytest.raises(ValueError, match=r"/a has 2 lines, .*/b has 1: line n of one must"):
         score_lines(tmp_path, b"a\nb\n", b"c\n")
-    with pytest.raises(ValueError, match=r"/b, line 3: not UTF-8\.$"):
-        score_lines(tmp_path, b"a\nb\nc\n", b"a\nb\n\xff\n", window=2)
+
+
+@pytest.mark.parametrize("window", [1, 2, 100])
+def test_a_pair_that_is_not_utf8_has_no_tokens(tmp_path, window):
+    files = b"a\nb\nccc\n", b"d\n\xff\nef\n"
+    count, output, warnings = score_lines(tmp_path, *files, window=window)
+    assert (count, output) == (3, b"-1.00000\t1\n0.00000\t0\n-3.00000\t2\n")
+    reason = f"line 2: {tmp_path}/b is not UTF-8 (byte 0xff at position 1)"
+    assert warnings == [f"{reason}; not scored"]
+    output = io.BytesIO()
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}\\.$"):
+        score_files(
+            Lengths(), tmp_path / "a", tmp_path / "b", output, print, window=window, strict=True
+        )
+    assert output.getvalue() == b"-1.00000\t1\n"

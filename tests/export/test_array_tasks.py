@@ -96,6 +96,25 @@ def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
         assert pixels == ["pixels"]
 
 
+def test_a_bad_image_costs_no_other_its_answer_in_an_export(runs, corpus, tmp_path):
+    folder, good = runs("image_classification"), paths(corpus)[:3]
+    command("export", "saved-model", folder, tmp_path / "saved")
+    command("export", "litert", folder, tmp_path / "x.tflite")
+    keras.utils.save_img(tmp_path / "large.png", np.zeros((9, 9, 1)), scale=False)
+    (tmp_path / "bad.png").write_bytes(good[0].read_bytes()[:40])
+    lines = [good[0], tmp_path / "large.png", good[1], "nowhere.png", tmp_path / "bad.png", good[2]]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    answers = ImageRecognizer.from_run(folder)(good)
+    for name in ("saved", "x.tflite"):
+        done = CliRunner().invoke(cli, ["predict", str(tmp_path / name)], input=data)
+        assert done.exit_code == 0, done.output
+        assert done.stdout.splitlines() == [answers[0], "", answers[1], "", "", answers[2]]
+        size, missing, damaged = done.stderr.splitlines()
+        assert "line 2: " in size and "an image must have 4 x 6 pixels; left empty" in size
+        assert "line 4: nowhere.png: cannot be read: No such file" in missing
+        assert "line 5: " in damaged and "bad.png: is not a PNG or JPEG image that can" in damaged
+
+
 def test_images_are_resized_where_the_run_does(corpus, tmp_path):
     overrides = ["data.image_size=[4, 4]", "training.updates=1", "training.final_model=last"]
     settings = load_settings(corpus / "image_classification.toml", overrides)

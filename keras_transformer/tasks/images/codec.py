@@ -38,6 +38,12 @@ class ImageCodec(LabelCodec):
             raise TypeError(f"`images` must be a list of images. Received: {examples!r}.")
         return list(examples)
 
+    @classmethod
+    def verify(cls, example):  # noqa: D102
+        if isinstance(example, (str, os.PathLike)):
+            ImageSize().read(example)
+        return example
+
     @staticmethod
     def size(example):  # noqa: D102
         return 0  # all have one size, and keep their order

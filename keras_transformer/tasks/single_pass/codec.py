@@ -135,6 +135,15 @@ class Codec(abc.ABC):
         """
         return line
 
+    @classmethod
+    def verify(cls, example):
+        """Returns an example as it is, if what it names, such as the file of an image, can be read.
+
+        Raises:
+            ValueError: If it cannot be read. One line that names it.
+        """
+        return example
+
     @staticmethod
     def size(example):
         """Returns a number; examples of similar size go into one batch."""

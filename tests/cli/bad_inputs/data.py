@@ -69,7 +69,11 @@ SENTENCES = [
     fails("evaluate RUN", "`split` must be one of train, validation.*Received: split='test'"),
     fails("evaluate RUN --split tset", "`split` must be one of train, validation.*'tset'"),
     fails("score RUN --source IN.txt --target LONG.txt", "IN.txt has 3 lines, LONG.txt has 4"),
-    fails("score RUN --source IN.txt --target BYTES.txt", "BYTES.txt, line 2: not UTF-8"),
+    fails(
+        "translate RUN --strict",
+        r"line 1: not UTF-8 \(byte 0xff at position 2\)\.$",
+        stdin=b"a\xff\nin 3 days\n",
+    ),
     usage("score RUN --source nowhere --target IN.txt", "'nowhere' does not exist"),
     fails("export litert RUN x.tflite --sentences BYTES.txt", "BYTES.txt, line 2: not UTF-8"),
     fails(
