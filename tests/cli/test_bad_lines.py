@@ -1,5 +1,7 @@
 """`predict` with bad lines: a warning and an empty answer for each, the same in every task."""
 
+import io
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,8 @@ from click.testing import CliRunner
 from pipelines import answerer, recognizer, translator, write_run
 
 from keras_transformer.cli.main import cli
+from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.tasks.series.lines import SeriesLines
 
 QUESTIONS = ["a cat\tthe big dog runs", "a big cat", "a dog\ta cat and a dog"]
 
@@ -95,6 +99,7 @@ def test_a_line_without_a_passage_costs_no_other_its_answer(runs):
     ]
 
 
+@pytest.mark.slow
 def test_a_bad_pair_is_not_scored(runs, tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"a cat\n\xff\na dog\n")
@@ -123,3 +128,23 @@ def test_a_bad_line_has_the_fields_of_an_empty_one(runs, options):
     assert bad.exit_code == empty.exit_code == 0
     assert bad.stdout == empty.stdout != ""
     assert (bad.stderr.count("left empty"), empty.stderr) == (1, "")
+
+
+def test_a_bad_line_of_a_series_is_an_error_without_strict_as_well():
+    """Where it is read: in a column of another name it is not."""
+
+    class Sums:
+        def extend(self, rows):
+            return np.sum(rows, axis=1)
+
+    def answer(data):
+        target = io.BytesIO()
+        lines = SeriesLines(Sums(), ["rain"], "flow")
+        answer_stream(lines, io.BytesIO(data), target, pytest.fail)
+        return target.getvalue()
+
+    assert answer(b"place,rain\nK\xf6ln,1\nBonn,2\n") == b"flow\n1\n2\n"
+    with pytest.raises(ValueError, match=r"line 3: rain must be a number\. Received: '\\udcb2'"):
+        answer(b"place,rain\nBonn,1\nBonn,\xb2\n")
+    with pytest.raises(ValueError, match="line 2: must have 2 columns"):
+        answer(b"place,rain\n\xff\nBonn,1\n")

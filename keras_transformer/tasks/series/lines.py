@@ -46,6 +46,7 @@ class SeriesLines:
     """
 
     blank = False  # an empty line is not a step
+    strict = True  # a step that is missing would change all later answers
 
     def __init__(self, series, inputs, target):
         self._series, self._inputs, self._target = series, inputs, target
