@@ -3,7 +3,7 @@
 import itertools
 
 from keras_transformer.cli.line_searches import Best, Format
-from keras_transformer.text.lines import binary_lines, count_parallel, decode_line
+from keras_transformer.text.lines import binary_lines, count_parallel, decode_line, without_mark
 
 PLAIN = Format()
 
@@ -29,7 +29,7 @@ def answer_stream(search, source, target, warn, *, batch_size=64, window=2048, f
     """
     if hasattr(search, "translate_batch"):
         search = Best(search)
-    count = 0
+    count, source = 0, without_mark(source)
     while lines := list(itertools.islice(source, window)):
         numbered = list(enumerate((_text(line) for line in lines), start=count + 1))
         for number, text in numbered:
