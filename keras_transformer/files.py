@@ -1,6 +1,7 @@
 """Files that are whole or not there, and the drafts that they are written as."""
 
 import contextlib
+import errno
 import functools
 import hashlib
 import json
@@ -17,6 +18,8 @@ DRAFT = re.compile(r"\..*\.draft-([0-9a-f]{8})-(\d{1,10})-(\d+)-[0-9a-f]{8}(\..+
 # Whether a process of another machine still runs cannot be seen: its draft is stale when nothing
 # in it has changed for so long.
 STALE_SECONDS = 24 * 60 * 60
+# Of writing to an open file: the system does not name the file.
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @contextlib.contextmanager
@@ -31,6 +34,9 @@ def replacing(path):
 
     Yields:
         The temporary path, with the same suffix, to be written by the block.
+
+    Raises:
+        OSError: If the block cannot write, for example because the disk is full; it names `path`.
     """
     path = Path(path)
     remove_stale_drafts(path.parent)
@@ -40,6 +46,10 @@ def replacing(path):
         sync(temporary)
         os.replace(temporary, path)
         sync(path.parent)  # the name itself must also survive a power cut
+    except OSError as error:
+        if error.errno in WRITE_ERRORS and error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -105,6 +105,26 @@ def data_dir():
     return DataDir(os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data"))
 
 
+@pytest.fixture
+def full_disk():
+    """A context in which no file can grow beyond `size` bytes, as on a disk that is full."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Full:
+        def __init__(self, size):
+            self.size = size
+
+        def __enter__(self):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, limits[1]))
+
+        def __exit__(self, *error):
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    yield Full
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def seeded():
     """Every file starts from the same seed, that of TensorFlow included.

@@ -12,7 +12,13 @@ import pytest
 
 from keras_transformer import files as atomic
 from keras_transformer.cli.places import new_folder
-from keras_transformer.files import draft_of, remove_stale_drafts, replacing, write_text
+from keras_transformer.files import (
+    draft_of,
+    remove_stale_drafts,
+    replacing,
+    write_bytes,
+    write_text,
+)
 
 # Writes half of a file and of a folder, prints a line, and waits to be killed.
 WRITER = """
@@ -61,6 +67,16 @@ def test_an_error_leaves_the_file_that_was_there(tmp_path):
         temporary.write_text("half")
         raise KeyboardInterrupt
     assert names(tmp_path) == ["x.json"] and (tmp_path / "x.json").read_text() == "old"
+
+
+def test_a_full_disk_names_the_file(tmp_path, full_disk):
+    """And neither its draft nor, if the block reads another file, that one."""
+    path = tmp_path / "model.bin"
+    with pytest.raises(OSError, match=re.escape(f"File too large: '{path}'")), full_disk(10):
+        write_bytes(path, bytes(99))
+    with pytest.raises(FileNotFoundError, match="nowhere"), replacing(path):
+        (tmp_path / "nowhere").read_bytes()
+    assert not any(tmp_path.iterdir())
 
 
 def test_drafts_of_a_process_that_runs_stay_and_those_of_a_killed_one_go(tmp_path, writer):

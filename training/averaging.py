@@ -36,6 +36,7 @@ def average_checkpoints(run_dir, last=5, output=None):
     Raises:
         ValueError: If there are fewer checkpoints, one is damaged or belongs to another model, or
             `output` is not empty.
+        OSError: If `output` cannot be written, for example because the disk is full.
 
     Reference: Vaswani et al. (2017), section 6.1: the last 5 of a base model, the last 20 of a big
     one, written at intervals of 10 minutes.
@@ -53,6 +54,16 @@ def average_checkpoints(run_dir, last=5, output=None):
     model_class = settings.task.get().pipeline_class().model_class
     model = model_class(model_config(settings, tokenizers, **fields), dtype="float32")
     paths = _average(run, last, keep, model)
+    figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
+    try:
+        _write(output, run, settings, tokenizers, model, figures)
+    except OSError as error:
+        raise OSError(f"{output} cannot be written: {error.strerror or error}.") from error
+    return output
+
+
+def _write(output, run, settings, tokenizers, model, figures):
+    """Writes the new run, whole or not at all."""
     output.parent.mkdir(parents=True, exist_ok=True)
     remove_stale_drafts(output.parent)
     new = Run(draft_of(output))
@@ -64,7 +75,6 @@ def average_checkpoints(run_dir, last=5, output=None):
         new.write_origin(run.read_origin())
         new.write_search(run.read_search())
         model.save(new.model)
-        figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
         new.update_metrics(parameters=model.count_params(), **figures)
         for file in new.path.iterdir():
             sync(file)
@@ -73,7 +83,6 @@ def average_checkpoints(run_dir, last=5, output=None):
         os.replace(new.path, output)
     finally:
         shutil.rmtree(new.path, ignore_errors=True)
-    return output
 
 
 def _average(run, last, keep, model):

@@ -10,6 +10,7 @@ import functools
 import typing
 
 from keras_transformer.tasks.strings import map_sorted
+from keras_transformer.text.lines import one_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +172,7 @@ class Format:
         fields = [str(number)] if self.numbers else []
         if self.scores:
             fields.append(f"{translation.score if translation else 0:.5f}")
-        text = " ".join(translation.text.splitlines()) if translation else ""
+        text = one_line(translation.text) if translation else ""
         fields.append(text if self == Format() else text.replace("\t", " "))
         if self.alignments:
             pairs = result.words() if result else []

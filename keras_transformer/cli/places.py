@@ -1,14 +1,13 @@
 """Places that commands write to: refused before any work is done, as they were if it fails."""
 
 import contextlib
-import errno
 import os
 import pathlib
 import shutil
 
 import click
 
-OF_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # without the name of a file
+from keras_transformer.files import WRITE_ERRORS
 
 
 def check_output(path, *suffixes):
@@ -68,7 +67,7 @@ def new_folder(path, worth_keeping):
     try:
         yield
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in OF_WRITES and error.filename is None:
+        if isinstance(error, OSError) and error.errno in WRITE_ERRORS and error.filename is None:
             error.filename = str(path)
         if made and not worth_keeping(made[-1]):
             shutil.rmtree(made[-1], ignore_errors=True)

@@ -4,7 +4,12 @@ import itertools
 
 from keras_transformer.cli.line_searches import Best, Format
 from keras_transformer.tasks.results import Score
-from keras_transformer.text.lines import binary_lines, count_parallel
+from keras_transformer.text.lines import (
+    binary_lines,
+    count_parallel,
+    without_end,
+    without_mark,
+)
 
 PLAIN = Format()
 CUT = "longer than the model's limit; its end was cut off"
@@ -45,7 +50,7 @@ def answer_stream(
     """
     if hasattr(search, "translate_batch"):
         search = Best(search)
-    count = 0
+    count, source = 0, without_mark(source)
     while lines := list(itertools.islice(source, window)):
         numbers = range(count + 1, count + 1 + len(lines))
         outcomes = _answer(search, dict(zip(numbers, lines, strict=True)), batch_size, strict)
@@ -102,7 +107,7 @@ def _example(search, line):
         ValueError: If it is a bad line.
     """
     if getattr(search, "strict", False):
-        return line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+        return without_end(line).decode("utf-8", "surrogateescape")
     text = _text(line)
     if getattr(search, "blank", True) and not text.strip():
         return None
@@ -181,7 +186,7 @@ def _text(line, name=""):
         ValueError: If it is not UTF-8.
     """
     try:
-        return line.rstrip(b"\r\n").decode("utf-8")
+        return without_end(line).decode("utf-8")
     except UnicodeDecodeError as error:
         byte, place = error.object[error.start], error.start + 1
         raise ValueError(f"{name}not UTF-8 (byte 0x{byte:02x} at position {place}).") from None

@@ -1,11 +1,11 @@
 """The task of text classification: a text to one of a few labels."""
 
-import math
 import statistics
 import time
 
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.text.numbers import parse_number
 
 SHOWN = 20  # labels
 SPACES = " \t\n\v\f\r"  # around a label: those that `tf.strings.strip` removes
@@ -119,11 +119,8 @@ def evaluate_labels(pipeline, inputs, labels, noun):
 
 def _order(label):
     """Numbers in their order, and other labels in that of their letters."""
-    try:
-        value = float(label)
-    except ValueError:
-        value = math.nan
-    return (0, value, label) if math.isfinite(value) else (1, 0.0, label)
+    value = parse_number(label)
+    return (1, 0.0, label) if value is None else (0, value, label)
 
 
 def _f1(pairs, label):

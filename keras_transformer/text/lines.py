@@ -1,4 +1,8 @@
-"""Text files of one sentence per line, plain or gzip, read with errors that name file and line."""
+"""Text files of one sentence per line, plain or gzip, read with errors that name file and line.
+
+A line ends at a line feed, nowhere else. Carriage returns at its end are not part of it; anywhere
+else they are text like any other, for training, evaluation and prediction.
+"""
 
 import gzip
 import zlib
@@ -45,11 +49,24 @@ def binary_lines(path, longest=None):
         ) from None
 
 
-def read_lines(path):
-    """Returns the lines of a UTF-8 file as strings.
+def without_mark(lines):
+    """Yields lines, bytes, without a byte order mark at the start of the first."""
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix(BOM)
 
-    Lines end at a line feed, nowhere else; a carriage return before it is not part of the line, nor
-    is a byte order mark at the start of the file.
+
+def without_end(line):
+    """Returns a line, bytes, without the line feed and the carriage returns at its end."""
+    return line.rstrip(b"\r\n")
+
+
+def one_line(text):
+    """Returns a text without ends of lines, which files with a text on each line cannot hold."""
+    return " ".join(text.replace("\r", "\n").split("\n"))
+
+
+def read_lines(path):
+    """Returns the lines of a UTF-8 file as strings, without a byte order mark at its start.
 
     Args:
         path: Path of the file; if its name ends in `.gz`, it is decompressed.
@@ -101,7 +118,7 @@ def decode_line(path, number, line):
         ValueError: If it is not UTF-8.
     """
     try:
-        return line.rstrip(b"\r\n").decode("utf-8")
+        return without_end(line).decode("utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"{path}, line {number}: not UTF-8.") from None
 

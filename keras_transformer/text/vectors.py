@@ -1,6 +1,7 @@
 """Pretrained word vectors: the text formats of GloVe and word2vec, read line by line."""
 
 import math
+import re
 
 import numpy as np
 
@@ -8,6 +9,8 @@ from keras_transformer.text.lines import binary_lines
 
 SPACE = "\u2581"  # what SentencePiece writes for the space before a word
 _BYTES_OF_VALUE, _BYTES_OF_WORD = 64, 4096  # most of each in a line
+# What `float` takes in a number, but no program writes into one: "1_0" is 10 for it.
+_NO_PART_OF_A_NUMBER = re.compile(rb"[_\t\v\f\r]")
 
 
 def words_of(pieces, special=()):
@@ -114,7 +117,7 @@ def _parse(path, number, line, width):
     if len(fields) - 1 > width and _are_numbers(fields[1:begin]):
         begin = 1  # no word with spaces, but more values
     try:
-        values = list(map(float, fields[begin:]))
+        values = _numbers(fields[begin:])
     except ValueError:
         wrong = next(field for field in fields[begin:] if not _are_numbers([field]))
         text = wrong.decode("utf-8", "replace")
@@ -133,9 +136,16 @@ def _parse(path, number, line, width):
     return word, values
 
 
+def _numbers(fields):
+    """The values of fields; raises a `ValueError` if one is no number."""
+    if _NO_PART_OF_A_NUMBER.search(b" ".join(fields)):
+        raise ValueError
+    return list(map(float, fields))
+
+
 def _are_numbers(fields):
     try:
-        list(map(float, fields))
+        _numbers(fields)
     except ValueError:
         return False
     return True

@@ -135,18 +135,27 @@ def test_dos_line_ends_and_a_missing_last_one():
     assert run(b"one\r\ntwo")[1] == b"ONE\nTWO\n"
 
 
+@pytest.mark.parametrize("window", [1, 100])
+def test_a_byte_order_mark_is_no_text(window):
+    """As in training and in `evaluate`; elsewhere U+FEFF is text."""
+    *_, batches = run("\ufeffone\n\ufefftwo\n".encode(), window=window, batch_size=1)
+    assert batches == [["one"], ["\ufefftwo"]]
+
+
 def test_nothing_in_nothing_out():
     assert run(b"")[:3] == (0, b"", [])
 
 
 def test_a_line_break_inside_a_translation_does_not_add_a_line():
+    """Lines end at a line feed: other separators stay, as in an exact quote from a passage."""
+
     class Breaking:
         def translate_batch(self, sentences):
-            return [Translation("a\nb\u2028c", 0.0, False) for _ in sentences]
+            return [Translation("a\nb\rc\u2028d\x85e\x0cf", 0.0, False) for _ in sentences]
 
     target = io.BytesIO()
     answer_stream(Breaking(), io.BytesIO(b"x\n"), target, print)
-    assert target.getvalue() == b"a b c\n"
+    assert target.getvalue().decode() == "a b c\u2028d\x85e\x0cf\n"
 
 
 class Lengths:

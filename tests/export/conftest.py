@@ -128,23 +128,3 @@ def python():
         return result.stdout
 
     return run
-
-
-@pytest.fixture
-def full_disk():
-    """A context in which no file can grow beyond `size` bytes, as on a disk that is full."""
-    resource = pytest.importorskip("resource")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    class Full:
-        def __init__(self, size):
-            self.size = size
-
-        def __enter__(self):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, limits[1]))
-
-        def __exit__(self, *error):
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-    yield Full
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -147,6 +147,7 @@ def test_an_unknown_label_and_no_text_are_one_line():
         (["1", "0", "1"], ("0", "1")),
         (["10", "9", "-1.5", " 9 "], ("-1.5", "9", "10")),  # as numbers
         (["b", "10", "a", "9"], ("9", "10", "a", "b")),
+        (["1_0", "20", "infinity"], ("20", "1_0", "infinity")),  # words, though Python reads them
         (["gut", "schön", "schlecht"], ("gut", "schlecht", "schön")),
     ],
 )

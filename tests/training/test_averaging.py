@@ -133,6 +133,16 @@ def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
         average_checkpoints(folder, 0)
 
 
+@pytest.mark.parametrize("size", [0, 2_000, 20_000])
+def test_a_full_disk_names_the_run_that_cannot_be_written(folder, full_disk, size):
+    """At the settings, at the vocabulary, or at the weights."""
+    output = folder.with_name("mean")
+    with full_disk(size):
+        line = refused(folder, "--last", 2, "--output", output)
+    assert line == f"Error: {output} cannot be written: File too large."
+    assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
 def test_another_models_checkpoints_are_refused(folder):
     config = folder / "config.toml"
     config.write_text(config.read_text().replace("d_ff = 24", "d_ff = 23"))

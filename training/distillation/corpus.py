@@ -5,9 +5,8 @@ import hashlib
 import os
 
 from keras_transformer.files import write_text
-from keras_transformer.text.lines import read_lines
+from keras_transformer.text.lines import one_line, read_lines
 from keras_transformer.training.data.sources import SPLITS, open_source
-from keras_transformer.training.distillation.translations import one_line
 from keras_transformer.training.evaluate import read_columns
 
 

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 
 from keras_transformer.files import remove_stale_drafts, write_text
+from keras_transformer.text.lines import one_line
 from keras_transformer.text.quality import best_of
 
 PART = 1024  # sentences of a part, which is the most that a stop loses
@@ -91,8 +92,3 @@ class Parts:
         texts = [output.text for output in outputs]
         text = texts[0] if reference is None else best_of(texts, reference)
         return one_line(text), outputs[0].truncated
-
-
-def one_line(text):
-    """Returns a text without ends of lines, which files with a text on each line cannot hold."""
-    return " ".join(text.replace("\r", "\n").split("\n"))

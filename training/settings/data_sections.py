@@ -70,7 +70,8 @@ class TextData(TokenData):
     """Plain text, one example per line: a file with the task's columns, separated by tabs.
 
     Or two files, of which line n of one belongs to line n of the other. Files are UTF-8, and gzip
-    where their name ends in `.gz`. Paths are relative to the configuration file; `~` and
+    where their name ends in `.gz`. A line ends at a line feed, before which carriage returns are
+    not part of it; elsewhere they are text. Paths are relative to the configuration file; `~` and
     `${VARIABLES}` are replaced.
     """
 

@@ -28,7 +28,10 @@ class EntitiesData(TokenData):
 
 
 class ConllData(TokenData):
-    """CoNLL files: on each line a word and its columns, and an empty line after each sentence."""
+    """CoNLL files: on each line a word and its columns, and an empty line after each sentence.
+
+    Spaces and tabs separate columns; a no-break space is part of a word.
+    """
 
     columns: ClassVar = ("words", "labels")
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.tasks.labelling.spans import OUTSIDE, span_figures, spans_of
+from keras_transformer.tasks.labelling.task import words_of
 from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.tasks.single_pass.codec import Guide, Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
@@ -165,7 +166,7 @@ class LabellingCodec(TextCodec):
     def quality(self, results, references):
         """Returns `span_f1`, from 0 to 100."""
         answers = [list(result.labels) for result in results]
-        return {"span_f1": span_figures(answers, [row.split() for row in references])["span_f1"]}
+        return {"span_f1": span_figures(answers, [words_of(row) for row in references])["span_f1"]}
 
 
 class TokenLabeller(TextPass):

@@ -42,7 +42,7 @@ class LabellingTask(Task):
             ValueError: If there is no span, or one is broken.
         """
         sentences = [
-            labels.decode("utf-8", "replace").split()
+            words_of(labels.decode("utf-8", "replace"))
             for _, batch in rows.batch(1024).as_numpy_iterator()
             for labels in batch
         ]
@@ -61,7 +61,7 @@ class LabellingTask(Task):
     def measure(self, pipeline, inputs, references):
         """Returns `span_f1`."""
         answers = [list(result.labels) for result in pipeline.answer(inputs)]
-        right = [reference.split() for reference in references]
+        right = [words_of(reference) for reference in references]
         return {"span_f1": span_figures(answers, right)["span_f1"]}
 
     def evaluate(self, pipeline, columns):
@@ -76,7 +76,7 @@ class LabellingTask(Task):
             right label, from 0 to 100; `texts` and `words`, their numbers; `truncated`, how many
             texts were longer than the model's limit, whose last words are `O`; and `seconds`.
         """
-        texts, references = columns[0], [labels.split() for labels in columns[1]]
+        texts, references = columns[0], [words_of(labels) for labels in columns[1]]
         if not any(references):
             raise ValueError("There must be at least one word to label. Received: none.")
         check_labels(texts, references, pipeline.labels)

@@ -5,8 +5,10 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
 from keras_transformer.tasks.labelling.spans import find_problem
+from keras_transformer.tasks.labelling.task import words_of
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.conll import read_conll
 
@@ -47,6 +49,18 @@ def test_sentences_are_words_with_the_labels_of_a_column(tmp_path):
             assert read_conll(path, column, "BIO") == expected
     chunks = read_conll(written(tmp_path, "EU NNP B-NP O\n", "c.conll"), 3, "BIO")
     assert chunks == [[("EU", "B-NP")]]
+
+
+def test_only_ascii_white_space_separates_columns(tmp_path):
+    """As for the words of a text: a no-break space belongs to its word."""
+    spaces = [chr(code) for code in range(128, 0x110000) if chr(code).isspace()]
+    spaces += ["\x1c", "\x1d", "\x1e", "\x1f"]
+    words = [f"10{space}000" for space in spaces]
+    content = "".join(f"{word}\tCD \v\fB-MONEY\n\n" for word in words)
+    sentences = read_conll(written(tmp_path, content), 3, "BIO")
+    assert sentences == [[(word, "B-MONEY")] for word in words]
+    assert [words_of(word) for word in words] == [[word] for word in words]
+    assert tf.strings.split(words).to_list() == [[word.encode()] for word in words]
 
 
 @pytest.mark.parametrize(

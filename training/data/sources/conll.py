@@ -1,8 +1,13 @@
-"""CoNLL files: a word with its columns on each line, and an empty line after each sentence."""
+"""CoNLL files: a word with its columns on each line, and an empty line after each sentence.
+
+Columns are separated by ASCII white space, as the words of a text are everywhere else: a
+no-break space is part of a word.
+"""
 
 from pathlib import Path
 
 from keras_transformer.tasks.labelling.spans import OUTSIDE, find_problem, labels_of, spans_of
+from keras_transformer.tasks.labelling.task import words_of
 from keras_transformer.text.lines import binary_lines
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.memory import MemoryData
@@ -66,7 +71,7 @@ def read_conll(path, column, scheme, known=None):
 
     try:
         for number, line in enumerate(binary_lines(path), start=1):
-            cells = line.decode("utf-8").split()
+            cells = words_of(line.decode("utf-8"))
             if not cells or cells[0] == DOCUMENT:
                 end()
                 continue

@@ -1,13 +1,16 @@
 """Plain text: files of columns, or a file for each column; as many as one likes, also gzip."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.text.lines import BOM, binary_lines, is_gzip, open_binary
+from keras_transformer.text.lines import binary_lines, without_end
 from keras_transformer.training.data.sources.base import SPLITS, Source
+
+READ_AT_ONCE = 4096  # lines
 
 
 class _WrongColumns(Exception):
@@ -22,22 +25,25 @@ class _File:
         path: Where it is.
         lines: Number of its lines.
         empty: Numbers, from 1, of the lines of which a side is only white space.
-        marked: Whether it begins with a byte order mark.
     """
 
     path: Path
     lines: int
     empty: frozenset
-    marked: bool
 
     def dataset(self):
-        """Returns its lines as a `tf.data.Dataset` of scalar strings."""
-        kind = "GZIP" if is_gzip(self.path) else ""
-        lines = tf.data.TextLineDataset(str(self.path), compression_type=kind)
-        if not self.marked:
-            return lines
-        first = lines.take(1).map(lambda line: tf.strings.substr(line, len(BOM), -1))
-        return first.concatenate(lines.skip(1))
+        """Returns its lines as a `tf.data.Dataset` of scalar strings.
+
+        `tf.data.TextLineDataset` would drop carriage returns inside of lines, and what follows an
+        empty member of a gzip file.
+        """
+        spec = tf.TensorSpec([None], tf.string)
+        return tf.data.Dataset.from_generator(self._batches, output_signature=spec).unbatch()
+
+    def _batches(self):
+        lines = map(without_end, binary_lines(self.path))
+        while batch := list(itertools.islice(lines, READ_AT_ONCE)):
+            yield np.array(batch, object)
 
 
 class _TwoFiles:
@@ -112,7 +118,8 @@ class TextData(Source):
     """Text files. Every file is read and checked once, when the object is made.
 
     Examples with an empty column are left out of `rows` and counted in `empty`. Lines end at a line
-    feed; carriage returns are not part of a line, nor is a byte order mark at the start of a file.
+    feed; carriage returns before it are not part of the line, nor is a byte order mark at the start
+    of a file.
 
     Args:
         files: Dictionary from a split to its corpora, one after the other in `rows`: each is a
@@ -223,8 +230,6 @@ def _read(path, sides=lambda text: [text]):
         for number, line in enumerate(binary_lines(path), start=1):
             if not all(side.strip() for side in sides(line.decode("utf-8"))):
                 empty.append(number)
-        with open_binary(path) as file:
-            marked = file.read(len(BOM)) == BOM
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path}, line {number}: must be UTF-8. Received: "
@@ -234,19 +239,7 @@ def _read(path, sides=lambda text: [text]):
         raise ValueError(f"{path}, line {number}: {error}") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
-    return _check_whole(_File(path, number, frozenset(empty), marked))
-
-
-def _check_whole(file):
-    """TensorFlow ends silently at an empty member of a gzip file, wherever it is."""
-    if is_gzip(file.path):
-        lines = file.dataset().reduce(np.int64(0), lambda count, _: count + 1).numpy()
-        if lines != file.lines:
-            raise ValueError(
-                f"{file.path}, line {lines + 1}: TensorFlow cannot read what follows an empty "
-                f"member of a gzip file; `zcat {file.path.name} | gzip` writes it without."
-            )
-    return file
+    return _File(path, number, frozenset(empty))
 
 
 def _has_text(line):
