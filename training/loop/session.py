@@ -51,7 +51,8 @@ class Session:
         self.data = data
         self.task = settings.task.get()
         facts = data.facts()
-        self.fields = {**facts, **self.task.fields(data.rows("train"), facts)}
+        survey = self.task.survey(data.rows("train"), facts)
+        self.fields = {**facts, **survey.fields}
         vocabulary_of = start if workers.is_chief else None  # the others read what it has written
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
@@ -76,8 +77,8 @@ class Session:
         self.vectors = None  # how many of them are word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
         say(console, introduction(self))
-        if described := self.task.describe(self.fields):
-            say(console, described)
+        for sentence in survey.sentences:
+            say(console, sentence)
 
     def restore(self, before=None):
         """Goes back to the newest checkpoint that is whole, if there is one.
