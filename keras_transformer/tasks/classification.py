@@ -1,10 +1,12 @@
 """The task of text classification: a text to one of a few labels."""
 
+import collections
+import difflib
 import statistics
 import time
 
 from keras_transformer.config import ClassifierConfig
-from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 from keras_transformer.text.numbers import parse_number
 
 SHOWN = 20  # labels
@@ -25,14 +27,13 @@ class ClassificationTask(Task):
 
         return Classifier
 
-    def fields(self, rows, facts=None):
-        """Returns the labels, in the order of their numbers if they are numbers."""
+    def survey(self, rows, facts=None):
+        """Returns the labels, in the order of their numbers if they are numbers, and their counts,
+        in which a header, exchanged columns or a typing error is seen.
+        """
         batches = rows.batch(1024).as_numpy_iterator()
-        return {"labels": ordered_labels(label for _, batch in batches for label in batch)}
-
-    def describe(self, fields):
-        """Returns the labels: a header or exchanged columns show there."""
-        return shown_labels(fields["labels"])
+        counts = count_labels(label for _, batch in batches for label in batch)
+        return Survey({"labels": tuple(counts)}, described_labels(counts))
 
     def evaluate(self, pipeline, columns):
         """Classifies texts and counts the right labels.
@@ -57,29 +58,75 @@ class ClassificationTask(Task):
         }
 
 
-def ordered_labels(labels):
-    """Returns the different labels of the training data, in the order of their numbers if they are
-    numbers.
+def count_labels(labels):
+    """Counts the labels of the training data.
 
     Args:
         labels: Iterable of bytes.
 
+    Returns:
+        Dictionary from each label to its count, in the order of their numbers if they are numbers.
+
     Raises:
-        ValueError: If there are fewer than two.
+        ValueError: If there are fewer than two different ones.
     """
-    different = {label.decode("utf-8", "replace").strip(SPACES) for label in labels}
-    if len(different) < 2:
+    counts = collections.Counter(labels)
+    decoded = collections.Counter()
+    for label, count in counts.items():  # each once: decoding a million labels takes a second
+        decoded[label.decode("utf-8", "replace").strip(SPACES)] += count
+    if len(decoded) < 2:
         raise ValueError(
             "the training data must have at least two different labels. "
-            f"Received: {', '.join(sorted(different)) or 'none'}."
+            f"Received: {', '.join(decoded) or 'none'}."
         )
-    return tuple(sorted(different, key=_order))
+    return {label: decoded[label] for label in sorted(decoded, key=_order)}
 
 
-def shown_labels(labels):
-    """Returns the sentence that names the labels, or the first of them."""
-    shown = ", ".join(map(repr, labels[:SHOWN])) + (", ..." if len(labels) > SHOWN else "")
-    return f"{len(labels)} labels: {shown}."
+def described_labels(counts, noun="labels", kind=lambda label: None):
+    """Returns sentences about labels: their counts, and a warning about those that occur once.
+
+    Of more than `SHOWN` labels the most frequent and the rarest half are named.
+
+    Args:
+        counts: Dictionary from labels to their counts, in the order in which to name them.
+        noun: What the labels are, in the plural.
+        kind: Function of a label; only another one of equal value is suggested in its place.
+    """
+    by_count = sorted(counts, key=counts.get, reverse=True)
+    if len(counts) <= SHOWN:
+        text = f"{len(counts)} {noun}: {_with_counts(counts, counts)}."
+    else:
+        most, least = by_count[: SHOWN // 2], by_count[-SHOWN // 2 :]
+        text = (
+            f"{len(counts):,} {noun}, the most frequent {_with_counts(most, counts)}; the rarest "
+            f"{_with_counts(least, counts)}."
+        )
+    once = [label for label in counts if counts[label] == 1]
+    if not once:
+        return (text,)
+    others = [label for label in counts if counts[label] > 1]
+    shown = ", ".join(_with_suggestion(label, others, kind) for label in once[:SHOWN])
+    more = f" and {len(once) - SHOWN:,} more" if len(once) > SHOWN else ""
+    warning = (
+        f"Warning: {len(once):,} of them occur{'s' * (len(once) == 1)} only once in the training "
+        f"data, where a typing error makes a label of its own: {shown}{more}."
+    )
+    return text, warning
+
+
+def _with_counts(labels, counts):
+    return ", ".join(f"{label!r} ({counts[label]:,})" for label in labels)
+
+
+def _with_suggestion(label, others, kind):
+    """A label, with the other one that it looks like, if there is one."""
+
+    def key(label):  # labels with other digits, such as `x1` and `x2`, are meant to differ
+        return kind(label), [character for character in label if character.isdigit()]
+
+    others = [other for other in others if key(other) == key(label)]
+    close = difflib.get_close_matches(label, others, n=1, cutoff=0.75)
+    return f"{label!r} (did you mean {close[0]!r}?)" if close else repr(label)
 
 
 def evaluate_labels(pipeline, inputs, labels, noun):

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import typing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,18 @@ class Figure:
     of_texts: bool = False
     scale: str = "linear"
     drawn: bool = True
+
+
+class Survey(typing.NamedTuple):
+    """What a training learns of its data before it begins.
+
+    Args:
+        fields: Those fields of the model's configuration that the training data decide.
+        sentences: What people should know of them: labels and their counts, what looks wrong.
+    """
+
+    fields: dict
+    sentences: tuple = ()
 
 
 LOSS = Figure("loss", higher_is_better=False)
@@ -74,23 +87,19 @@ class Task(abc.ABC):
         It has `model_class` and `from_run(path, max_length)`.
         """
 
-    def fields(self, rows, facts=None):
-        """Returns those fields of the model's configuration that the training data decide.
+    def survey(self, rows, facts=None):
+        """Reads the training data once and returns a `Survey` of them.
 
         Args:
             rows: The `tf.data.Dataset` of the training split: tuples of the columns, strings where
                 a task reads text.
             facts: Those fields that the source of the data decides, a dictionary.
         """
-        return {}
+        return Survey({})
 
-    def describe(self, fields):
-        """Returns what the training data have decided, a sentence for people; may be empty.
-
-        Args:
-            fields: What `fields` returned.
-        """
-        return ""
+    def fields(self, rows, facts=None):
+        """Returns the `fields` of a `survey`."""
+        return self.survey(rows, facts).fields
 
     def samples(self, inputs):
         """Returns what an export is checked with: a list of inputs as they are in use.

@@ -161,10 +161,19 @@ def rows(*labels):
 
 
 def test_the_labels_are_those_of_the_data():
-    fields = TASK.fields(rows("B-B I-B O", "O B-A", "O"))
-    assert fields == {"labels": ("O", "B-A", "B-B", "I-B")}
-    assert TASK.describe(fields) == "2 types of spans in BIO: A, B."
-    assert TASK.describe({"labels": ("O", "S-A")}) == "1 types of spans in BIOES: A."
+    survey = TASK.survey(
+        rows("B-B I-B O", "O B-A", "O", "B-B B-A", "B-AA")
+    )  # I-B is no error for B-B
+    assert survey.fields == {"labels": ("O", "B-A", "B-AA", "B-B", "I-B")}
+    assert survey.sentences == (
+        "3 types of spans in BIO: A, AA, B.",
+        "5 labels of words: 'O' (3), 'B-A' (2), 'B-AA' (1), 'B-B' (2), 'I-B' (1).",
+        "Warning: 2 of them occur only once in the training data, where a typing error makes a "
+        "label of its own: 'B-AA' (did you mean 'B-A'?), 'I-B'.",
+    )
+    assert TASK.survey(rows("O S-A")).sentences[0] == "1 type of spans in BIOES: A."
+    many = TASK.survey(rows(" ".join(f"B-{n}" for n in range(30)))).sentences[0]
+    assert many.startswith("30 types of spans in BIO: 0, 1, 10, ") and many.endswith(", ....")
 
 
 @pytest.mark.parametrize(

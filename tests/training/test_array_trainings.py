@@ -1,5 +1,6 @@
 """Tasks without text, images and time series: trained, stopped, resumed, averaged and refused."""
 
+import io
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import signal
 import keras
 import numpy as np
 import pytest
+import rich.console
 from array_corpora import KINDS, write_corpus
 from click.testing import CliRunner
 from documents import ROOT, unrun_examples
@@ -20,6 +22,7 @@ from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split
 from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.train import train
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +143,11 @@ def test_other_labels_do_not_fit_the_weights(finished, corpus, tmp_path):
     overrides = [f'model.start_from="{finished("image_classification")[0]}"']
     settings = load_settings(copy / "image_classification.toml", overrides)
     message = "the training data have the labels 2, 4, 10 here and 2, 3, 10 there."
+    console = rich.console.Console(file=io.StringIO())
     with pytest.raises(ValueError, match=message):
-        run_quietly(settings, tmp_path / "run")
+        train(settings, tmp_path / "run", console=console)
+    shown = "Images of 4 x 6 pixels; 3 labels: '2' (5), '4' (4), '10' (4).\n"
+    assert shown in console.file.getvalue()
 
 
 def test_an_unknown_label_is_one_line(corpus, tmp_path):

@@ -1,16 +1,15 @@
-"""Callbacks between the updates: progress, logs, validation, Ctrl-C, checkpoints."""
+"""Callbacks between the updates: logs, validation, Ctrl-C, checkpoints."""
 
-import collections
+import contextlib
 import math
 import signal
 import threading
 import time
 
 import keras
-import rich.progress
 import tensorflow as tf
 
-from keras_transformer.training.loop.messages import diverged, duration
+from keras_transformer.training.loop.messages import diverged
 
 
 class UpdateCallback(keras.callbacks.Callback):
@@ -33,61 +32,40 @@ class UpdateCallback(keras.callbacks.Callback):
         """Called after every update with its number, counting from 1."""
 
 
-class Progress(UpdateCallback):
-    """Shows loss, tokens (or examples) per second and the time left.
-
-    A bar where somebody watches; in a file or a CI log one line every `seconds`.
+class Recurring(UpdateCallback):
+    """Work every `every` updates and after the last one, and how long it will still take.
 
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        console: A `rich.console.Console`.
-        seconds: Time between two lines.
+        every: Updates between two times.
+        now: Function that returns the time in seconds.
     """
 
-    def __init__(self, start, total, console, seconds=10.0):
+    def __init__(self, start, total, every, now=time.monotonic):
         super().__init__(start, total)
-        self.console = console
-        self.seconds = seconds
-        self._bar = None
-        self._marks = collections.deque()  # (time, update, tokens) of the last 20 seconds
-        self._last_line = 0.0
+        self.every = every
+        self.now = now
+        self._last, self._seconds = start, 0.0
 
-    def on_train_begin(self, logs=None):
-        self._last_line = time.monotonic()
-        if self.console.is_terminal:
-            columns = [rich.progress.BarColumn(), rich.progress.TextColumn("{task.description}")]
-            self._bar = rich.progress.Progress(*columns, console=self.console)
-            self._task = self._bar.add_task("starting", total=self.total, completed=self.start)
-            self._bar.start()
+    def is_due(self, update):
+        """Returns whether it is time to work after an update."""
+        return update % self.every == 0 or update == self.total
 
-    def on_train_end(self, logs=None):
-        self.close()
+    @contextlib.contextmanager
+    def timed(self, update):
+        """Measures how long the work after an update takes: that inside of the block."""
+        begin = self.now()
+        yield
+        self._last, self._seconds = update, self.now() - begin
 
-    def close(self):
-        """Leaves the terminal as it was; may be called twice."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-    def on_update(self, update, logs):
-        now = time.monotonic()
-        self._marks.append((now, update, logs[self.model.unit]))
-        while now - self._marks[0][0] > 20 and len(self._marks) > 2:
-            self._marks.popleft()
-        if self._bar is not None:
-            self._bar.update(self._task, completed=update, description=self._text(update, logs))
-        elif now - self._last_line >= self.seconds or update == self.total:
-            self._last_line = now
-            self.console.print(self._text(update, logs), soft_wrap=True, highlight=False)
-
-    def _text(self, update, logs):
-        speed, left = "", ""
-        (then, first, before), (now, last, seen) = self._marks[0], self._marks[-1]
-        if last > first:
-            speed = f"  {(seen - before) / (now - then):,.0f} {self.model.unit}/s"
-            left = f"  {duration((self.total - last) * (now - then) / (last - first))} left"
-        return f"update {update:,} of {self.total:,}  loss {logs['loss']:.3f}{speed}{left}"
+    def seconds_left(self):
+        """Returns the time of all work still to come, if each takes as long as the last one did;
+        0 before the first one.
+        """
+        if self._last >= self.total:
+            return 0.0
+        return (math.ceil(self.total / self.every) - self._last // self.every) * self._seconds
 
 
 class Logs(UpdateCallback):
@@ -99,11 +77,13 @@ class Logs(UpdateCallback):
         directory: Folder of the logs; `None` to write nothing.
         every: Updates between two points.
         history: The `History` that gets the same points.
+        stopwatch: The `Stopwatch` of the updates, which the speed is measured with.
     """
 
-    def __init__(self, start, total, directory, every, history):
+    def __init__(self, start, total, directory, every, history, stopwatch):
         super().__init__(start, total)
         self.history = history
+        self.stopwatch = stopwatch
         self._writer = tf.summary.create_noop_writer()
         if directory is not None:
             self._writer = tf.summary.create_file_writer(str(directory))
@@ -116,11 +96,11 @@ class Logs(UpdateCallback):
         rate = self.model.optimizer.learning_rate  # of the next update
         unit = self.model.unit
         scalars = {"loss": logs["loss"], "learning_rate": float(rate), unit: logs[unit]}
-        now = time.monotonic()
+        seconds = self.stopwatch.seconds
         if self._mark is not None:
             then, before = self._mark
-            scalars[f"{unit}_per_second"] = (logs[unit] - before) / (now - then)
-        self._mark = (now, logs[unit])
+            scalars[f"{unit}_per_second"] = (logs[unit] - before) / (seconds - then)
+        self._mark = (seconds, logs[unit])
         self.write(update, scalars)
         self.model.mean_loss.reset_state()
 
@@ -133,7 +113,7 @@ class Logs(UpdateCallback):
         self._writer.flush()
 
 
-class Validation(UpdateCallback):
+class Validation(Recurring):
     """Every `every` updates and at the end, `look` at the model.
 
     Args:
@@ -141,17 +121,18 @@ class Validation(UpdateCallback):
         total: See `UpdateCallback`.
         every: Updates between two validations.
         look: Function of the number of the update that returns the figures as a dictionary.
+        now: See `Recurring`.
     """
 
-    def __init__(self, start, total, every, look):
-        super().__init__(start, total)
-        self.every = every
+    def __init__(self, start, total, every, look, now=time.monotonic):
+        super().__init__(start, total, every, now)
         self.look = look
         self.figures = {}
 
     def on_update(self, update, logs):
-        if update % self.every == 0 or update == self.total:
-            self.figures = self.look(update)
+        if self.is_due(update):
+            with self.timed(update):
+                self.figures = self.look(update)
 
 
 class Interrupts(UpdateCallback):
@@ -221,7 +202,7 @@ class Terminations:
         raise KeyboardInterrupt(number)
 
 
-class Saving(UpdateCallback):
+class Saving(Recurring):
     """Every `every` updates, at the end, and when `fit` is about to stop, saves a checkpoint.
 
     Args:
@@ -231,14 +212,23 @@ class Saving(UpdateCallback):
         save: Function of the number of the update.
         last_good: Function that names the checkpoint to go back to, for the message below.
         wanted: Function of the number of the update: whether it must be saved in any case.
+        now: See `Recurring`.
 
     Raises:
         ValueError: From `fit`, if the loss is no longer a number; nothing is saved then.
     """
 
-    def __init__(self, start, total, every, save, last_good, wanted=lambda update: False):
-        super().__init__(start, total)
-        self.every = every
+    def __init__(
+        self,
+        start,
+        total,
+        every,
+        save,
+        last_good,
+        wanted=lambda update: False,
+        now=time.monotonic,
+    ):
+        super().__init__(start, total, every, now)
         self.save = save
         self.last_good = last_good
         self.wanted = wanted
@@ -246,6 +236,6 @@ class Saving(UpdateCallback):
     def on_update(self, update, logs):
         if not math.isfinite(logs["loss"]):
             raise diverged(f"the loss is {logs['loss']} at update {update}", self.last_good())
-        regular = update % self.every == 0 or update == self.total
-        if regular or self.model.stop_training or self.wanted(update):
-            self.save(update)
+        if self.is_due(update) or self.model.stop_training or self.wanted(update):
+            with self.timed(update):
+                self.save(update)

@@ -9,7 +9,6 @@ from keras_transformer.training.loop.best import Best
 from keras_transformer.training.loop.callbacks import (
     Interrupts,
     Logs,
-    Progress,
     Saving,
     Validation,
 )
@@ -19,6 +18,7 @@ from keras_transformer.training.loop.final import write_model
 from keras_transformer.training.loop.history import History, columns_of
 from keras_transformer.training.loop.inputs import take_tokenizers
 from keras_transformer.training.loop.messages import duration, introduction, listed, say
+from keras_transformer.training.loop.progress import Progress, Stopwatch
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
 from keras_transformer.training.loop.vectors import described, give_vectors
@@ -51,7 +51,8 @@ class Session:
         self.data = data
         self.task = settings.task.get()
         facts = data.facts()
-        self.fields = {**facts, **self.task.fields(data.rows("train"), facts)}
+        survey = self.task.survey(data.rows("train"), facts)
+        self.fields = {**facts, **survey.fields}
         vocabulary_of = start if workers.is_chief else None  # the others read what it has written
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
@@ -76,8 +77,8 @@ class Session:
         self.vectors = None  # how many of them are word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
         say(console, introduction(self))
-        if described := self.task.describe(self.fields):
-            say(console, described)
+        for sentence in survey.sentences:
+            say(console, sentence)
 
     def restore(self, before=None):
         """Goes back to the newest checkpoint that is whole, if there is one.
@@ -161,19 +162,15 @@ class Session:
             return
         batches = endless_batches(self.epochs, skip=start, accumulate=options.accumulate)
         batches = cut_batches(batches, self.workers.strategy, self.training.pad_id)
-        progress = Progress(start, total, self.console, options.progress_seconds)
+        stopwatch = Stopwatch()
         directory = self.run.logs if self.workers.is_chief else None
-        self.logs = Logs(start, total, directory, options.log_every, self.history)
+        self.logs = Logs(start, total, directory, options.log_every, self.history, stopwatch)
         validation = Validation(start, total, options.validate_every, self._validate)
         interrupts = Interrupts(start, total, self.workers.any)
-        saving = Saving(
-            start,
-            total,
-            options.checkpoint_every,
-            self._saver(),
-            last_good=self.checkpoints.last_good,
-            wanted=lambda update: update == self.best.update,
-        )
+        saving = self._saving(start)
+        pauses = [validation, saving]
+        progress = Progress(start, total, self.console, stopwatch, pauses, options.progress_seconds)
+        shown = [stopwatch, progress, self.logs]
         try:
             with interrupts:
                 self.learner.fit(
@@ -181,7 +178,7 @@ class Session:
                     steps_per_epoch=total - start,
                     shuffle=False,
                     verbose=0,
-                    callbacks=[progress, self.logs, validation, *callbacks, interrupts, saving],
+                    callbacks=[*shown, validation, *callbacks, interrupts, saving],
                 )
         finally:
             progress.close()
@@ -217,6 +214,17 @@ class Session:
     def variables(self):
         """All that training changes: weights, labels seen, state of the dropout, optimizer."""
         return [*self.learner.variables, *self.learner.optimizer.variables]
+
+    def _saving(self, start):
+        options = self.settings.training
+        return Saving(
+            start,
+            options.updates,
+            options.checkpoint_every,
+            self._saver(),
+            last_good=self.checkpoints.last_good,
+            wanted=lambda update: update == self.best.update,
+        )
 
     def _saver(self):
         """A function that saves a checkpoint; the clock of this call starts here."""

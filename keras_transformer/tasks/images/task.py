@@ -1,8 +1,8 @@
 """The task of image classification: an image to one of a few labels."""
 
 from keras_transformer.config import ImageClassifierConfig
-from keras_transformer.tasks.classification import evaluate_labels, ordered_labels, shown_labels
-from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.tasks.classification import count_labels, described_labels, evaluate_labels
+from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 
 
 class ImageClassificationTask(Task):
@@ -22,21 +22,20 @@ class ImageClassificationTask(Task):
 
         return ImageRecognizer
 
-    def fields(self, rows, facts=None):
-        """Returns the labels, as of texts, and height, width and channels of the images."""
-        labels = ordered_labels(label for _, label in rows.as_numpy_iterator())
+    def survey(self, rows, facts=None):
+        """Returns the labels, which are the names of folders, as of texts, and height, width and
+        channels of the images.
+        """
+        counts = count_labels(label for _, label in rows.as_numpy_iterator())
         height, width, channels = rows.element_spec[0].shape
-        return {
-            "labels": labels,
+        fields = {
+            "labels": tuple(counts),
             "image_height": height,
             "image_width": width,
             "channels": channels,
         }
-
-    def describe(self, fields):
-        """Returns the labels, which are the names of folders, and the size of the images."""
-        size = f"{fields['image_height']} x {fields['image_width']} pixels"
-        return f"Images of {size}; {shown_labels(fields['labels'])}"
+        labels, *warnings = described_labels(counts)
+        return Survey(fields, (f"Images of {height} x {width} pixels; {labels}", *warnings))
 
     def evaluate(self, pipeline, columns):
         """Classifies images and counts the right labels.

@@ -1,8 +1,10 @@
 """The task of token labelling: a label for each word of a text."""
 
+import collections
 import time
 
 from keras_transformer.config import TokenClassifierConfig
+from keras_transformer.tasks.classification import SHOWN, described_labels
 from keras_transformer.tasks.labelling.spans import (
     OUTSIDE,
     find_problem,
@@ -10,7 +12,7 @@ from keras_transformer.tasks.labelling.spans import (
     span_figures,
     spans_of,
 )
-from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 
 
 class LabellingTask(Task):
@@ -35,8 +37,8 @@ class LabellingTask(Task):
 
         return TokenLabeller
 
-    def fields(self, rows, facts=None):
-        """Returns the labels: `O`, and those of each type one after the other.
+    def survey(self, rows, facts=None):
+        """Returns the labels, `O` and those of each type one after the other, and their counts.
 
         Raises:
             ValueError: If there is no span, or one is broken.
@@ -46,17 +48,18 @@ class LabellingTask(Task):
             for _, batch in rows.batch(1024).as_numpy_iterator()
             for labels in batch
         ]
-        labels = {label for sentence in sentences for label in sentence} - {OUTSIDE}
-        if not labels:
+        counts = collections.Counter(label for sentence in sentences for label in sentence)
+        inside = counts.keys() - {OUTSIDE}
+        if not inside:
             raise ValueError("the training data must have at least one span. Received: none.")
-        check_spans(sentences, scheme_of(labels), "the training data, ")
-        return {"labels": (OUTSIDE, *sorted(labels, key=lambda label: parts_of(label)[::-1]))}
-
-    def describe(self, fields):
-        """Returns the types of spans."""
-        labels = fields["labels"]
-        types = dict.fromkeys(parts_of(label)[1] for label in labels if label != OUTSIDE)
-        return f"{len(types)} types of spans in {scheme_of(labels)}: {', '.join(types)}."
+        check_spans(sentences, scheme_of(inside), "the training data, ")
+        labels = (OUTSIDE, *sorted(inside, key=lambda label: parts_of(label)[::-1]))
+        types = list(dict.fromkeys(parts_of(label)[1] for label in labels[1:]))
+        shown = ", ".join(types[:SHOWN]) + (", ..." if len(types) > SHOWN else "")
+        kinds = f"{len(types)} type{'s' * (len(types) > 1)} of spans in {scheme_of(inside)}"
+        counts = {label: counts[label] for label in labels}
+        described = described_labels(counts, "labels of words", lambda label: parts_of(label)[0])
+        return Survey({"labels": labels}, (f"{kinds}: {shown}.", *described))
 
     def measure(self, pipeline, inputs, references):
         """Returns `span_f1`."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_transformer.config import SeriesConfig
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
-from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 
 
 class TimeSeriesTask(Task):
@@ -36,7 +36,7 @@ class TimeSeriesTask(Task):
 
         return SeriesSimulator
 
-    def fields(self, rows, facts=None):
+    def survey(self, rows, facts=None):
         """Returns mean and standard deviation of the inputs and of the target in training.
 
         Those of the inputs are of all days of the training split and of the window before it; with
@@ -55,12 +55,13 @@ class TimeSeriesTask(Task):
             account = SnowAccount(*places, max_length=len(inputs), dtype="float32")
             inputs = np.array(account(inputs[None].astype(np.float32))[0], np.float64)
         scales = [float(scale) or 1.0 for scale in inputs.std(axis=0)]
-        return {
+        fields = {
             "input_mean": tuple(map(float, inputs.mean(axis=0))),
             "input_scale": tuple(scales),
             "target_mean": float(observed.mean()),
             "target_scale": float(observed.std()) or 1.0,
         }
+        return Survey(fields)
 
     def samples(self, inputs):
         """Returns one series: an export cuts it into windows."""

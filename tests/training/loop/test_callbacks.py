@@ -11,9 +11,10 @@ import rich.console
 import tensorflow as tf
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.loop import callbacks
-from keras_transformer.training.loop.callbacks import Interrupts, Logs, Progress, Saving, Validation
+from keras_transformer.training.loop.callbacks import Interrupts, Logs, Saving, Validation
 from keras_transformer.training.loop.history import History, columns_of
+from keras_transformer.training.loop.messages import duration
+from keras_transformer.training.loop.progress import Progress, Stopwatch
 
 
 class Clock:
@@ -22,15 +23,32 @@ class Clock:
     def __init__(self):
         self.now = 100.0
 
-    def monotonic(self):
+    def __call__(self):
         return self.now
+
+    def wait(self, seconds):
+        self.now += seconds
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(callbacks, "time", clock)
-    return clock
+def clock():
+    return Clock()
+
+
+def fit(clock, callbacks, updates, seconds=4, unit="tokens"):
+    """Calls callbacks as `fit` does; an update takes some seconds and counts 1,000 tokens."""
+    for callback in callbacks:
+        callback.set_model(Model(unit))
+        callback.on_train_begin()
+    for batch in range(updates):
+        for callback in callbacks:
+            callback.on_train_batch_begin(batch)
+        clock.wait(seconds)
+        for callback in callbacks:
+            logs = {"loss": 3.0 - batch / 10, unit: 1000 * (batch + 1)}
+            callback.on_train_batch_end(batch, logs)
+    for callback in callbacks:
+        callback.on_train_end()
 
 
 class Model:
@@ -52,35 +70,70 @@ def attached(callback, unit="tokens"):
     return callback
 
 
+def lines_of(progress):
+    return progress.console.file.getvalue().splitlines()
+
+
+def on_paper():
+    return rich.console.Console(file=io.StringIO(), width=40)
+
+
 @pytest.mark.parametrize("unit", ["tokens", "examples"])
 def test_progress_in_a_file_is_a_line_now_and_then(clock, unit):
-    text = io.StringIO()
-    console = rich.console.Console(file=text, width=40)
-    progress = attached(Progress(start=100, total=120, console=console, seconds=10), unit)
-    progress.on_train_begin()
-    for batch in range(20):
-        clock.now += 4  # seconds for each update of 1,000 tokens
-        progress.on_train_batch_end(batch, {"loss": 3.0 - batch / 10, unit: 1000 * batch})
-    progress.on_train_end()
-    lines = text.getvalue().splitlines()
+    stopwatch = Stopwatch(clock)
+    progress = Progress(start=100, total=120, console=on_paper(), stopwatch=stopwatch)
+    fit(clock, [stopwatch, progress], updates=20, unit=unit)
+    lines = lines_of(progress)
     assert lines[0] == f"update 103 of 120  loss 2.800  250 {unit}/s  1:08 left"
     assert lines[-1] == f"update 120 of 120  loss 1.100  250 {unit}/s  0:00 left"
     assert len(lines) == 7  # after 12, 24, ... 72 seconds, and at the end
 
 
 def test_progress_on_a_terminal_is_a_bar(clock):
-    text = io.StringIO()
-    console = rich.console.Console(file=text, width=100, force_terminal=True)
-    progress = attached(Progress(start=0, total=2, console=console))
-    progress.on_train_begin()
-    clock.now += 2
-    progress.on_train_batch_end(0, {"loss": 2.5, "tokens": 100})
-    clock.now += 2
-    progress.on_train_batch_end(1, {"loss": 2.25, "tokens": 300})
+    console = rich.console.Console(file=io.StringIO(), width=100, force_terminal=True)
+    stopwatch = Stopwatch(clock)
+    progress = Progress(start=0, total=2, console=console, stopwatch=stopwatch)
+    fit(clock, [stopwatch, progress], updates=2, seconds=10)
     progress.close()
-    progress.close()
-    assert "update 2 of 2  loss 2.250  100 tokens/s  0:00 left" in text.getvalue()
-    assert "\x1b[?25h" in text.getvalue()  # the cursor is back
+    assert "update 2 of 2  loss 2.900  100 tokens/s  0:00 left" in console.file.getvalue()
+    assert "\x1b[?25h" in console.file.getvalue()  # the cursor is back
+
+
+def test_what_happens_between_updates_is_no_part_of_the_speed(clock, tmp_path):
+    """A minute of validation, ten seconds of a checkpoint, five of a callback of the user."""
+    stopwatch = Stopwatch(clock)
+    history = History(None, columns_of(TASKS["translation"]))
+    logs = Logs(0, 20, tmp_path / "logs", 4, history, stopwatch)
+    validation = Validation(0, 20, 5, lambda update: clock.wait(60), now=clock)
+    saving = Saving(0, 20, 10, lambda update: clock.wait(10), no_checkpoint, now=clock)
+    picture = keras.callbacks.LambdaCallback(on_train_batch_end=lambda *_: clock.wait(5))
+    progress = Progress(0, 20, on_paper(), stopwatch, [validation, saving], seconds=1)
+    fit(clock, [stopwatch, progress, logs, validation, picture, saving], updates=20)
+    lines = lines_of(progress)
+    assert len(lines) == 20
+    for line in lines[1:]:
+        assert "  250 tokens/s  " in line
+    speeds = read_scalars(tmp_path / "logs")["train/tokens_per_second"]
+    assert speeds == [(8, 250.0), (12, 250.0), (16, 250.0), (20, 250.0)]
+    # 16 updates of 4 seconds; then, of a length that is known by now, 3 validations, 1 checkpoint.
+    assert lines[3].endswith("  1:04 left")
+    assert lines[5].endswith(f"  {duration(14 * 4 + 3 * 60)} left")
+    assert lines[9].endswith(f"  {duration(10 * 4 + 3 * 60)} left")  # that of update 10 is to come
+    assert lines[10].endswith(f"  {duration(9 * 4 + 2 * 60 + 10)} left")
+    assert lines[19].endswith(f"  {duration(60 + 10)} left")
+    assert validation.seconds_left() == saving.seconds_left() == 0
+
+
+def test_a_training_that_goes_on_counts_what_is_left_of_it(clock):
+    """Of 22 updates 13 are done: every fifth and the last are validated, 15, 20 and 22."""
+    validation = Validation(13, 22, 5, lambda update: clock.wait(7), now=clock)
+    assert validation.seconds_left() == 0  # nothing is known yet
+    left = []
+    after = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda *_: left.append(validation.seconds_left())
+    )
+    fit(clock, [validation, after], updates=9)
+    assert left == [0, 14, 14, 14, 14, 14, 7, 7, 0]
 
 
 def read_scalars(folder):
@@ -95,9 +148,12 @@ def read_scalars(folder):
 
 def test_logs_are_tensorboards(tmp_path, clock):
     history = History(tmp_path / "history.csv", columns_of(TASKS["translation"]))
-    logs = attached(Logs(10, 15, directory=tmp_path / "logs", every=2, history=history))
+    stopwatch = Stopwatch(clock)
+    logs = attached(Logs(10, 15, tmp_path / "logs", 2, history, stopwatch))
     for batch in range(5):
-        clock.now += 0.5
+        stopwatch.on_train_batch_begin(batch)
+        clock.wait(0.5)
+        stopwatch.on_train_batch_end(batch)
         logs.model.mean_loss.update_state(batch)
         mean = float(logs.model.mean_loss.result())
         logs.on_train_batch_end(batch, {"loss": mean, "tokens": 100 * batch})
