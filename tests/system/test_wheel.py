@@ -1,13 +1,16 @@
-"""The files that `pip install` puts on a user's machine."""
+"""The files of the source distribution, and those that `pip install` puts on a user's machine."""
 
 import importlib.metadata
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import pytest
+from build import ProjectBuilder
+from build.env import DefaultIsolatedEnv
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -15,20 +18,60 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
+def tracked():
+    """The names of the files that git has."""
+    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        pytest.skip("a git checkout is needed to know which files belong to the package")
+    return [name for name in listing.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def distributions(tracked, tmp_path_factory):
+    """Names of the files in the source distribution of a checkout in use, and the wheel from it."""
+    folder = tmp_path_factory.mktemp("distributions")
     # A copy: setuptools leaves `build/` and `*.egg-info` in the folder that it builds from.
     source = folder / "source"
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    if tracked.returncode:
-        pytest.skip("a git checkout is needed to know which files belong to the package")
-    for name in tracked.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, source]
-    subprocess.run(command, check=True)
-    return next(folder.glob("*.whl"))
+    for name in tracked:
+        write(source / name, (ROOT / name).read_bytes())
+    for name in ignored_files():
+        write(source / name, b"")
+    with DefaultIsolatedEnv() as environment:
+        builder = ProjectBuilder.from_isolated_env(environment, source)
+        environment.install(builder.build_system_requires)
+        sdist = builder.build("sdist", folder)
+        with tarfile.open(sdist) as archive:
+            archive.extractall(folder, filter="data")
+            names = [item.name.partition("/")[2] for item in archive if item.isfile()]
+        unpacked = sdist.removesuffix(".tar.gz")
+        wheel = ProjectBuilder.from_isolated_env(environment, unpacked).build("wheel", folder)
+    return names, pathlib.Path(wheel)
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions):
+    return distributions[1]
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def ignored_files():
+    """Names of files that work leaves in a checkout: one for each line of .gitignore and folder."""
+    for line in (ROOT / ".gitignore").read_text().split():
+        name = line.replace("*", "x") + ("left.py" if line.endswith("/") else "")
+        for folder in (".", "docs", "examples", "examples/browser", "tests/export", "export"):
+            yield f"{folder}/{name}"
+
+
+def test_the_source_distribution_holds_the_files_of_the_repository(distributions, tracked):
+    """Documents, tests and examples among them, and nothing that git ignores."""
+    names = {*distributions[0]}
+    made = {name for name in names if name.startswith("keras_transformer_kit.egg-info/")}
+    assert names - made - {"PKG-INFO", "setup.cfg"} == {*tracked} - {".gitignore"}
+    assert {"CHANGELOG.md", "docs/serving.md", "tests/conftest.py"} < names
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):

@@ -1,0 +1,106 @@
+"""A file on ARM's processors, under emulation: the decoding loop gives what it gives here."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from arm import Arm, UnavailableError, prepare
+
+from keras_transformer import Beam
+from keras_transformer.export import export_litert
+
+pytest.importorskip("ai_edge_litert")
+pytestmark = pytest.mark.slow
+
+# The program of a phone: every signature of the files, on every source.
+PROGRAM = """
+import json, platform, sys
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+answers = {}
+for path in sys.argv[2:]:
+    interpreter = Interpreter(path)
+    for name in interpreter.get_signature_list():
+        run = interpreter.get_signature_runner(name)
+        inputs = run.get_input_details()
+        rows = answers[f"{path} {name}"] = []
+        for ids in json.loads(sys.argv[1]):
+            source = np.zeros(inputs["source"]["shape"], np.int32)
+            source[0, : len(ids)] = ids
+            settings = {"max_length": np.array([20], np.int32),
+                        "length_penalty": np.array([1.0], np.float32)}
+            settings = {key: value for key, value in settings.items() if key in inputs}
+            outputs = run(source=source, **settings)
+            rows.append([outputs["tokens"].tolist(), outputs["score"].ravel().tolist()])
+print(json.dumps([platform.machine(), answers]))
+"""
+# With NEON alone, as in the first phones of 64 bits; with dot products in int8, as in phones since
+# 2018; and with products of matrices in int8, as in today's phones and servers. LiteRT has other
+# kernels for each.
+PROCESSORS = ("cortex-a53", "cortex-a76", "neoverse-v1")
+BOUNDS = {"none": 1e-5, "int8": 2e-4}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The emulator; without it the tests are skipped, and fail where `.ci/run` has prepared it."""
+    try:
+        return Arm(prepare())
+    except UnavailableError as error:
+        reason = f"ARM is not tested: {error}"
+    if os.environ.get("KERAS_TRANSFORMER_REQUIRE_ARM"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def files(arm, translator, sentences, tmp_path_factory):
+    """A file in float32 and one in int8, each with greedy search and a beam."""
+    folder, paths = tmp_path_factory.mktemp("arm"), {}
+    for quantize in BOUNDS:
+        paths[quantize] = folder / f"{quantize}.tflite"
+        options = {"lengths": [20], "searches": [Beam(4)], "n_best": 2}
+        export_litert(translator, paths[quantize], sentences, quantize, **options)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def arguments(files, translator, sentences):
+    """The ids of every other phrase, and the files."""
+    rows = translator.source_tokenizer.encode(sentences[::2]).to_list()
+    return [json.dumps([ids for ids in rows if 1 < len(ids) <= 20]), *map(str, files.values())]
+
+
+@pytest.fixture(scope="module")
+def here(arguments):
+    """What this processor answers."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)[1]
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, here, processor):
+    machine, there = json.loads(arm.python(processor, PROGRAM, *arguments))
+    assert machine == "aarch64"
+    for quantize, path in files.items():
+        for name in ("greedy_1x20", "beam4_1x20"):
+            ours, theirs = (answers[f"{path} {name}"] for answers in (here, there))
+            assert [tokens for tokens, _ in theirs] == [tokens for tokens, _ in ours]
+            np.testing.assert_allclose(
+                np.array([scores for _, scores in theirs]),
+                np.array([scores for _, scores in ours]),
+                rtol=0, atol=BOUNDS[quantize], err_msg=f"{quantize}, {name}",
+            )  # fmt: skip
+
+
+def test_the_comparison_tells_int8_from_float32(files, here):
+    """The phrases are real, their translations differ, and so do the scores of the two files."""
+    ours, theirs = (here[f"{path} greedy_1x20"] for path in files.values())
+    assert len(ours) > 15 and len({str(tokens) for tokens, _ in ours}) > 12
+    differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
+    assert np.median(differences) > 2 * max(BOUNDS.values())
