@@ -66,7 +66,7 @@ def test_metrics_of_batches_are_the_figures_of_all_steps_that_count():
 
 
 def test_metrics_take_a_weight_for_each_series():
-    """As many series as steps; steps that do not count have no weight, whatever their series has."""
+    """As many series as steps; a step that does not count has no weight in any series."""
     rng = np.random.default_rng(1)
     observed, simulated = 100 + rng.gamma(2, size=(2, 4, 4))
     counts = (rng.random((4, 4)) < 0.6).astype("float64")
