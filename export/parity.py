@@ -171,7 +171,16 @@ def in_float32(translator):
 
     Exports compute in float32 whatever the policy the model was trained under: its weights are
     float32 in any case, and neither LiteRT nor most CPUs multiply in bfloat16.
+
+    Raises:
+        ExportError: If the model was quantised in memory.
     """
+    if any(layer.quantization_mode for layer in translator.model._flatten_layers()):
+        raise ExportError(
+            "The model was quantised by `model.quantize`, and an export starts from floating "
+            "weights. Export the model as it was before; exports to LiteRT, CTranslate2 and "
+            'Marian quantise it themselves with `quantize="int8"`.'
+        )
     policy = translator.model.policy
     if policy.compute_dtype == policy.variable_dtype == "float32":
         return translator

@@ -20,7 +20,8 @@ class CompositeLayer(keras.Layer):
     """
 
     def __init__(self, *, kernels=DEFAULT, **kwargs):
-        super().__init__(**kwargs)
+        policy, self._policies = split_policy(kwargs.pop("dtype", None))
+        super().__init__(dtype=policy, **kwargs)
         self.kernels = kernels
         self.supports_masking = True
 
@@ -31,8 +32,24 @@ class CompositeLayer(keras.Layer):
         by_place = [changed.pop(name, value) for name, value in zip(names, args, strict=False)]
         with fitting_masks():
             outputs = super().__call__(*by_place, *args[len(names) :], **{**kwargs, **changed})
+        self._quantize_as_before()
         attached_mask(outputs[0] if isinstance(outputs, tuple) else outputs)  # is kept from now on
         return outputs
+
+    def build_from_config(self, config):
+        """Builds the layer as it was built before it was saved."""
+        super().build_from_config(config)
+        self._quantize_as_before()
+
+    def _quantize_as_before(self):
+        if self._policies and self.built:
+            policies, self._policies = self._policies, None
+            quantize_sublayers(self, policies)
+
+    def get_config(self):
+        """Returns the constructor's arguments."""
+        policy = self._policies or policy_of(self, self.dtype_policy)
+        return {**super().get_config(), "dtype": keras.dtype_policies.serialize(policy)}
 
     @classmethod
     @functools.cache
@@ -57,3 +74,49 @@ class CompositeLayer(keras.Layer):
         if name == "layers":
             return list(self.__dict__.get("_layers", ()))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def policy_of(layer, policy):
+    """Returns the dtype policy that the configuration of a layer keeps.
+
+    `model.quantize` gives sublayers policies of their own, without which a file could not be read.
+
+    Args:
+        layer: A layer or a model.
+        policy: Its own dtype policy.
+
+    Returns:
+        The policy; if sublayers are quantised, a `DTypePolicyMap` of it and theirs.
+    """
+    own = {name: sub.dtype_policy for name, sub in _sublayers(layer) if sub.quantization_mode}
+    return keras.dtype_policies.DTypePolicyMap(policy, own) if own else policy
+
+
+def split_policy(policy):
+    """Returns the dtype policy to build a layer with, and the map of quantised sublayers or `None`.
+
+    Args:
+        policy: A dtype policy, or what `policy_of` returned, or either as plain values.
+    """
+    if isinstance(policy, dict):
+        policy = keras.dtype_policies.get(policy)
+    if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+        return policy.default_policy, policy
+    return policy, None
+
+
+def quantize_sublayers(layer, policies):
+    """Quantises the sublayers of a layer that is built as `policy_of` found them.
+
+    Not left to Keras, which takes the default of such a map for the policy of a `Dense` when that
+    is saved once more.
+    """
+    for name, sublayer in _sublayers(layer):
+        if name in policies:
+            sublayer.dtype_policy = policies[name]
+
+
+def _sublayers(layer):
+    """Pairs of the path of every sublayer, from the layer on, and the sublayer."""
+    for sublayer in layer._flatten_layers(include_self=False):
+        yield (sublayer.path or "").removeprefix(f"{layer.path}/"), sublayer

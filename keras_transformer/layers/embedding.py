@@ -10,6 +10,7 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.positions.tables import rows_or_nan, token_places
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -24,7 +25,8 @@ class PositionalEmbedding(CompositeLayer):
         position: A `Position`, such as `Sinusoidal(layout="halves")`, or the name of one:
             `"sinusoidal"`, `"learned"`, `"binary"` or `"none"`.
         max_length: Positions of the learned table, and of the others where the length of
-            the input is not known when the graph is built.
+            the input or `start` is not known when the graph is built. Embeddings of later
+            positions are NaN, or an error where the device checks it.
         dropout: Rate on the sum of embedding and position (section 5.4).
         pad_id: Id of padding, for which the output gets a mask as from
             `keras.layers.Embedding(mask_zero=True)`. `None`: it gets none.
@@ -33,7 +35,8 @@ class PositionalEmbedding(CompositeLayer):
 
     Call arguments:
         inputs: Token ids `[B, T]`, integer; with `reverse`, hidden states `[B, T, D]`.
-        start: Position of the first token, counting from 0.
+        start: Position of the first token, counting from 0: an integer, a scalar tensor, or
+            integers `[B]` or `[B, 1]`, one for each row.
         reverse: Whether to map hidden states to logits.
         training: Whether dropout is active.
         places: Position of each token, integer `[B, T]`, below T, where a row holds several texts.
@@ -111,7 +114,9 @@ class PositionalEmbedding(CompositeLayer):
             check_positions(given.get("inputs"), "inputs", self, ndim=3)
         else:
             check_ids(given.get("inputs"), "inputs", self)
-        return {}
+        start = given.get("start")
+        # Keras would make a tensor of an integer of NumPy, whose value no graph knows.
+        return {"start": int(start)} if is_integer(start) else {}
 
     def call(  # noqa: D102
         self, inputs, start=0, reverse=False, training=None, places=None, zero_start=False
@@ -121,16 +126,17 @@ class PositionalEmbedding(CompositeLayer):
         x = self.look_up(inputs) * self.scale  # [B, T, D]
         if zero_start:
             x = x * self._after_start(inputs, start, places)
-        position = self.position.embed(self, start, inputs)  # [T, D]
+        position = self.position.embed(self, start, inputs)  # [T, D] or [B, T, D]
         if places is not None and position is not None:
-            position = ops.take(position, places, axis=0)  # [B, T, D]
+            rows = ops.take(position, places, axis=0)  # [B, T, D]
+            position = rows_or_nan(rows, places, ops.shape(inputs)[1])
         return self.dropout(x if position is None else x + position, training=training)
 
     def _after_start(self, inputs, start, places):
-        """0 at position 0 and 1 after it, `[B or 1, T, 1]`."""
+        """0 at position 0 and 1 after it, `[T, 1]` or `[B, T, 1]`."""
         if places is None:
-            places = ops.expand_dims(start + ops.arange(ops.shape(inputs)[1], dtype="int32"), 0)
-        return ops.expand_dims(ops.cast(ops.not_equal(places, 0), self.compute_dtype), 2)
+            places = token_places(start, ops.shape(inputs)[1])  # [T] or [B, T]
+        return ops.expand_dims(ops.cast(ops.not_equal(places, 0), self.compute_dtype), -1)
 
     def project(self, x):
         """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
+from keras_transformer.layers.composite import policy_of, quantize_sublayers, split_policy
 from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
 
@@ -57,7 +58,7 @@ class ConfiguredModel(keras.Model):
                 f"`config` must be a {self.config_class.__name__} or the name of a preset. "
                 f"Received: config={config!r}."
             )
-        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        policy, quantized = split_policy(keras.dtype_policies.get(dtype))
         layers = self._make_layers(config, policy, kernels)
         inputs = self._make_inputs(config)
         super().__init__(inputs, self._connect(config, layers, inputs), name=name, **kwargs)
@@ -66,6 +67,8 @@ class ConfiguredModel(keras.Model):
         self.kernels = kernels
         for role, layer in layers.items():
             setattr(self, role, layer)
+        if quantized:
+            quantize_sublayers(self, quantized)
 
     def _make_layers(self, config, policy, kernels):
         """The layers of the model, by the names of its attributes."""
@@ -105,7 +108,7 @@ class ConfiguredModel(keras.Model):
         return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
 
     def get_config(self):  # noqa: D102
-        policy = keras.dtype_policies.serialize(self.policy)
+        policy = keras.dtype_policies.serialize(policy_of(self, self.policy))
         return {"config": self.config.to_dict(), "dtype": policy, "name": self.name}
 
     @classmethod
@@ -134,6 +137,9 @@ class TokenOutput:
         """The output weights, `[V, D]`: the table of the embedding if they are tied."""
         if isinstance(self.output_layer, PositionalEmbedding):
             return ops.convert_to_tensor(self.output_layer.table)
+        if self.output_layer.quantization_mode:  # the kernel holds integers without their scale
+            rows = ops.eye(self.config.d_model, dtype=self.output_layer.compute_dtype)
+            return ops.transpose(self.output_layer(rows))
         return ops.transpose(self.output_layer.kernel)
 
     @property
@@ -144,7 +150,8 @@ class TokenOutput:
     def output_of(self, tokens):
         """Returns a function from hidden states to the logits of a few tokens.
 
-        Their weights are gathered here, once for all calls of the function.
+        Their weights are gathered here, once for all calls of the function. After
+        `model.quantize` all logits are computed, and those of the tokens taken.
 
         Args:
             tokens: Token ids `[C]`, int32, with C known statically.
@@ -153,13 +160,21 @@ class TokenOutput:
             Function from `[B, N, D]` to `[B, N, C]`.
         """
         layer = self.output_layer
-        tied = isinstance(layer, PositionalEmbedding)
-        weights, axis = (layer.table, 0) if tied else (layer.kernel, 1)
-        product = self.kernels.restrict(weights, tokens, axis, layer.compute_dtype)
+        if layer.quantization_mode:  # only the layer can multiply by what it holds
+            product = functools.partial(_picked, layer, tokens)
+        else:
+            tied = isinstance(layer, PositionalEmbedding)
+            weights, axis = (layer.table, 0) if tied else (layer.kernel, 1)
+            product = self.kernels.restrict(weights, tokens, axis, layer.compute_dtype)
         bias = self.output_bias
         bias = None if bias is None else self.kernels.pick(bias, tokens)  # [C]
         dtypes = layer.compute_dtype, self.logits.compute_dtype
         return functools.partial(_some_logits, product, bias, *dtypes)
+
+
+def _picked(layer, tokens, hidden):
+    """What a layer makes of `[B, N, D]`, of some tokens alone: `[B, N, C]`."""
+    return ops.take(layer(hidden), tokens, axis=-1)
 
 
 def _some_logits(product, bias, compute_dtype, dtype, hidden):

@@ -183,6 +183,85 @@ def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
         function(np.ones((B, 8), "int32"))
 
 
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
+@pytest.mark.parametrize("length", [1, 3])
+def test_positions_after_the_table_in_a_compiled_loop(position, length):
+    """XLA reads the last rows of a table for whatever comes after them; positions are NaN there."""
+    layer = randomised_embedding(position)
+    tokens = np.ones((B, length), "int32")
+
+    @tf.function(jit_compile=True)
+    def loop():
+        def body(step, array):
+            return step + 1, array.write(step, layer(tokens, start=step))
+
+        array = tf.TensorArray(tf.float32, 10, element_shape=(B, length, D))
+        return tf.while_loop(lambda step, _: step < 10, body, (0, array))[1].stack()
+
+    places = np.arange(10)[:, None] + np.arange(length)  # [10, T]
+    assert_rows(layer, loop(), np.broadcast_to(places[:, None], (10, B, length)))
+
+
+@pytest.mark.parametrize("policy_name", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_positions_after_the_table_in_16_bits(policy_name):
+    keras.config.set_dtype_policy(policy_name)
+    layer = randomised_embedding("learned")
+    x = tf.function(layer, jit_compile=True)(np.ones((B, 2), "int32"), start=tf.constant(6))
+    assert x.dtype == layer.compute_dtype
+    np.testing.assert_array_equal(np.isnan(to_numpy(x)).all(-1), [[False, True]] * B)
+
+
+@pytest.mark.parametrize("run", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
+def test_every_sentence_may_start_elsewhere(position, run):
+    layer, tokens = randomised_embedding(position), np.ones((4, 3), "int32")
+    function = layer if run == "eager" else tf.function(layer, jit_compile=run == "xla")
+    start = np.array([0, 4, 2, 4], "int32")
+    places = start[:, None] + np.arange(3)
+    for given in (start, start[:, None], tf.constant(start, tf.int64)):
+        assert_rows(layer, function(tokens, start=given), places)
+    zero = function(tokens, start=start, zero_start=True)
+    rows = function(tokens, start=start)
+    np.testing.assert_array_equal(zero[1:], rows[1:])
+    assert np.abs(to_numpy(zero - rows)[0, 0]).max() > 0.1
+    if run == "xla":
+        assert_rows(layer, function(tokens, start=start + 2), places + 2)
+    else:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"= 7 is not in \[0, 7\)"):
+            function(tokens, start=start + 3)
+
+
+def randomised_embedding(position):
+    """One with room for 7 positions."""
+    layer = PositionalEmbedding(V, D, position=position, max_length=7)
+    layer.build((B, T))
+    return randomise(layer)
+
+
+def assert_rows(layer, x, places):
+    """`x` `[..., T, D]`, embeddings of token 1, are at `places` `[..., T]`; NaN from 7 on."""
+    whole = to_numpy(layer(np.ones((1, 7), "int32")))[0]  # [7, D]
+    expected = np.where((places < 7)[..., None], whole[np.minimum(places, 6)], np.nan)
+    np.testing.assert_allclose(x, expected, rtol=0, atol=1e-6)
+
+
+def test_an_integer_of_numpy_is_a_known_start():
+    layer = PositionalEmbedding(V, D, max_length=7)
+    tokens = np.ones((1, 3), "int32")
+    np.testing.assert_array_equal(layer(tokens, start=np.int64(9)), layer(tokens, start=9))
+    learned = PositionalEmbedding(V, D, position="learned", max_length=7)
+    with pytest.raises(ValueError, match=r"`max_length` .*Received: max_length=7, 12 positions"):
+        learned(tokens, start=np.int64(9))
+
+
+def test_places_after_the_sentence_are_never_silently_wrong():
+    layer = randomised_embedding("learned")
+    tokens, places = np.ones((2, 3), "int32"), np.array([[0, 1, 2], [0, 3, 1]])
+    x = tf.function(layer, jit_compile=True)(tokens, places=places)
+    assert_rows(layer, x[:1], places[:1])
+    assert np.isnan(x[1, 1]).all() and np.isfinite(tf.gather(x[1], [0, 2])).all()
+
+
 def test_a_zero_start_is_the_position_alone(policy):
     """At position 0, wherever that stands in a row; and at no other position."""
     layer = PositionalEmbedding(V, D)

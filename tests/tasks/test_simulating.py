@@ -65,6 +65,21 @@ def test_metrics_of_batches_are_the_figures_of_all_steps_that_count():
         assert float(metric.result()) == pytest.approx(figure(OBSERVED, SIMULATED), abs=1e-6)
 
 
+def test_metrics_take_a_weight_for_each_series():
+    """As many series as steps; a step that does not count has no weight in any series."""
+    rng = np.random.default_rng(1)
+    observed, simulated = 100 + rng.gamma(2, size=(2, 4, 4))
+    counts = (rng.random((4, 4)) < 0.6).astype("float64")
+    times = np.array([0, 1, 3, 2])
+    copies = [np.repeat(values, times, axis=0) for values in (observed, simulated, counts)]
+    known = copies[2] == 1
+    labels = np.stack([observed, counts], axis=-1).astype("float32")
+    for metric, figure in ((KlingGupta(), kling_gupta), (NashSutcliffe(), nash_sutcliffe)):
+        metric.update_state(labels, simulated.astype("float32"), times.astype("float32"))
+        expected = figure(copies[0][known], copies[1][known])
+        assert float(metric.result()) == pytest.approx(expected, abs=1e-4)
+
+
 def test_the_loss_is_in_units_of_the_target():
     labels = np.array([[[1, 1], [3, 0], [5, 1]]], "float32")
     losses = ScaledSquaredError(2.0).call(labels, np.array([[2.0, 9.0, 11.0]], "float32"))

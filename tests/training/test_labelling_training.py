@@ -67,6 +67,20 @@ def test_the_loss_is_that_of_its_formula(smoothing):
         assert float(losses[b, s]) == pytest.approx(expected, abs=1e-5)
 
 
+def test_every_word_counts_as_much_in_a_batch_of_any_length():
+    """A mean of the rows' means would count the words of short batches more."""
+    rng = np.random.default_rng(1)
+    (metric,) = training().metrics()
+    right = []
+    for length in (2, 7):
+        labels = rng.integers(-1, 3, (3, length))
+        logits = rng.normal(size=(3, length, 3)).astype("float32")
+        weights = training().weigh(tf.ones_like(labels), tf.constant(labels))
+        metric.update_state(labels, logits, sample_weight=weights)
+        right.append((logits.argmax(-1) == labels)[labels >= 0])
+    assert float(metric.result()) == pytest.approx(np.concatenate(right).mean(), abs=1e-6)
+
+
 @pytest.mark.parametrize("names", ["O B-Y I-X", "O B-X", "O B-X I-X O"])
 def test_wrong_labels_are_one_clear_line(names):
     message = "train split of the data, example 2: column 2 must be a label for each word, .*B-X"

@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.training.losses.weights import labels_of, position_weights
+
 
 def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
     """Cross-entropy of every position against a smoothed label (section 5.4).
@@ -72,6 +74,8 @@ def global_sum(value):
 class LabelSmoothedCrossEntropy(keras.losses.Loss):
     """Smoothed cross-entropy, summed over real tokens and divided by their number.
 
+    With sample weights both are sums of weights: it is the weighted mean over real tokens.
+
     For `model.compile(loss=...)` of any model that maps to [B, T, V]. Under a `tf.distribute`
     strategy the number is that of all replicas, so that replicas with unequal numbers of tokens
     give together exactly the gradient of one device; Keras' own reductions average the replicas'
@@ -84,12 +88,14 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: Integer labels, [B, T].
         y_pred: Logits, [B, T, V].
+        sample_weight: How much each sentence counts, [B], or each position, [B, T]; padding never
+            counts. `None`: 1.
 
     Returns:
         A float32 scalar; inside a replica, its share of the sum over all replicas.
 
     Raises:
-        ValueError: If `label_smoothing` is out of range, or sample weights are given.
+        ValueError: If `label_smoothing` is out of range, or sample weights have a wrong shape.
 
     Example:
         >>> import numpy as np
@@ -119,15 +125,13 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     # Not `call` alone: the base class would cast the labels to float and reduce each replica by
     # itself.
     def __call__(self, y_true, y_pred, sample_weight=None):
+        labels = labels_of(y_true, y_pred)  # [B, T]
+        losses = self.call(labels, y_pred)  # [B, T]
+        weights = tf.cast(tf.not_equal(labels, self.pad_id), tf.float32)  # [B, T]
         if sample_weight is not None:
-            raise ValueError(
-                "`sample_weight` must be None: positions are weighted by `pad_id` alone. "
-                f"Received: sample_weight={sample_weight}."
-            )
-        losses = self.call(y_true, y_pred)  # [B, T]
-        real = tf.cast(tf.not_equal(y_true, self.pad_id), tf.float32)  # [B, T]
-        tokens = global_sum(tf.reduce_sum(real))
-        return tf.math.divide_no_nan(tf.reduce_sum(losses * real), tokens)
+            weights *= position_weights(sample_weight, weights)
+        total = global_sum(tf.reduce_sum(weights))
+        return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), total)
 
     def get_config(self):
         return {

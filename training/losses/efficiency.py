@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.training.losses.weights import position_weights
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class ScaledSquaredError(keras.losses.Loss):
@@ -45,7 +47,8 @@ class _Moments(keras.metrics.Metric):
     Call arguments:
         y_true: `[B, T, 2]`; see `ScaledSquaredError`.
         y_pred: `[B, T]`.
-        sample_weight: How much each step counts, `[B, T]`. `None`: 1 where it counts.
+        sample_weight: How much each series counts, `[B]`, or each step, `[B, T]`, of the steps that
+            count. `None`: 1.
     """
 
     def __init__(self, name, **kwargs):
@@ -53,10 +56,12 @@ class _Moments(keras.metrics.Metric):
         self.sums = self.add_variable((6,), "zeros", dtype="float64", name="sums")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = y_true[..., 1] if sample_weight is None else sample_weight
-        weights, observed, simulated = (
-            ops.cast(tensor, "float64") for tensor in (weights, y_true[..., 0], y_pred)
+        counts, observed, simulated = (
+            ops.cast(tensor, "float64") for tensor in (y_true[..., 1], y_true[..., 0], y_pred)
         )
+        weights = counts
+        if sample_weight is not None:
+            weights = counts * ops.cast(position_weights(sample_weight, counts), "float64")
         terms = (
             ops.ones_like(observed),
             observed,

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
+from keras_transformer.training.losses.weights import labels_of, position_weights
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -19,7 +20,8 @@ class Perplexity(keras.metrics.Mean):
     Call arguments:
         y_true: Integer labels, [B, T].
         y_pred: Logits, [B, T, V].
-        sample_weight: How much each position counts, [B, T], beside the padding. `None`: 1.
+        sample_weight: How much each sentence counts, [B], or each position, [B, T]; padding never
+            counts. `None`: 1.
 
     Example:
         >>> import numpy as np
@@ -35,8 +37,9 @@ class Perplexity(keras.metrics.Mean):
         self.pad_id = pad_id
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        losses = smoothed_cross_entropy(y_true, y_pred)  # [B, T]
-        super().update_state(*_flat(losses, y_true, self.pad_id, sample_weight))
+        labels = labels_of(y_true, y_pred)  # [B, T]
+        losses = smoothed_cross_entropy(labels, y_pred)  # [B, T]
+        super().update_state(*_flat(losses, labels, self.pad_id, sample_weight))
 
     def result(self):
         return ops.exp(super().result())
@@ -57,8 +60,9 @@ class TokenAccuracy(keras.metrics.Mean):
         self.pad_id = pad_id
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        right = ops.argmax(y_pred, axis=-1) == ops.cast(y_true, "int32")  # [B, T]
-        super().update_state(*_flat(right, y_true, self.pad_id, sample_weight))
+        labels = labels_of(y_true, y_pred)  # [B, T]
+        right = ops.argmax(y_pred, axis=-1) == ops.cast(labels, "int32")  # [B, T]
+        super().update_state(*_flat(right, labels, self.pad_id, sample_weight))
 
     def get_config(self):
         return {**super().get_config(), "pad_id": self.pad_id}
@@ -68,5 +72,5 @@ def _flat(values, labels, pad_id, sample_weight):
     """Values and weights of all positions, [B*T]: `Mean` would average each sentence by itself."""
     weights = ops.cast(ops.not_equal(labels, pad_id), "float32")
     if sample_weight is not None:
-        weights *= ops.cast(sample_weight, "float32")
+        weights *= position_weights(sample_weight, weights)
     return ops.reshape(ops.cast(values, "float32"), (-1,)), ops.reshape(weights, (-1,))

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
+from keras_transformer.training.losses.metrics import TokenAccuracy
 from keras_transformer.training.tasks.task import TextTraining
 
 
@@ -61,7 +62,7 @@ class LabellingTraining(TextTraining):
         return LabelCrossEntropy(settings.label_smoothing)
 
     def metrics(self):  # noqa: D102
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        return [TokenAccuracy(pad_id=-1, name="accuracy")]
 
     def weigh(self, inputs, labels):
         """Returns 1 for the first piece of each word, and 0 for all else."""

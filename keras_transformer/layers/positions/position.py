@@ -50,11 +50,12 @@ class Position:
 
         Args:
             embedding: The `PositionalEmbedding`.
-            start: Position of the first token, an integer or a scalar tensor.
+            start: Position of the first token, an integer or a scalar tensor; or integers `[B]`
+                or `[B, 1]`, one for each row.
             tokens: Token ids `[B, T]`.
 
         Returns:
-            `[T, D]`, in the compute dtype of the layer; `None` for nothing.
+            `[T, D]`, or `[B, T, D]`, in the compute dtype of the layer; `None` for nothing.
         """
 
     def table(self, length, d_model):

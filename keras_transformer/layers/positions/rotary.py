@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.positions.position import AttentionPosition
-from keras_transformer.layers.positions.tables import sinusoids
+from keras_transformer.layers.positions.tables import rows_or_nan, sinusoids
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -40,9 +40,7 @@ class Rotary(AttentionPosition):
             )
         table = ops.cast(sinusoids(self.max_length, size, "halves"), "float32")  # [L, K]
         waves = ops.take(table, positions, axis=0)  # [T, K] or [K]
-        # XLA and GPUs take the last row for any position after it: it must not go unseen.
-        inside = ops.expand_dims(ops.less(positions, self.max_length), axis=-1)
-        waves = ops.cast(ops.where(inside, waves, float("nan")), heads.dtype)
+        waves = ops.cast(rows_or_nan(waves, positions, self.max_length), heads.dtype)
         sine, cosine = waves[..., : size // 2], waves[..., size // 2 :]
         one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
         return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)

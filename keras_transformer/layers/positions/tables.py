@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.checks import check_choice, check_flag, is_integer
+from keras_transformer.layers.kernels import look_up
 from keras_transformer.layers.positions.position import Position
 
 LAYOUTS = ("interleaved", "halves")
@@ -135,11 +136,47 @@ class Learned(AddedPosition):
 
 def _known_length(start, tokens):
     """The number of positions, where the graph knows it."""
-    known = isinstance(start, int) and tokens.shape[1]
-    return tokens.shape[1] + start if known else None
+    known = is_integer(start) and tokens.shape[1]
+    return tokens.shape[1] + int(start) if known else None
+
+
+def token_places(start, length):
+    """Returns the position of every token, int32 `[T]`, or `[B, T]` if each row has its start.
+
+    Args:
+        start: Position of the first token, an integer, a scalar tensor, or integers `[B]` or
+            `[B, 1]`.
+        length: Number of tokens T.
+    """
+    start = ops.cast(start, "int32")
+    if len(start.shape) == 1:
+        start = ops.expand_dims(start, axis=1)  # [B, 1]
+    return start + ops.arange(length, dtype="int32")
+
+
+def rows_or_nan(rows, places, length):
+    """Returns the rows of a table for `places`, with NaN where a place is not in the table.
+
+    XLA and GPUs take the last row for any place after it: it must not go unseen.
+
+    Args:
+        rows: What was looked up, `[..., D]`.
+        places: Integers `[...]`.
+        length: Rows of the table.
+    """
+    inside = ops.logical_and(ops.greater_equal(places, 0), ops.less(places, length))
+    return ops.where(ops.expand_dims(inside, axis=-1), rows, float("nan"))
 
 
 def _rows(embedding, table, start, tokens):
-    """The rows of a table for all tokens of a sentence, `[T, D]`."""
+    """The rows of a table for all tokens, `[T, D]`, or `[B, T, D]` if each row has its start."""
     table = ops.cast(table, embedding.compute_dtype)
-    return ops.slice(table, (start, 0), (ops.shape(tokens)[1], embedding.d_model))
+    length, width = ops.shape(tokens)[1], embedding.d_model
+    if is_integer(start):  # more rows than there are is an error everywhere
+        return ops.slice(table, (int(start), 0), (length, width))
+    places = token_places(start, length)  # [T] or [B, T]
+    if tokens.shape[1] == 1 and len(places.shape) == 1:  # a step of a search
+        rows = ops.slice(table, (places[0], 0), (1, width))
+    else:
+        rows = look_up(table, places)
+    return rows_or_nan(rows, places, table.shape[0])

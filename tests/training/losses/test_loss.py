@@ -159,8 +159,6 @@ def test_metrics_count_real_tokens_over_several_batches(batch):
 def test_arguments_that_mean_nothing_here_are_refused(batch):
     with pytest.raises(ValueError, match="`label_smoothing` must be at least 0 .* Received: .*=1"):
         LabelSmoothedCrossEntropy(1.0)
-    with pytest.raises(ValueError, match="`sample_weight` must be None"):
-        LabelSmoothedCrossEntropy()(*batch, sample_weight=np.ones(B))
 
 
 def test_metrics_weigh_positions_beside_the_padding(batch):
@@ -176,6 +174,79 @@ def test_metrics_weigh_positions_beside_the_padding(batch):
     np.testing.assert_allclose(perplexity.result(), expected, rtol=1e-5)
     right = np.average(logits.argmax(-1) == labels, weights=own)
     np.testing.assert_allclose(accuracy.result(), right, rtol=1e-5)
+
+
+def counted_per_sentence():
+    """Rows that differ in their loss, for every form in which Keras passes a weight per sentence.
+
+    As many sentences as positions: [B] must not be taken for [T].
+    """
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, V, (T, T)).astype("int32")
+    labels[1, 2:] = labels[3, 1:] = PAD
+    logits = rng.normal(scale=3, size=(T, T, V)).astype("float32")
+    weights = np.array([0.0, 3.0, 0.5, 1.0, 2.0], "float32")
+    return labels, logits, weights, weights[:, None] * (labels != PAD)
+
+
+@pytest.mark.parametrize("form", ["[B]", "[B, 1]", "[B, T]", "[B, T, 1]", "list"])
+def test_a_weight_per_sentence_holds_for_its_real_tokens(form):
+    labels, logits, weights, own = counted_per_sentence()
+    given = {
+        "[B]": weights,
+        "[B, 1]": weights[:, None],
+        "[B, T]": np.repeat(weights[:, None], T, axis=1),
+        "[B, T, 1]": np.repeat(weights[:, None, None], T, axis=1),
+        "list": weights.tolist(),
+    }[form]
+    perplexity, accuracy = Perplexity(PAD), TokenAccuracy(PAD)
+    for metric in (perplexity, accuracy):
+        metric.update_state(labels, logits, sample_weight=given)
+    losses, _ = reference(labels, logits, 0.0)
+    expected = np.exp(np.average(losses, weights=own))
+    np.testing.assert_allclose(perplexity.result(), expected, rtol=1e-5)
+    right = np.average(logits.argmax(-1) == labels, weights=own)
+    np.testing.assert_allclose(accuracy.result(), right, rtol=1e-5)
+    smoothed, _ = reference(labels, logits, 0.1)
+    loss = LabelSmoothedCrossEntropy(0.1, pad_id=PAD)(labels, logits, sample_weight=given)
+    np.testing.assert_allclose(loss, np.average(smoothed, weights=own), rtol=1e-5)
+
+
+def test_evaluate_with_a_weight_per_sentence():
+    """The whole way through Keras, in batches of unequal weight."""
+    labels, logits, weights, own = counted_per_sentence()
+    model = keras.Sequential([keras.Input((T, V)), keras.layers.Identity()])
+    metrics = [Perplexity(PAD), TokenAccuracy(PAD)]
+    model.compile(loss=LabelSmoothedCrossEntropy(0.0, PAD), weighted_metrics=metrics)
+    got = model.evaluate(logits, labels, 2, sample_weight=weights, verbose=0, return_dict=True)
+    losses, _ = reference(labels, logits, 0.0)
+    np.testing.assert_allclose(
+        got["perplexity"], np.exp(np.average(losses, weights=own)), rtol=1e-5
+    )
+    right = np.average(logits.argmax(-1) == labels, weights=own)
+    np.testing.assert_allclose(got["token_accuracy"], right, rtol=1e-5)
+
+
+def test_labels_may_have_an_axis_of_one():
+    """As from a data set whose every label is a row of its own."""
+    labels, logits, weights, _ = counted_per_sentence()
+    for make in (Perplexity, TokenAccuracy):
+        flat, deep = make(PAD), make(PAD)
+        flat.update_state(labels, logits, weights)
+        deep.update_state(labels[..., None], logits, weights)
+        assert flat.result() == deep.result()
+    loss = LabelSmoothedCrossEntropy(0.1, pad_id=PAD)
+    assert loss(labels[..., None], logits) == loss(labels, logits)
+
+
+@pytest.mark.parametrize("shape", [(B + 1,), (B, T + 1), (B, T, 2), (T,)])
+def test_weights_of_another_shape_are_refused(batch, shape):
+    message = r"`sample_weight` must be \[3\], a weight for each example, .*\[3, 5\]"
+    for call in (Perplexity().update_state, TokenAccuracy().update_state):
+        with pytest.raises(ValueError, match=message):
+            call(*batch, sample_weight=np.ones(shape))
+    with pytest.raises(ValueError, match=message):
+        LabelSmoothedCrossEntropy()(*batch, sample_weight=np.ones(shape))
 
 
 TWO_REPLICAS = """
