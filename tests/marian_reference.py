@@ -28,6 +28,11 @@ class Marian:
             if name != "special:model.yml"
         }
         self.settings, self.dtype = settings, dtype
+        # "v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800"
+        version = settings.get("version", "").split(" ")[0]
+        numbers = version.removeprefix("v").split(".")
+        known = version.startswith("v1.")
+        self.has_old_gelu = known and [int(number) for number in numbers] < [1, 12, 3]
         self.heads = settings["transformer-heads"]
         self.recurrent = settings.get("transformer-decoder-autoreg", "self-attention") == "rnn"
         tables = [
@@ -88,6 +93,8 @@ class Marian:
             return np.maximum(x, 0)
         if name == "swish":
             return x / (1 + np.exp(-x))
+        if self.has_old_gelu:
+            return x / (1 + np.exp(-1.702 * x))
         error = np.vectorize(math.erf)
         return (x * (1 + error(x / math.sqrt(2))) / 2).astype(self.dtype)
 

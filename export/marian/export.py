@@ -24,6 +24,7 @@ from keras_transformer.export.shortlists import shortlist_figures
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.marian.arrays import Quantized
 from keras_transformer.pretrained.marian.binary import write_bin
+from keras_transformer.pretrained.marian.configuration import minimum_version
 from keras_transformer.pretrained.marian.convert import read_marian
 from keras_transformer.pretrained.marian.files import read
 from keras_transformer.pretrained.marian.npz import write_npz
@@ -82,7 +83,8 @@ def export_marian(
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement` and those of
-        `shortlist_figures`.
+        `shortlist_figures`. With the activation gelu also `minimum_marian_version`, which is in
+        `facts.json` as well: older engines compute another function under that name.
 
     Raises:
         ExportError: If Marian cannot express the model, the translations differ, or something else
@@ -171,6 +173,9 @@ class _Draft:
         figures = {name: value for name, value in report.items() if name != "differences"}
         facts = {"origin": self.origin} if self.origin else {}
         facts["agreement"] = figures
+        minimum = minimum_version(translator.model.config)
+        if minimum is not None:
+            facts["minimum_marian_version"] = report["minimum_marian_version"] = minimum
         (folder / FACTS).write_text(json.dumps(facts, indent=2), "utf-8")
         return report
 

@@ -60,9 +60,15 @@ def opus_mt(directory, run, license, name):
     metavar="N",
     help="Longest source and longest output in tokens.",
 )
+@click.option(
+    "--gelu",
+    type=click.Choice(["exact", "sigmoid"]),
+    help="Which function MODEL means by the activation gelu; sigmoid: x * sigmoid(1.702 x), as "
+    "before Marian 1.12.3.  [default: by the version of Marian in MODEL, or exact]",
+)
 @LICENSE
 @NAME
-def marian(model, run, vocabularies, max_length, license, name):
+def marian(model, run, vocabularies, max_length, gelu, license, name):
     """Make RUN of MODEL, a .npz or .bin file of Marian, with the settings inside it.
 
     A .bin file in 8 bits, as browsers have it, becomes the floats that it stands for.
@@ -72,7 +78,7 @@ def marian(model, run, vocabularies, max_length, license, name):
 
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
-    options = {"license": license, "name": name, "max_length": max_length}
+    options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}
     vocabularies = vocabularies or vocabularies_beside(model)
     write_run(run, lambda: read_marian(model, vocabularies, **options))
 

@@ -241,7 +241,10 @@ def test_what_marian_does_not_have_is_refused_by_name(tmp_path, changes, message
         ({"d_model": 64}, "`d_ff` must be a multiple of 64"),
         ({"d_model": 64, "d_ff": 64, "vocab_size": 44}, "multiple of 8 pieces .* Received: 44"),
         ({"d_model": 64, "d_ff": 64, "tie": "none"}, '`tie` must be "all"'),
-        ({"d_model": 64, "d_ff": 64, "activation": "gelu"}, "`activation` must not be gelu"),
+        (
+            {"d_model": 64, "d_ff": 64, "activation": "gelu"},
+            r"`activation` must not be gelu.*, which computes x \* sigmoid\(1\.702 x\)",
+        ),
     ],
 )
 def test_what_the_engine_does_not_compute_in_int8_is_refused_by_name(tmp_path, changes, message):
@@ -294,6 +297,37 @@ def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path
     for name in ("model.npz", "model.bin", "vocab.spm"):
         first, second = (tmp_path / side / name for side in ("first", "second"))
         assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_gelu_of_old_marian_is_written_as_a_swish_that_every_version_computes(tmp_path):
+    options = marian_models.settings(
+        dim_emb=64, transformer_dim_ffn=64, dim_vocabs=[40, 40], transformer_ffn_activation="gelu",
+        version="v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800",
+    )  # fmt: skip
+    (tmp_path / "vocab.spm").write_bytes(marian_models.vocabulary(40))
+    write_npz(tmp_path / "model.npz", marian_models.arrays(options))
+    read = read_marian(tmp_path / "model.npz", [tmp_path / "vocab.spm"], max_length=12)
+    report = export_marian(Translator(*read[:2]), tmp_path / "out", SENTENCES, "int8")
+    assert report["agreement"] == 1 and "minimum_marian_version" not in report
+    weights, written = settings_of(tmp_path / "out" / "model.npz")
+    assert written["transformer-ffn-activation"] == "swish"
+    theirs = Marian(marian_models.arrays(options), options, np.float64)
+    ours = Marian(weights, written, np.float64)
+    for row in read.tokenizers.source.encode(SENTENCES).to_list():
+        np.testing.assert_allclose(ours.encode(row), theirs.encode(row), rtol=0, atol=1e-6)
+        assert ours.greedy(row, 12)[0] == theirs.greedy(row, 12)[0]
+
+
+@pytest.mark.slow
+def test_an_export_with_gelu_names_the_oldest_version_that_computes_it(tmp_path):
+    report = export_marian(translator(activation="gelu"), tmp_path / "out", SENTENCES)
+    facts = json.loads((tmp_path / "out" / "facts.json").read_text())
+    assert report["minimum_marian_version"] == facts["minimum_marian_version"] == "1.12.3"
+    _, written = settings_of(tmp_path / "out" / "model.npz")
+    assert written["version"] == "v1.12.3 keras-transformer"
+    read = read_marian(tmp_path / "out" / "model.npz", [tmp_path / "out" / "vocab.spm"])
+    assert (read.model.config.activation, read.notes) == ("gelu", [])
 
 
 @pytest.mark.slow

@@ -43,6 +43,11 @@ SEARCHES = {
     "counted": {"num_beams": 4, "early_stopping": True},
 }
 
+NOT_READ = {
+    "normalize_before": True, "add_final_layer_norm": True, "normalize_embedding": True,
+    "static_position_embeddings": False,
+}  # fmt: skip
+
 
 def case(kind="Marian", dtype="float32", seed=0, generation=None, sharpen=3.0, **config):
     fields = {**BASE, **config}
@@ -81,6 +86,7 @@ CASES = {
         seed=10, decoder_start_token_id=3, generation={"bad_words_ids": [[PAD], [3]]}
     ),
     "not_renormalised": case(seed=14, generation={"renormalize_logits": False}),
+    "settings_not_read": case(seed=15, **NOT_READ),
     "pegasus": case("Pegasus", seed=11),
     "mbart": case("MBart", seed=12),
     "bart": case("Bart", seed=13, normalize_before=False),
@@ -147,6 +153,9 @@ def test_logits_and_encoder_states(name, side):
 def test_the_arithmetic_in_numpy_is_that_of_torch(name):
     _, expected = converted(name)
     settings = json.loads((folder() / name / "config.json").read_text())
+    if name == "settings_not_read":
+        assert NOT_READ.items() <= settings.items()
+        settings = {key: value for key, value in settings.items() if key not in NOT_READ}
     weights = marian.read_tensors(folder() / name / "model.safetensors")
     source, target = expected["left_source"], expected["target"]
     states, logits = marian.forward(weights, settings, source, target)

@@ -44,6 +44,7 @@ def sinusoidal():
     return {name: table for name in learned()}
 
 
+OF_BART = {"architectures": ["BartForConditionalGeneration"]}
 KINDS = {
     "shared": {},
     "separate": {"separate": True},
@@ -58,14 +59,15 @@ KINDS = {
         "decoder_layers": 12,
         "scale_embedding": False,
     },
-    "pre-norm": {"normalize_before": True, "add_final_layer_norm": True},
-    "norms at both ends": {"normalize_embedding": True, "add_final_layer_norm": True},
-    "pre-norm without an end": {"normalize_before": True},
+    "pre-norm": {"normalize_before": True, "add_final_layer_norm": True, **OF_BART},
+    "norms at both ends": {"normalize_embedding": True, "add_final_layer_norm": True, **OF_BART},
+    "pre-norm without an end": {"normalize_before": True, **OF_BART},
     "learned positions in the file": {"more": learned()},
     "learned positions of BART": {
         "static_position_embeddings": False,
         "extra_pos_embeddings": 2,
         "more": learned(2),
+        **OF_BART,
     },
     "sinusoids in the file": {"more": sinusoidal()},
     "sinusoids in a file of float16": {"more": sinusoidal(), "dtype": "float16"},
@@ -101,6 +103,51 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
         "learned positions in the file": "target",
         "learned positions of BART": "target",
     }.get(kind, "all")
+
+
+@pytest.mark.parametrize("named", [["MarianMTModel"], None])
+def test_what_hugging_faces_marian_does_not_read_has_no_effect(named, tmp_path):
+    ignored = {
+        "normalize_before": True,
+        "normalize_embedding": True,
+        "add_final_layer_norm": True,
+        "static_position_embeddings": False,
+        "layer_norm_eps": 0.1,
+        "do_blenderbot_90_layernorm": True,
+    }
+    plain, tensors = write_folder(tmp_path)
+    written = {**plain, **ignored, "extra_pos_embeddings": 2, "architectures": named}
+    (tmp_path / "config.json").write_text(json.dumps(written))
+    checkpoint = read_checkpoint(tmp_path)
+    assert_equal_to_numpy(checkpoint.model, plain, tensors)
+    assert checkpoint.notes == [
+        f"`{name}` = {json.dumps(value)} has no effect: Hugging Face's Marian models do not read it"
+        for name, value in ignored.items()
+    ]
+
+
+def test_a_table_of_positions_on_one_side_alone(tmp_path):
+    """The other side has sinusoids, as Hugging Face gives it."""
+    name, table = next(iter(learned().items()))
+    settings, tensors = write_folder(tmp_path, more={name: table})
+    assert_equal_to_numpy(Transformer.from_pretrained(tmp_path), settings, tensors)
+
+
+def test_a_table_of_positions_of_another_length_names_the_setting(tmp_path):
+    refused(
+        tmp_path,
+        r"embed_positions\.weight must have the shape \[23, 12\], as `max_position_embeddings` "
+        r"says in config\.json\. Received: \[25, 12\]",
+        more=learned(2),
+    )
+    refused(
+        tmp_path,
+        r"the shape \[26, 12\], as `max_position_embeddings` and `extra_pos_embeddings` say in ",
+        more=learned(2),
+        static_position_embeddings=False,
+        extra_pos_embeddings=3,
+        **OF_BART,
+    )
 
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
@@ -221,8 +268,14 @@ def refused(folder, message, **changes):
         ({"bad_words_ids": [[3, 4]]}, r"`bad_words_ids` must be a list of lists of one of"),
         ({"max_position_embeddings": 10**9}, r"`max_position_embeddings` must be at most 65,536 "),
         ({"pad_token_id": 10**9}, r"`pad_token_id` must be one of the"),
-        ({"do_blenderbot_90_layernorm": True}, r"`do_blenderbot_90_layernorm` must be false"),
-        ({"static_position_embeddings": False}, r"embed_positions\.weight is missing"),
+        (
+            {"do_blenderbot_90_layernorm": True, **OF_BART},
+            r"`do_blenderbot_90_layernorm` must be false",
+        ),
+        (
+            {"static_position_embeddings": False, **OF_BART},
+            r"embed_positions\.weight is missing, which `static_position_embeddings` = false in ",
+        ),
         ({"num_beams": "4"}, r"`num_beams` must be a whole number"),
         ({"length_penalty": float("nan")}, r"`length_penalty` must be a number. Received: nan"),
         (

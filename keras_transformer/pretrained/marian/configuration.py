@@ -3,6 +3,8 @@
 import dataclasses
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.pretrained.marian.gelu import EXACT_SINCE
+from keras_transformer.pretrained.marian.gelu import OURS as WRITTEN_HERE
 
 EPSILON = 1e-6  # of Marian's layer normalisation
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # Marian's names and Keras's
@@ -161,7 +163,7 @@ def from_config(config, sizes):
     return {
         **{name: values[0] for name, values in EXPRESSIBLE.items()},
         "type": "transformer",
-        "version": "keras-transformer",
+        "version": _version(config),
         "dim-vocabs": list(sizes),
         "dim-emb": config.d_model,
         "dim-rnn": 1024,
@@ -196,6 +198,16 @@ def from_config(config, sizes):
         "ulr-dim-emb": 0,
         "ulr-trainable-transformation": False,
     }
+
+
+def minimum_version(config):
+    """Returns the oldest version of Marian that computes the exported model, `None` for any."""
+    return ".".join(map(str, EXACT_SINCE)) if config.activation == "gelu" else None
+
+
+def _version(config):
+    minimum = minimum_version(config)
+    return WRITTEN_HERE if minimum is None else f"v{minimum} {WRITTEN_HERE}"
 
 
 def unexpressed(config):

@@ -11,6 +11,7 @@ from keras_transformer.pretrained.marian import names
 from keras_transformer.pretrained.marian.arrays import in_floats
 from keras_transformer.pretrained.marian.configuration import check_settings, to_config
 from keras_transformer.pretrained.marian.files import read
+from keras_transformer.pretrained.marian.gelu import SIGMOID, as_swish, form_of
 from keras_transformer.pretrained.marian.settings import read_settings
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizer import SpecialIds, Tokenizer
@@ -23,7 +24,7 @@ OUTPUT, OLD_OUTPUT = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
 LOGITS = "decoder_ff_logit_out_b"
 
 
-def read_marian(path, vocabularies, license=None, name=None, **changes):
+def read_marian(path, vocabularies, license=None, name=None, gelu=None, **changes):
     """Returns the `Checkpoint` of a model of Marian's.
 
     A `.bin` file in 8 bits is read as the floats that it stands for.
@@ -33,6 +34,8 @@ def read_marian(path, vocabularies, license=None, name=None, **changes):
         vocabularies: The SentencePiece file of both languages, or those of source and target.
         license: Under which the model may be used, or `None`.
         name: Name of the model. `None`: that of the file.
+        gelu: Which function a file with the activation gelu means: `"exact"`, or `"sigmoid"`, which
+            is `x * sigmoid(1.702 x)`. `None`: by the version of Marian that the file names.
         **changes: Fields of the `TransformerConfig` that Marian does not know: `max_length`,
             `dropout`.
 
@@ -46,6 +49,9 @@ def read_marian(path, vocabularies, license=None, name=None, **changes):
     settings = read_settings(arrays, path)
     weights = in_floats(arrays, path)
     check_settings(settings, path)
+    form, notes = form_of(settings, path, gelu)
+    if form == SIGMOID:
+        settings, weights = as_swish(settings, weights)
     if settings.get("output-omit-bias", False):  # the entry that pads must have one all the same
         zeros = np.zeros((1, settings["dim-vocabs"][1]), np.float32)
         weights.setdefault(LOGITS, zeros)
@@ -60,7 +66,7 @@ def read_marian(path, vocabularies, license=None, name=None, **changes):
     fill(model, weights, path)
     version = str(settings.get("version", "")).strip() or None
     origin = {"format": "marian", "name": name or path.name, "license": license, "marian": version}
-    notes = _notes(vocabularies, (source, target), settings["dim-vocabs"])
+    notes += _notes(vocabularies, (source, target), settings["dim-vocabs"])
     return Checkpoint(model, tokenizers, origin, Greedy(), notes)
 
 

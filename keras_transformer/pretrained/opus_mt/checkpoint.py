@@ -5,11 +5,9 @@ import re
 
 from keras_transformer.pretrained.checkpoint import Checkpoint
 from keras_transformer.pretrained.folder import CheckpointFolder
-from keras_transformer.pretrained.opus_mt.configuration import (
-    Settings,
-    read_architecture,
-    read_generation,
-)
+from keras_transformer.pretrained.opus_mt.configuration import read_architecture
+from keras_transformer.pretrained.opus_mt.generation import read_generation
+from keras_transformer.pretrained.opus_mt.settings import Settings, as_marian
 from keras_transformer.pretrained.opus_mt.vocabulary import read_tokenizers
 from keras_transformer.pretrained.opus_mt.weights import read_model
 from keras_transformer.pretrained.safetensors_file import SafetensorsFile
@@ -38,7 +36,7 @@ def read_opus_mt(path, license=None, name=None):
         OSError: If one cannot be read.
     """
     folder = CheckpointFolder(path)
-    settings = Settings(_require_json(folder, CONFIG), folder.path / CONFIG)
+    settings, notes = as_marian(Settings(_require_json(folder, CONFIG), folder.path / CONFIG))
     content = folder.json(GENERATION)
     generation = settings if content is None else Settings(content, folder.path / GENERATION)
     architecture = read_architecture(settings, generation)
@@ -50,7 +48,7 @@ def read_opus_mt(path, license=None, name=None):
         "name": name or _name(settings, folder.path),
         "license": license or _license(folder),
     }
-    return Checkpoint(model, tokenizers, origin, wanted.search, wanted.notes)
+    return Checkpoint(model, tokenizers, origin, wanted.search, [*notes, *wanted.notes])
 
 
 def _require_json(folder, name):

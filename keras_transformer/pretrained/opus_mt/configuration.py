@@ -1,11 +1,9 @@
-"""`config.json` and `generation_config.json` of a Marian model as our configurations."""
+"""`config.json` of a Marian model as the fields of a `TransformerConfig`."""
 
 import dataclasses
-import math
-import typing
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding.search import Beam, Greedy
+from keras_transformer.pretrained.opus_mt.settings import EPSILON
 
 # Names of Hugging Face's activations that compute what Keras's of another or the same name do.
 ACTIVATIONS = {
@@ -18,86 +16,7 @@ ACTIVATIONS = {
     "relu6": "relu6",
     "linear": "linear",
 }
-EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
 MOST_POSITIONS = 1 << 16  # of a table of sinusoids, which the file need not hold
-# Settings of a generation that our searches do not have, with the values that change nothing.
-WITHOUT_EFFECT = {
-    "do_sample": (False,),
-    "min_length": (0,),
-    "min_new_tokens": (None,),
-    "max_new_tokens": (None,),
-    "no_repeat_ngram_size": (0,),
-    "encoder_no_repeat_ngram_size": (0,),
-    "repetition_penalty": (1.0,),
-    "encoder_repetition_penalty": (1.0,),
-    "diversity_penalty": (0.0,),
-    "num_beam_groups": (1,),
-    "suppress_tokens": (None,),
-    "begin_suppress_tokens": (None,),
-    "forced_bos_token_id": (None,),
-    "sequence_bias": (None,),
-    "exponential_decay_length_penalty": (None,),
-    "force_words_ids": (None,),
-}
-
-
-class Settings:
-    """The content of a file, with checks of what is taken from it.
-
-    Args:
-        content: A dictionary.
-        path: The file, for messages.
-    """
-
-    def __init__(self, content, path):
-        self.content, self.path = content, path
-
-    def get(self, name, default=None):
-        """Returns a value as it is."""
-        return self.content.get(name, default)
-
-    def flag(self, name, default=False):
-        """Returns a boolean."""
-        value = self.get(name, default)
-        if not isinstance(value, bool):
-            raise self.wrong(name, "true or false")
-        return value
-
-    def count(self, name, default=None, least=1):
-        """Returns an integer."""
-        value = self.get(name, default)
-        if not is_integer(value) or value < least:
-            raise self.wrong(name, f"a whole number of at least {least}")
-        return value
-
-    def number(self, name, default):
-        """Returns a number."""
-        value = self.get(name, default)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not math.isfinite(value)
-        ):
-            raise self.wrong(name, "a number")
-        return float(value)
-
-    def token(self, name, size, default=None, optional=False):
-        """Returns a token id, one of `size`, also where it stands alone in a list."""
-        value = self.get(name, default)
-        value = default if value is None else value
-        if isinstance(value, list) and len(value) == 1:
-            (value,) = value
-        if value is None and optional:
-            return None
-        if not is_integer(value) or not 0 <= value < size:
-            raise self.wrong(name, f"one of the {size} token ids")
-        return value
-
-    def wrong(self, name, rule):
-        """Returns the error of a value that is not what it must be."""
-        received = self.get(name)
-        text = "nothing" if received is None else repr(received)[:60]
-        return ValueError(f"{self.path}: `{name}` must be {rule}. Received: {text}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,13 +36,6 @@ class Architecture:
     shared: bool
     learned: bool
     offset: int
-
-
-class Generation(typing.NamedTuple):
-    """How a model wants to be searched, and which of its wishes no search here has."""
-
-    search: Greedy | Beam
-    notes: list
 
 
 def read_architecture(settings, generation):
@@ -237,38 +149,3 @@ def _activation(settings):
     if name not in ACTIVATIONS:
         raise settings.wrong("activation_function", f"one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]
-
-
-def read_generation(generation):
-    """Returns the `Generation` that the settings ask for.
-
-    Args:
-        generation: The `Settings` of `generation_config.json`, or of `config.json`.
-    """
-    notes = [
-        f"`{name}` = {generation.get(name)!r} is not carried over"
-        for name, idle in WITHOUT_EFFECT.items()
-        if generation.get(name, idle[0]) not in idle
-    ]
-    beams = generation.count("num_beams", 1)
-    longest = None
-    if generation.get("max_length") is not None:
-        # Hugging Face counts the token that starts an output.
-        longest = max(1, generation.count("max_length") - 1)
-    if beams == 1:
-        return Generation(Greedy(), notes)
-    penalty = generation.number("length_penalty", 1.0)
-    early = generation.get("early_stopping", False)
-    if early == "never":
-        notes.append('`early_stopping` = "never" is searched as false')
-    if penalty < 0:
-        notes.append(f"`length_penalty` = {penalty} is searched as 0")
-    search = Beam(
-        beams,
-        max(0.0, penalty),
-        normalization="power",
-        extra_length=None,
-        max_length=longest,
-        stopping="count" if early is True else "score",
-    )
-    return Generation(search, notes)

@@ -137,9 +137,9 @@ class _Reader:
         values = self.read(name, shape[::-1] if transpose else shape)
         variable.assign(values.T if transpose else values)
 
-    def wrong_shape(self, name, shape):
+    def wrong_shape(self, name, shape, reason="config.json says"):
         return ValueError(
-            f"{self.file.path}: {name} must have the shape {list(shape)}, as config.json says. "
+            f"{self.file.path}: {name} must have the shape {list(shape)}, as {reason}. "
             f"Received: {list(self.file.shapes[name])}."
         )
 
@@ -157,21 +157,37 @@ class _Reader:
 def _positions(reader, architecture):
     """Learned positions of encoder and decoder, by side; `None` where they are sinusoids."""
     length, width = architecture.fields["max_length"], architecture.fields["d_model"]
-    present = [name for name in POSITIONS.values() if name in reader.file.shapes]
-    if not present and not architecture.learned:
-        return None
     tables = {
-        side: reader.read(name, (length + architecture.offset, width))[architecture.offset :]
+        side: _read_positions(reader, name, architecture)
         for side, name in POSITIONS.items()
+        if architecture.learned or name in reader.file.shapes
     }
-    if architecture.learned:
-        return tables
+    if architecture.learned or not tables:
+        return tables or None
     expected = sinusoids(length, width, "halves")
     far = max(
         np.abs(table - expected).max() - SINUSOIDS_DIFFER[reader.file.types[POSITIONS[side]]]
         for side, table in tables.items()
     )
-    return tables if far > 0 else None
+    return {side: tables.get(side, expected) for side in POSITIONS} if far > 0 else None
+
+
+def _read_positions(reader, name, architecture):
+    """The rows of a table of positions from that of the first position on."""
+    if name not in reader.file.shapes:
+        raise ValueError(
+            f"{reader.file.path}: {name} is missing, which `static_position_embeddings` = false in "
+            "config.json asks for: positions are learned. With true they are sinusoids."
+        )
+    shape = (
+        architecture.fields["max_length"] + architecture.offset,
+        architecture.fields["d_model"],
+    )
+    if reader.file.shapes[name] != shape:
+        rows = "`max_position_embeddings`"
+        rows += " and `extra_pos_embeddings` say" if architecture.learned else " says"
+        raise reader.wrong_shape(name, shape, f"{rows} in config.json")
+    return reader.read(name)[architecture.offset :]
 
 
 def _give_tables(reader, model, architecture, positions):

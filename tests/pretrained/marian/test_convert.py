@@ -8,6 +8,7 @@ import pytest
 from marian_reference import Marian
 
 from keras_transformer import Beam, Greedy, Transformer, Translator, beam_decode, greedy_decode
+from keras_transformer.pretrained.marian import gelu
 from keras_transformer.pretrained.marian.arrays import SETTINGS, Quantized
 from keras_transformer.pretrained.marian.binary import write_bin
 from keras_transformer.pretrained.marian.convert import read_marian
@@ -19,7 +20,15 @@ VARIANTS = {
     "student": {},
     "self_attention": {"transformer_decoder_autoreg": "self-attention", "dec_depth": 2},
     "swish": {"transformer_ffn_activation": "swish"},
-    "gelu": {"transformer_ffn_activation": "gelu", "transformer_heads": 4},
+    "gelu": {
+        "transformer_ffn_activation": "gelu", "transformer_heads": 4,
+        "version": "v1.12.3 d225c24d 2023-03-01 13:48:09 +0000",
+    },
+    "old_gelu": {
+        "transformer_ffn_activation": "gelu",
+        "transformer_decoder_autoreg": "self-attention",
+        "version": "v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800",
+    },
     "two_vocabularies": {
         "dim_vocabs": [31, 37], "tied_embeddings_all": False, "tied_embeddings": True,
     },
@@ -99,6 +108,57 @@ def test_a_training_goes_on_with_the_same_configuration(variant, name):
     made, _ = variant(name)
     config = made.model.config
     assert model_config(settings_of(config, made.tokenizers), made.tokenizers) == config
+
+
+GELU = {"transformer_ffn_activation": "gelu"}
+
+
+@pytest.mark.parametrize(
+    ("version", "form"),
+    [
+        ("v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800", "sigmoid"),
+        ("v1.12.2 a23cc77e 2023-02-27 20:01:02 +0000", "sigmoid"),
+        ("v1.9.56 8b8b7e2 2021-04-01 10:00:00 +0100", "sigmoid"),
+        ("v1.7.0+8b0cc0b 2018-12-01", "sigmoid"),
+        ("v1.12.3 d225c24d 2023-03-01 13:48:09 +0000", "exact"),
+        ("v1.12.42 b7be0e964 2025-05-24 22:34:42 -0700", "exact"),
+        ("1.13.0", "exact"),
+        ("v2.0.0", "exact"),
+        ("keras-transformer", "exact"),
+        ("v1.12.3 keras-transformer", "exact"),
+    ],
+)
+def test_the_version_tells_which_gelu_a_file_means(version, form):
+    settings = marian_models.settings(**GELU, version=version)
+    assert gelu.form_of(settings, "a.npz") == (form, [])
+
+
+def test_without_a_version_a_warning_names_the_option(tmp_path):
+    made = converted(tmp_path, marian_models.settings(**GELU))
+    assert made.model.config.activation == "gelu"
+    assert made.notes == [
+        f"{tmp_path}/model.npz: gelu is read as the exact GELU, since Marian 1.12.3, but the file "
+        "tells no `version` of Marian (it has none); if an older Marian trained it, convert it "
+        "with --gelu sigmoid"
+    ]
+    form, (note,) = gelu.form_of({**marian_models.settings(**GELU), "version": "mine"}, "a.npz")
+    assert form == "exact" and "(it has the version 'mine', which is none of Marian's)" in note
+
+
+def test_an_option_chooses_the_gelu_whatever_the_version(tmp_path):
+    options = marian_models.settings(**GELU, version="v1.12.42 b7be0e964 2025-05-24")
+    vocabularies = write_vocabularies(tmp_path, options)
+    write_npz(tmp_path / "a.npz", marian_models.arrays(options))
+    made = read_marian(tmp_path / "a.npz", vocabularies, gelu="sigmoid")
+    old = converted(tmp_path, {**options, "version": "v1.12.0 65bf82ff 2023-02-21"})
+    assert made.notes == old.notes == [] and made.model.config.activation == "silu"
+    for one, other in zip(made.model.get_weights(), old.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="`gelu` must be exact or sigmoid. Received: gelu='tanh'"):
+        read_marian(tmp_path / "a.npz", vocabularies, gelu="tanh")
+    write_npz(tmp_path / "a.npz", marian_models.arrays(marian_models.settings()))
+    with pytest.raises(ValueError, match=r"`gelu` has no effect on .*a\.npz: its .* is relu\."):
+        read_marian(tmp_path / "a.npz", vocabularies, gelu="exact")
 
 
 def test_the_variants_emit_something_else_than_the_end(variant):
