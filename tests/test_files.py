@@ -12,7 +12,13 @@ import pytest
 
 from keras_transformer import files as atomic
 from keras_transformer.cli.places import new_folder
-from keras_transformer.files import draft_of, remove_stale_drafts, replacing, write_bytes, write_text
+from keras_transformer.files import (
+    draft_of,
+    remove_stale_drafts,
+    replacing,
+    write_bytes,
+    write_text,
+)
 
 # Writes half of a file and of a folder, prints a line, and waits to be killed.
 WRITER = """

@@ -3,7 +3,13 @@
 import itertools
 
 from keras_transformer.cli.line_searches import Best, Format
-from keras_transformer.text.lines import binary_lines, count_parallel, decode_line, without_mark
+from keras_transformer.text.lines import (
+    binary_lines,
+    count_parallel,
+    decode_line,
+    without_end,
+    without_mark,
+)
 
 PLAIN = Format()
 
@@ -12,7 +18,8 @@ def answer_stream(search, source, target, warn, *, batch_size=64, window=2048, f
     """Answers a stream of lines in another; line n of one becomes line n of the other.
 
     An empty line stays empty, unless the search answers it. A line that is not UTF-8 is reported
-    and becomes an empty line. A line longer than the model's limit is cut, answered and reported.
+    and becomes an empty line, unless the search names another way with `decoding_errors`. A line
+    longer than the model's limit is cut, answered and reported.
 
     Args:
         search: One of `line_searches`, or anything with `translate_batch`.
@@ -31,7 +38,8 @@ def answer_stream(search, source, target, warn, *, batch_size=64, window=2048, f
         search = Best(search)
     count, source = 0, without_mark(source)
     while lines := list(itertools.islice(source, window)):
-        numbered = list(enumerate((_text(line) for line in lines), start=count + 1))
+        texts = (_text(line, getattr(search, "decoding_errors", "strict")) for line in lines)
+        numbered = list(enumerate(texts, start=count + 1))
         for number, text in numbered:
             if isinstance(text, UnicodeDecodeError):
                 byte = text.object[text.start]
@@ -97,10 +105,10 @@ def score_files(translator, source, target, output, warn, *, batch_size=64, wind
     return count
 
 
-def _text(line):
+def _text(line, errors):
     """The line without its end, or the error that says why it is not text."""
     try:
-        return line.rstrip(b"\r\n").decode("utf-8")
+        return without_end(line).decode("utf-8", errors)
     except UnicodeDecodeError as error:
         return error
 

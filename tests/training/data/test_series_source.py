@@ -1,11 +1,13 @@
 """Series from CSV files: periods, the window before them, and one line for every mistake."""
 
+import dataclasses
 import datetime
 import types
 
 import numpy as np
 import pytest
 
+from keras_transformer.config.table_format import TableFormat
 from keras_transformer.training.data.sources import open_source
 
 FIRST = datetime.date(2001, 2, 26)
@@ -42,6 +44,8 @@ def settings(folder, content=None, **changes):
         "test": None,
         "window": 4,
         "scored": 2,
+        **dict.fromkeys(("separator", "decimal", "date_order", "step", "fill")),
+        "fill_limit": 3,
     }
     return types.SimpleNamespace(**{**values, **changes})
 
@@ -69,7 +73,9 @@ def test_where_the_file_begins_there_is_less_before_a_split(tmp_path):
 def test_what_the_model_must_know_of_the_data(tmp_path):
     facts = open_source(settings(tmp_path)).facts()
     sizes = {"max_length": 4, "scored": 2}
-    assert facts == {"inputs": ("warmth", "rain"), "target": "flow", "snow": (), **sizes}
+    table = dataclasses.asdict(TableFormat(date_column="date", step="1 day", fill_limit=3))
+    expected = {"inputs": ("warmth", "rain"), "target": "flow", "snow": (), "table": table}
+    assert facts == {**expected, **sizes}
     snow = ["rain", "warmth"]
     assert open_source(settings(tmp_path, snow=snow)).facts()["snow"] == ("rain", "warmth")
 
@@ -83,16 +89,23 @@ def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"_1": "date,rain,flow"}, "river.csv, line 1: must have the columns date, warmth, rain, "
-         "flow. Missing: warmth."),
-        ({"_5": None}, "line 5: every line must be the day after the one before it, here 2001-03-01"
-         ". Received: 2001-03-02."),
-        ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be the day after .* 2001-02-26."),
-        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31. Received: '1 Ma"),
+        ({"_1": "date,rain,flow"}, "river.csv, line 1: the header must have the columns date, "
+         "warmth, rain, flow, with a comma between two. Missing: warmth."),
+        ({"_1": "date,rain,rain,warmth,flow"}, "river.csv, line 1: the column rain must be there "
+         "once. Received: columns 2 and 3 have this name."),
+        ({"_5": None}, "line 5: every line must be 1 day after the one before it, here 2001-03-01"
+         ". Received: 2001-03-02. `data.fill` fills gaps."),
+        ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be 1 day after .* 2001-02-26."),
+        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31, .*. Received: '1 "
+         "March'."),
+        ({"_4": "2001-02-30,1,x,1,1"}, "line 4: the date must be such as .*Received: '2001-02-3"),
+        ({"_4": f"{day(2)},1_0,x,1,1"}, "line 4: rain must be a number. Received: '1_0'."),
+        ({"_4": f'{day(2)},"1,x,1,1'}, "line 4: must have 5 columns with a comma .*: 2."),
         ({"_4": f"{day(2)},,x,1,1"}, "line 4: rain must be a number. Received: ''."),
         ({"_4": f"{day(2)},1,x,warm,1"}, "line 4: warmth must be a number. Received: 'warm'."),
         ({"_4": f"{day(2)},1,x,1,nan"}, "line 4: flow must be a number or empty. Received: 'nan'."),
-        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns. Received: 4."),
+        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns with a comma between them, date, "
+         "warmth, rain, flow among them. Received: 4."),
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_named(tmp_path, changes, message):
@@ -114,9 +127,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ValueError, match="nowhere.csv: cannot be read: No such file"):
         open_source(wanted)
     wanted.file = str(tmp_path / "latin.csv")
-    (tmp_path / "latin.csv").write_bytes(b"date,d\xe9bit\n")
-    with pytest.raises(ValueError, match="latin.csv: must be UTF-8: byte 6 cannot be read."):
+    (tmp_path / "latin.csv").write_bytes(b"d\xe9te,warmth\n")
+    message = "latin.csv, line 1: .*Missing: date, .*; the line is not UTF-8."
+    with pytest.raises(ValueError, match=message):
         open_source(wanted)
     (tmp_path / "latin.csv").write_text("date,warmth,rain,flow\n")
-    with pytest.raises(ValueError, match="must have a line for each day. Received: none."):
+    with pytest.raises(ValueError, match="must have a line for each step. Received: none."):
         open_source(wanted)
