@@ -121,6 +121,63 @@ def test_a_period_that_is_not_there_is_named(tmp_path):
             open_source(settings(tmp_path, test=days))
 
 
+HOUR = datetime.timedelta(hours=1)
+
+
+def hourly(folder, offset="", **changes):
+    """Thirty hours of two days, from 20:00 on."""
+    first = datetime.datetime(2001, 2, 27, 20)
+    content = ["date,rain,warmth,flow"]
+    content += [f"{(first + n * HOUR).isoformat()}{offset},{n},0,1" for n in range(30)]
+    changes = {"inputs": ["rain"], "window": 2, "validation": [day(2), day(2)], **changes}
+    return open_source(settings(folder, content, **changes))
+
+
+@pytest.mark.parametrize(
+    ("period", "steps"),
+    [
+        ([datetime.date(2001, 2, 27), datetime.date(2001, 2, 27)], range(4)),
+        ([datetime.date(2001, 2, 28), datetime.date(2001, 2, 28)], range(4, 28)),
+        ([datetime.datetime(2001, 2, 27, 21), datetime.datetime(2001, 2, 28)], range(1, 5)),
+        ([datetime.datetime(2001, 2, 28, 23, 30), datetime.datetime(2001, 3, 1, 1)], [28, 29]),
+    ],
+)
+def test_a_period_is_in_dates_or_in_times(tmp_path, period, steps):
+    """A last date includes all of its day."""
+    source = hourly(tmp_path, train=period)
+    assert source.count("train") == len(steps)
+    inputs, _ = rows(source, "train")
+    assert inputs[-len(steps) :, 0].tolist() == list(steps)
+
+
+def test_a_period_may_have_an_offset_where_the_file_has_one(tmp_path):
+    zone = datetime.timezone(3 * HOUR)
+    period = [datetime.datetime(2001, 2, 27, hour, tzinfo=zone) for hour in (23, 23)]
+    inputs, _ = rows(hourly(tmp_path, "+01:00", train=period), "train")
+    assert inputs[-1].tolist() == [1], "23:00+03:00 is 21:00+01:00"
+    with pytest.raises(
+        ValueError, match="`data.train` must not have an offset from UTC: the dates"
+    ):
+        hourly(tmp_path, train=period)
+
+
+def test_periods_of_months(tmp_path):
+    content = ["date,rain,warmth,flow", *(f"2001-{n:02d},{n},0,1" for n in range(1, 13))]
+    changes = {"inputs": ["rain"], "window": 2, "step": "1 month"}
+    changes["train"] = [datetime.date(2001, 2, 1), datetime.date(2001, 4, 30)]
+    changes["validation"] = [datetime.date(2001, 12, 1), datetime.date(2001, 12, 31)]
+    source = open_source(settings(tmp_path, content, **changes))
+    assert rows(source, "train")[0][1:, 0].tolist() == [2, 3, 4]
+    assert source.count("validation") == 1
+
+
+def test_degree_days_need_days(tmp_path):
+    with pytest.raises(
+        ValueError, match="`data.snow` counts degree days: .*1 day. Received: 1 hour"
+    ):
+        hourly(tmp_path, train=[day(1), day(1)], inputs=["rain", "warmth"], snow=["rain", "warmth"])
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     wanted = settings(tmp_path)
     wanted.file = str(tmp_path / "nowhere.csv")

@@ -88,18 +88,17 @@ def open_series(settings):
 
 def _span(path, series, split, begin, end):
     """The place of the first step of a period, and that after its last."""
-    moments, step = series.moments, Step.parse(series.table.step)
-    clocks = [_clock(path, split, value, moments[0]) for value in (begin, end)]
-    first, _ = _bounds(begin)
-    _, last = _bounds(end)
+    moments, next_step = series.moments, Step.parse(series.table.step).after(series.moments[-1])
+    from_clock, to_clock = (_clock(path, split, value, moments[0]) for value in (begin, end))
+    (first, first_end), (last, last_end) = _bounds(begin), _bounds(end)
     inside = [
         place
         for place, moment in enumerate(moments)
-        if first <= clocks[0](moment) and clocks[1](moment) < last
+        if first <= from_clock(moment) and to_clock(moment) < last_end
     ]
-    length = clocks[0](step.after(moments[0])) - clocks[0](moments[0])
-    too_early = first + length <= clocks[0](moments[0])
-    if not inside or too_early or last > clocks[1](step.after(moments[-1])):
+    too_early = first_end <= from_clock(moments[0])
+    too_late = last > to_clock(moments[-1]) and last_end > to_clock(next_step)
+    if not inside or too_early or too_late:
         raise ValueError(
             f"`data.{split}` must be a period of {path}, which has {moments[0]} to {moments[-1]}. "
             f"Received: {begin} to {end}."
