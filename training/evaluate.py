@@ -32,7 +32,10 @@ def evaluate_files(run, source, reference=None, pipeline=None, **options):
             f"{run} is a run for {task.name}, whose data have {' and '.join(task.columns)}: "
             f"evaluating files takes {'two of them' if reference is None else 'one of them'}."
         )
-    columns = [read_lines(source)] if reference is None else read_parallel(source, reference)
+    if reference is None:
+        columns = [read_lines(source, task.decoding_errors)]
+    else:
+        columns = read_parallel(source, reference, task.decoding_errors)
     return task.evaluate(open_run(run) if pipeline is None else pipeline, columns, **options)
 
 

@@ -109,7 +109,7 @@ def _answered(model, path):
     if not hasattr(codec, "lines"):
         return Answered(model)
     refuse(["scores", "batch_size"], f"has no effect on {path}: its lines are one series.")
-    return codec.lines(model.run)
+    return codec.lines(model.run, warn)
 
 
 def _check_memory(translator, size, batch_size):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from keras_transformer.checks import check_positive
 from keras_transformer.config.block import BlockConfig, Count
 from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.table_format import TableFormat
 
 RECURRENT = ("lstm", "gru", "lstm_attention", "gru_attention")
 # Fields of a block that a self-attention after recurrent layers has as well.
@@ -35,6 +36,8 @@ class SeriesConfig(ModelConfig):
             water and snow. Empty: both stay as they are.
         target_mean: Mean of the target in training.
         target_scale: Its standard deviation.
+        table: A `TableFormat`, or its fields as a dictionary: how lines of a CSV file are written
+            that are read for the model, and the time between them. It changes no arithmetic.
 
     Example:
         >>> from keras_transformer import SeriesConfig
@@ -54,11 +57,14 @@ class SeriesConfig(ModelConfig):
     snow: tuple = ()
     target_mean: float = 0.0
     target_scale: Annotated[float, check_positive] = 1.0
+    table: TableFormat = TableFormat()
 
     def __post_init__(self):
         super().__post_init__()
         for name in ("inputs", "input_mean", "input_scale", "snow"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON knows lists only
+        if isinstance(self.table, dict):
+            object.__setattr__(self, "table", TableFormat(**self.table))
         if not len(self.inputs) == len(self.input_mean) == len(self.input_scale):
             raise ValueError(
                 "`inputs`, `input_mean` and `input_scale` must be equally long. Received: "

@@ -1,4 +1,6 @@
-"""A hydrograph: what was observed and what was simulated, day by day, with the rain above."""
+"""A hydrograph: what was observed and what was simulated, step by step, with the rain above."""
+
+import itertools
 
 import numpy as np
 
@@ -12,7 +14,8 @@ def hydrograph_figure(
     """Draws a hydrograph.
 
     Args:
-        dates: Dates of the days, `datetime.date` or numbers, `[N]`.
+        dates: Dates of the steps, `datetime.date`, `datetime.datetime`, NumPy's `datetime64` or
+            numbers, `[N]`.
         observed: What was observed, `[N]`; not a number where it is not known.
         simulated: What was simulated, `[N]`, or a dictionary from names to such arrays.
         rain: What fell, `[N]`, drawn from above. `None`: nothing.
@@ -39,7 +42,7 @@ def hydrograph_figure(
         axis = top = figure.subplots()
     else:
         top, axis = figure.subplots(2, sharex=True, height_ratios=(1, 4))
-        top.bar(dates, rain, width=1.0, color=FAINT)
+        top.bar(dates, rain, width=_shortest(dates), color=FAINT)
         top.set_ylim(max(1.0, float(np.max(rain))), 0)
         top.set_ylabel(rain_label)
         top.tick_params(bottom=False)
@@ -54,3 +57,10 @@ def hydrograph_figure(
     top.set_title(title)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
+
+
+def _shortest(dates):
+    """The shortest time between two steps; 1 if there is one step."""
+    steps = (after - before for before, after in itertools.pairwise(dates))
+    shortest = min(steps, default=1.0)
+    return shortest.item() if hasattr(shortest, "item") else shortest

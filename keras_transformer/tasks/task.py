@@ -64,6 +64,7 @@ class Task(abc.ABC):
         evaluation_options: Names of the options of `evaluate` that it takes.
         has_two_sides: Whether inputs and outputs can have vocabularies of their own.
         can_pack: Whether a row of a batch can hold several examples.
+        decoding_errors: What becomes of bytes of a file that are not UTF-8, as in `bytes.decode`.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
             effect on it.
     """
@@ -78,6 +79,7 @@ class Task(abc.ABC):
     unit = "tokens"
     evaluation_options = ()
     has_two_sides = can_pack = False
+    decoding_errors = "strict"
     unused = ()
 
     @abc.abstractmethod

@@ -65,27 +65,28 @@ def one_line(text):
     return " ".join(text.replace("\r", "\n").split("\n"))
 
 
-def read_lines(path):
+def read_lines(path, errors="strict"):
     """Returns the lines of a UTF-8 file as strings, without a byte order mark at its start.
 
     Args:
         path: Path of the file; if its name ends in `.gz`, it is decompressed.
+        errors: See `decode_line`.
 
     Raises:
         ValueError: If a line is not UTF-8, or a gzip file is damaged. The message names the file
             and the line.
     """
-    return [
-        decode_line(path, number, line) for number, line in enumerate(binary_lines(path), start=1)
-    ]
+    numbered = enumerate(binary_lines(path), start=1)
+    return [decode_line(path, number, line, errors) for number, line in numbered]
 
 
-def read_parallel(source, target):
+def read_parallel(source, target, errors="strict"):
     """Returns the lines of two files, of which line n of one translates line n of the other.
 
     Args:
         source: Path of the sentences.
         target: Path of their translations.
+        errors: See `decode_line`.
 
     Returns:
         Two lists of strings.
@@ -94,7 +95,7 @@ def read_parallel(source, target):
         ValueError: If a line is not UTF-8, a gzip file is damaged, or the files differ in their
             number of lines.
     """
-    both = read_lines(source), read_lines(target)
+    both = read_lines(source, errors), read_lines(target, errors)
     _check_equal(source, len(both[0]), target, len(both[1]))
     return both
 
@@ -106,19 +107,20 @@ def count_parallel(source, target):
     return counts[0]
 
 
-def decode_line(path, number, line):
+def decode_line(path, number, line, errors="strict"):
     """Returns a line as a string without its end.
 
     Args:
         path: Path of its file, for the message.
         number: Its number, from 1, for the message.
         line: Bytes.
+        errors: What becomes of bytes that are not UTF-8, as in `bytes.decode`.
 
     Raises:
         ValueError: If it is not UTF-8.
     """
     try:
-        return without_end(line).decode("utf-8")
+        return without_end(line).decode("utf-8", errors)
     except UnicodeDecodeError:
         raise ValueError(f"{path}, line {number}: not UTF-8.") from None
 

@@ -1,5 +1,6 @@
 """Exports of images and of time series answer as the run does."""
 
+import datetime
 import itertools
 import json
 
@@ -18,6 +19,9 @@ from keras_transformer.export.parity import ExportError
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.export.saved_model.single_pass import export_single_pass as export_saved
 from keras_transformer.models.series_regressor import SeriesRegressor
+from keras_transformer.tasks.series.efficiency import nash_sutcliffe
+from keras_transformer.tasks.series.file import read_series
+from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import load_settings
 
 pytestmark = pytest.mark.slow
@@ -194,6 +198,45 @@ def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
         np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
+def test_lines_are_written_as_those_of_the_training(corpus, tmp_path):
+    """Hours in another format, with a gap: the run and both exports read and fill it alike."""
+    header, *rows = (corpus / "river.csv").read_text().splitlines()
+    first, lines = datetime.datetime(2001, 3, 25), [header.replace(",", ";")]
+    for hour, row in enumerate(rows):
+        date = first + datetime.timedelta(hours=hour)
+        cells = row.replace(".", ",").split(",", 1)[1].split(",")
+        rain, warmth, flow = (",".join(cells[n : n + 2]) for n in (0, 2, 4))
+        lines.append(f"{date:%d.%m.%Y %H:%M};{rain};{warmth};{flow}")
+    (tmp_path / "hours.csv").write_text("\n".join([*lines[:9], *lines[11:]]) + "\n")
+    periods = {
+        "train": "[2001-03-25, 2001-03-26]",
+        "validation": "[2001-03-27T00:00:00, 2001-03-27T19:00:00]",
+        "test": "[2001-03-27T20:00:00, 2001-03-28T12:00:00]",
+    }
+    overrides = [f"data.{split}={period}" for split, period in periods.items()]
+    overrides += [f"data.file={tmp_path / 'hours.csv'}", "data.fill=linear", "training.updates=1"]
+    folder = tmp_path / "run"
+    _, shown = run_quietly(load_settings(corpus / "time_series.toml", overrides), folder)
+    assert "Steps of 1 hour; 2 steps were filled (linear)." in shown
+    command("export", "saved-model", folder, tmp_path / "saved")
+    command("export", "litert", folder, tmp_path / "x.tflite")
+    data = (tmp_path / "hours.csv").read_bytes()
+    series = read_series(tmp_path / "hours.csv", ["rain", "warmth"], "flow", "date", fill="linear",
+                         fill_limit=2)  # fmt: skip
+    expected = np.delete(SeriesSimulator.from_run(folder)(series.inputs), [8, 9])
+    for path in (folder, tmp_path / "saved", tmp_path / "x.tflite"):
+        done = CliRunner().invoke(cli, ["predict", str(path)], input=data)
+        answers = done.stdout.splitlines()
+        assert answers[0] == "flow" and len(answers) == len(lines) - 2
+        np.testing.assert_allclose(list(map(float, answers[1:])), expected, rtol=1e-4, atol=1e-5)
+        assert "line 10: 2 steps up to here filled" in done.stderr
+    figures = evaluate_files(folder, tmp_path / "hours.csv", tmp_path / "hours.csv")
+    known = np.isfinite(np.delete(series.target, [8, 9]))
+    assert (figures["filled"], figures["steps"]) == (2, known.sum())
+    observed = np.delete(series.target, [8, 9])[known]
+    assert figures["nse"] == pytest.approx(nash_sutcliffe(observed, expected[known]), abs=1e-4)
+
+
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_a_quantised_series(runs, corpus, tmp_path, quantize):
     file = tmp_path / "x.tflite"
@@ -220,4 +263,4 @@ def test_lines_to_check_a_series_with_are_numbers(runs, tmp_path):
     (tmp_path / "lines.txt").write_text("1,2\n3\n")
     arguments = ["--sentences", tmp_path / "lines.txt"]
     line = command("export", "saved-model", runs("time_series"), tmp_path / "x", *arguments, code=1)
-    assert "must be lines of 2 numbers with commas between them" in line
+    assert "line 2: must have 2 columns with a comma between them, rain, warmth among" in line

@@ -97,6 +97,18 @@ def test_a_hydrograph_is_drawn():
     assert len(hydrograph_figure(days(50), observed, simulated).axes) == 1
 
 
+@pytest.mark.parametrize("step", [datetime.timedelta(hours=1), datetime.timedelta(days=1), 0.5])
+@pytest.mark.parametrize("array", [list, np.array])
+def test_bars_of_the_rain_are_as_wide_as_a_step(step, array):
+    first = 0.0 if step == 0.5 else datetime.datetime(2005, 8, 31)
+    dates = [first + n * step for n in (0, 1, 2, 5)]
+    if array is np.array and step != 0.5:
+        dates = np.array(dates, "datetime64[m]")
+    figure = hydrograph_figure(dates, np.ones(4), np.ones(4), rain=np.ones(4))
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    np.testing.assert_allclose(widths, step if step == 0.5 else step / datetime.timedelta(days=1))
+
+
 def test_series_of_another_length_are_named():
     with pytest.raises(ValueError, match="`rain` must have a number for each of 5 dates. Received"):
         hydrograph_figure(days(5), np.zeros(5), np.zeros(5), rain=np.zeros(4))

@@ -212,7 +212,10 @@ def test_lines_are_answered_one_by_one(simulator):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["1,2", "1"], "line 2: must have 2 columns with commas between them, rain, warmth among "),
+        (
+            ["1,2", "1"],
+            "line 2: must have 2 columns with a comma between them, rain, warmth among ",
+        ),
         (["1,2", ""], "line 2: must have 2 columns"),
         (["1,2", "1,x"], "line 2: warmth must be a number. Received: 'x'."),
         (["1,2", "inf,1"], "line 2: rain must be a number. Received: 'inf'."),

@@ -20,6 +20,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.training.averaging import average_checkpoints
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
@@ -220,6 +221,39 @@ def test_lines_of_a_series_are_predicted(finished, corpus):
     rows = [line.split(",") for line in text.splitlines()[1:]]
     expected = SeriesSimulator.from_run(folder)([[float(a), float(b)] for _, a, b, _ in rows])
     assert lines == ["flow", *(f"{value:.6g}" for value in expected)]
+
+
+def test_bytes_of_a_column_that_is_not_read_change_nothing(finished, corpus, tmp_path):
+    """In `predict`, in `evaluate` and in training; a line too few would change all that follow."""
+    folder = finished("time_series")[0]
+    clean = (corpus / "river.csv").read_bytes().splitlines(keepends=True)
+    noted = [line.replace(b",", b",d\xe9bit,", 1) for line in clean]
+    noted[0] = clean[0].replace(b",", b",note,", 1)
+    (tmp_path / "noted.csv").write_bytes(b"".join(noted))
+    expected = command("predict", folder, data=b"".join(clean))
+    assert command("predict", folder, data=b"".join(noted)) == expected
+    figures = [
+        evaluate_files(folder, path, path)
+        for path in (corpus / "river.csv", tmp_path / "noted.csv")
+    ]
+    assert figures[0]["kge"] == figures[1]["kge"] and figures[0]["steps"] == 100 - 10
+    settings = load_settings(folder / "config.toml", [f"data.file={tmp_path / 'noted.csv'}"])
+    noted_rows, rows = (
+        list(open_source(data).rows("train").as_numpy_iterator())
+        for data in (settings.data, load_settings(folder / "config.toml").data)
+    )
+    np.testing.assert_equal(noted_rows, rows)
+    noted[50] = noted[50].replace(b",", b"\xe9,", 1)  # the date
+    done = CliRunner().invoke(cli, ["predict", str(folder)], input=b"".join(noted))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: line 51: date must be UTF-8. Received: b'2001-03-20")
+    done = CliRunner().invoke(
+        cli, ["predict", str(folder)], input=b"".join([*clean[:9], *clean[10:]])
+    )
+    assert done.stderr == (
+        "Error: line 10: every line must be 1 day after the one before it, here 2001-02-07. "
+        "Received: 2001-02-08. `data.fill` fills gaps.\n"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

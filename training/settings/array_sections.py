@@ -3,11 +3,17 @@
 import datetime
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
+from keras_transformer.config.table_format import DECIMALS, FILLS, ORDERS, SEPARATORS
+from keras_transformer.tasks.series.steps import Step
 from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
 
-Period = Annotated[list[datetime.date], Field(min_length=2, max_length=2)]
+Period = Annotated[
+    list[datetime.datetime | datetime.date],
+    Field(min_length=2, max_length=2),
+    WithJsonSchema({"type": "list of: date, or date and time"}),
+]
 
 
 class ArrayData(DataSettings):
@@ -76,17 +82,49 @@ class DigitsData(ArrayData):
 
 
 class SeriesData(ArrayData):
-    """A time series in a CSV file: a header, and a line for every day without a gap.
+    """A time series in a CSV file: a header, and a line for every step, minutes to years apart.
 
-    Every split is a period of it, in which the target counts where it is known. Of the days before
-    a split only the inputs are read, as far back as a window reaches.
+    Every split is a period of it, in which the target counts where it is known. Of the steps before
+    a split only the inputs are read, as far back as a window reaches. Other columns are not read.
     """
 
     columns: ClassVar = ("inputs", "target")
 
     source: Literal["series"] = Field(description="The kind of data.")
     file: PathText = Field(description="The CSV file.")
-    date_column: str = Field("date", description="Name of the column of dates, such as 2005-08-31.")
+    date_column: str = Field(
+        "date",
+        description="Name of the column of dates, such as 2005-08-31, 2005-08-31T14:00+01:00, "
+        "31.08.2005, 31/08/2005 or 08/31/2005. Times with an offset from UTC are compared as "
+        "instants.",
+    )
+    date_order: Literal[ORDERS] | None = Field(
+        None,
+        description="Which number comes first in dates such as 03/04/2005. Left out: as all lines "
+        "of the file show.",
+    )
+    separator: Literal[tuple(SEPARATORS)] | None = Field(
+        None, description="Sign between two columns. Left out: the one that the header has."
+    )
+    decimal: Literal[tuple(DECIMALS)] | None = Field(
+        None,
+        description="Decimal sign. Left out: as all numbers of the file show. There must be "
+        "nothing between thousands.",
+    )
+    step: str | None = Field(
+        None,
+        description='Time from one line to the next, such as "15 minutes", "1 hour", "1 day" or '
+        '"1 month". Left out: the most common one in the file. The others are gaps.',
+    )
+    fill: Literal[FILLS] | None = Field(
+        None,
+        description="How gaps are filled, lines that are missing and cells of inputs that are "
+        "empty: with the last value, or linearly between those before and after. Left out: gaps "
+        "are refused.",
+    )
+    fill_limit: Positive = Field(
+        3, description="Most steps of a gap that `fill` fills; a longer gap is refused."
+    )
     inputs: list[str] = Field(
         min_length=1, description="Names of the columns that the target follows from."
     )
@@ -97,30 +135,33 @@ class SeriesData(ArrayData):
         [],
         description="Of the inputs the columns of daily precipitation in mm and of temperature in "
         "degrees Celsius: the model puts in their place what rains or melts and what lies as snow, "
-        "by degree days. Left out or empty: they stay as they are.",
+        "by degree days, so that steps must be days. Left out or empty: they stay as they are.",
     )
-    train: Period = Field(description="First and last day of the training.")
-    validation: Period = Field(description="First and last day of the validation.")
+    train: Period = Field(
+        description="First and last step of the training: dates, or dates with times. A last date "
+        "includes all of its day."
+    )
+    validation: Period = Field(description="First and last step of the validation.")
     test: Period | None = Field(
-        None, description="First and last day for `evaluate`; may be left out."
+        None, description="First and last step for `evaluate`; may be left out."
     )
     window: int = Field(
-        365, ge=2, description="Days of a window: so far back a day's inputs are read."
+        365, ge=2, description="Steps of a window: so far back a step's inputs are read."
     )
     scored: Positive = Field(
         1,
-        description="Days at the end of a window whose outputs are used; those before them warm "
+        description="Steps at the end of a window whose outputs are used; those before them warm "
         "the model up. With more the windows are fewer, and less is computed.",
     )
     stride: Positive = Field(
-        1, description="Days from one window of the training to the next; at most `scored`."
+        1, description="Steps from one window of the training to the next; at most `scored`."
     )
 
     @model_validator(mode="after")
     def _windows_fit(self):
         if not self.stride <= self.scored <= self.window:
             raise ValueError(
-                "`stride` must be at most `scored`, and `scored` at most `window`, or days would "
+                "`stride` must be at most `scored`, and `scored` at most `window`, or steps would "
                 f"be left out. Received: stride={self.stride}, scored={self.scored}, "
                 f"window={self.window}."
             )
@@ -129,6 +170,13 @@ class SeriesData(ArrayData):
                 "`inputs` must name different columns, and not `target`. Received: "
                 f"{', '.join(self.inputs)}."
             )
+        if self.date_column in (*self.inputs, self.target):
+            raise ValueError(
+                "`date_column` must be neither one of `inputs` nor `target`. Received: "
+                f"{self.date_column}."
+            )
+        if self.step is not None:
+            Step.parse(self.step)
         if self.snow and (len(self.snow) != 2 or len({*self.snow} & {*self.inputs}) != 2):
             raise ValueError(
                 "`snow` must name two of `inputs`, precipitation and temperature. Received: "

@@ -19,4 +19,5 @@ OF_THE_DATA = {
     "input_scale": True,
     "target_mean": True,
     "target_scale": True,
+    "table": True,
 }

@@ -6,7 +6,9 @@ import json
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks.series.lines import SeriesLines
+from keras_transformer.tasks.series.reader import SeriesReader
 from keras_transformer.tasks.series.windows import Windowed, cut_windows
 from keras_transformer.tasks.single_pass.codec import Codec, Guide, Result
 
@@ -61,6 +63,7 @@ class SeriesCodec(Codec):
         window: Steps in a window.
         scored: Steps at its end that are used.
         scale: Standard deviation of the target.
+        table: The `TableFormat` of lines.
     """
 
     verb, example, number = "simulate", "window", "target"
@@ -70,9 +73,10 @@ class SeriesCodec(Codec):
     # Of the scale: recurrent layers add up what hundreds of steps round.
     max_score_loss = {"none": 0.0, "float16": 0.02, "int8": 0.1}
 
-    def __init__(self, inputs, target, window, scored, scale=1.0):
+    def __init__(self, inputs, target, window, scored, scale=1.0, table=None):
         self.inputs, self.target = tuple(inputs), target
         self.window, self.scored, self.scale = window, scored, scale
+        self.table = table or TableFormat()
         self.tolerance = 1e-3 * scale
         windows = tf.TensorSpec([None, None, len(self.inputs)], tf.float32, name="series")
         self.request_specs = {"series": windows}
@@ -87,7 +91,7 @@ class SeriesCodec(Codec):
     def check_samples(self, examples):
         """Returns what an export is checked with: series, or lines of one, cut into windows."""
         if examples and isinstance(examples[0], str):
-            examples = [_steps(examples, len(self.inputs))]
+            examples = [_steps(examples, self.inputs, self.table)]
         windows = []
         for series in super().check_samples(examples):
             starts = range(0, len(series), self.window)
@@ -131,12 +135,13 @@ class SeriesCodec(Codec):
             "scored": self.scored,
             "scale": self.scale,
             "series": self.rule,
+            "table": dataclasses.asdict(self.table),
         }
 
     @classmethod
     def from_facts(cls, facts, tokenizers):  # noqa: D102
         names = ("inputs", "target", "window", "scored", "scale")
-        return cls(*(facts[name] for name in names))
+        return cls(*(facts[name] for name in names), TableFormat(**facts.get("table", {})))
 
     def windowed(self, run, batch_size=64):
         """Returns a `Windowed`: a series that begins.
@@ -153,9 +158,14 @@ class SeriesCodec(Codec):
             batch_size,
         )
 
-    def lines(self, run):
-        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file."""
-        return SeriesLines(self.windowed(run), self.inputs, self.target)
+    def lines(self, run, warn=None):
+        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file.
+
+        Args:
+            run: See `windowed`.
+            warn: See `SeriesLines`.
+        """
+        return SeriesLines(self.windowed(run), self.inputs, self.target, self.table, warn)
 
     def guide(self, example):  # noqa: D102
         names = ", ".join(f"`{name}`" for name in self.inputs)
@@ -173,14 +183,14 @@ class SeriesCodec(Codec):
         )
 
 
-def _steps(lines, count):
-    """The steps of lines that hold the inputs in their order."""
-    try:
-        steps = np.array([line.split(",") for line in lines], np.float32)
-    except ValueError:
-        steps = np.zeros((0, 0))
-    if steps.shape != (len(lines), count) or not np.isfinite(steps).all():
-        raise ValueError(
-            f"`examples` must be lines of {count} numbers with commas between them, a step each."
-        )
-    return steps
+def _steps(lines, inputs, table):
+    """The steps of lines of a CSV file, with or without a header."""
+    reader = SeriesReader(inputs, table)
+    begin = 1 if reader.read_header(lines[0]) else 0
+    rows = [
+        reader.read(line, f"line {number}")
+        for number, line in enumerate(lines[begin:], start=begin + 1)
+    ]
+    if not rows:
+        raise ValueError("`examples` must have a step. Received: a header alone.")
+    return np.concatenate(rows).astype(np.float32)

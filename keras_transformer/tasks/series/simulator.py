@@ -32,7 +32,12 @@ class SeriesSimulator(SinglePass):
         super().__init__(model)
         config = model.config
         self.codec = SeriesCodec(
-            config.inputs, config.target, config.max_length, config.scored, config.target_scale
+            config.inputs,
+            config.target,
+            config.max_length,
+            config.scored,
+            config.target_scale,
+            config.table,
         )
 
     def __call__(self, series, batch_size=64):
@@ -64,6 +69,10 @@ class SeriesSimulator(SinglePass):
         """
         return self._responder()(series=tf.constant(series, tf.float32))
 
-    def lines(self):
-        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file."""
-        return self.codec.lines(self.run)
+    def lines(self, warn=None):
+        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file.
+
+        Args:
+            warn: See `SeriesLines`.
+        """
+        return self.codec.lines(self.run, warn)

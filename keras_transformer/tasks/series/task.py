@@ -1,11 +1,13 @@
 """The task of time series: from what is measured at every step to a target at every step."""
 
+import math
 import time
 
 import numpy as np
 
 from keras_transformer.config import SeriesConfig
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
+from keras_transformer.tasks.series.lines import read_targets
 from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 
 
@@ -23,6 +25,7 @@ class TimeSeriesTask(Task):
         "nse": Figure("NSE", higher_is_better=True),
     }
     unit = "steps"
+    decoding_errors = "surrogateescape"  # columns that are not read may hold anything
     unused = (
         "vocabulary",
         "training.subword_sampling",
@@ -39,7 +42,7 @@ class TimeSeriesTask(Task):
     def survey(self, rows, facts=None):
         """Returns mean and standard deviation of the inputs and of the target in training.
 
-        Those of the inputs are of all days of the training split and of the window before it; with
+        Those of the inputs are of all steps of the training split and of the window before it; with
         `snow` those of water and snow take the place of those of precipitation and temperature.
         """
         inputs, target = (
@@ -72,18 +75,25 @@ class TimeSeriesTask(Task):
 
         Args:
             pipeline: A `SeriesSimulator`.
-            columns: The inputs of all steps, `[N, F]`, or lines of a CSV file; and the target of
-                each, a number or a line, `nan` or an empty line where it is not known.
+            columns: The inputs of all steps, `[N, F]`, and the target of each, `nan` where it is
+                not known; or both as lines of a CSV file: see `SeriesReader` and `read_targets`.
 
         Returns:
             Dictionary of `kge`, KGE' of Kling et al. (2012); `nse`, that of Nash and Sutcliffe;
-            `steps`, the number of steps whose target is known, over which both are; and `seconds`.
+            `steps`, the number of steps whose target is known, over which both are; of lines with
+            gaps also `filled`, how many steps were filled; and `seconds`.
         """
-        inputs, target = columns[0], np.array([_number(value) for value in columns[1]])
+        inputs, target, filled = columns[0], np.array(columns[1]), {}
         begin = time.perf_counter()
-        if inputs and isinstance(inputs[0], str):
-            answers = pipeline.lines()(range(1, len(inputs) + 1), inputs)
-            simulated = np.array([_number(answer.text) for (answer,) in answers])
+        if len(inputs) and isinstance(inputs[0], str):
+            codec, lines = pipeline.codec, pipeline.lines()
+            target = np.array(read_targets(columns[1], codec.target, codec.table))
+            answers = [answer.text for (answer,) in lines(range(1, len(inputs) + 1), inputs)]
+            header = len(answers) > 0 and answers[0] == codec.target
+            simulated = np.array([math.nan] * header + [float(text) for text in answers[header:]])
+            filled = {"filled": lines.filled} if codec.table.fill else {}
+            if header and not math.isnan(target[0]):
+                raise ValueError("reference, line 1: must be a header, as that of the inputs is.")
         else:
             simulated = pipeline(inputs)
         seconds = time.perf_counter() - begin
@@ -94,13 +104,13 @@ class TimeSeriesTask(Task):
             "kge": kling_gupta(target[known], simulated[known]),
             "nse": nash_sutcliffe(target[known], simulated[known]),
             "steps": int(known.sum()),
+            **filled,
             "seconds": round(seconds, 3),
         }
 
-
-def _number(value):
-    """A number, of a line as well; not a number where a line has none, such as a header."""
-    try:
-        return float(value)
-    except ValueError:
-        return float("nan")
+    def describe(self, fields):
+        """Returns the time between two steps, and how many were filled."""
+        if not (table := fields.get("table")):
+            return ""
+        filled = f"; {table['filled']:,} steps were filled ({table['fill']})"
+        return f"Steps of {table['step']}{filled if table['fill'] else ''}."

@@ -48,7 +48,7 @@ class Windowed:
     """
 
     def __init__(self, run, num_inputs, length, scored, batch_size=64):
-        self._run, self._batch_size = run, batch_size
+        self._run, self._batch_size, self.num_inputs = run, batch_size, num_inputs
         self._length, self._scored = length, scored
         self._rows, self._first = np.zeros((0, num_inputs), np.float32), 0
 

@@ -1,11 +1,13 @@
 """Series from CSV files: periods, the window before them, and one line for every mistake."""
 
+import dataclasses
 import datetime
 import types
 
 import numpy as np
 import pytest
 
+from keras_transformer.config.table_format import TableFormat
 from keras_transformer.training.data.sources import open_source
 
 FIRST = datetime.date(2001, 2, 26)
@@ -42,6 +44,8 @@ def settings(folder, content=None, **changes):
         "test": None,
         "window": 4,
         "scored": 2,
+        **dict.fromkeys(("separator", "decimal", "date_order", "step", "fill")),
+        "fill_limit": 3,
     }
     return types.SimpleNamespace(**{**values, **changes})
 
@@ -69,7 +73,9 @@ def test_where_the_file_begins_there_is_less_before_a_split(tmp_path):
 def test_what_the_model_must_know_of_the_data(tmp_path):
     facts = open_source(settings(tmp_path)).facts()
     sizes = {"max_length": 4, "scored": 2}
-    assert facts == {"inputs": ("warmth", "rain"), "target": "flow", "snow": (), **sizes}
+    table = dataclasses.asdict(TableFormat(date_column="date", step="1 day", fill_limit=3))
+    expected = {"inputs": ("warmth", "rain"), "target": "flow", "snow": (), "table": table}
+    assert facts == {**expected, **sizes}
     snow = ["rain", "warmth"]
     assert open_source(settings(tmp_path, snow=snow)).facts()["snow"] == ("rain", "warmth")
 
@@ -83,16 +89,23 @@ def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"_1": "date,rain,flow"}, "river.csv, line 1: must have the columns date, warmth, rain, "
-         "flow. Missing: warmth."),
-        ({"_5": None}, "line 5: every line must be the day after the one before it, here 2001-03-01"
-         ". Received: 2001-03-02."),
-        ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be the day after .* 2001-02-26."),
-        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31. Received: '1 Ma"),
+        ({"_1": "date,rain,flow"}, "river.csv, line 1: the header must have the columns date, "
+         "warmth, rain, flow, with a comma between two. Missing: warmth."),
+        ({"_1": "date,rain,rain,warmth,flow"}, "river.csv, line 1: the column rain must be there "
+         "once. Received: columns 2 and 3 have this name."),
+        ({"_5": None}, "line 5: every line must be 1 day after the one before it, here 2001-03-01"
+         ". Received: 2001-03-02. `data.fill` fills gaps."),
+        ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be 1 day after .* 2001-02-26."),
+        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31, .*. Received: '1 "
+         "March'."),
+        ({"_4": "2001-02-30,1,x,1,1"}, "line 4: the date must be such as .*Received: '2001-02-3"),
+        ({"_4": f"{day(2)},1_0,x,1,1"}, "line 4: rain must be a number. Received: '1_0'."),
+        ({"_4": f'{day(2)},"1,x,1,1'}, "line 4: must have 5 columns with a comma .*: 2."),
         ({"_4": f"{day(2)},,x,1,1"}, "line 4: rain must be a number. Received: ''."),
         ({"_4": f"{day(2)},1,x,warm,1"}, "line 4: warmth must be a number. Received: 'warm'."),
         ({"_4": f"{day(2)},1,x,1,nan"}, "line 4: flow must be a number or empty. Received: 'nan'."),
-        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns. Received: 4."),
+        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns with a comma between them, date, "
+         "warmth, rain, flow among them. Received: 4."),
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_named(tmp_path, changes, message):
@@ -108,15 +121,73 @@ def test_a_period_that_is_not_there_is_named(tmp_path):
             open_source(settings(tmp_path, test=days))
 
 
+HOUR = datetime.timedelta(hours=1)
+
+
+def hourly(folder, offset="", **changes):
+    """Thirty hours of two days, from 20:00 on."""
+    first = datetime.datetime(2001, 2, 27, 20)
+    content = ["date,rain,warmth,flow"]
+    content += [f"{(first + n * HOUR).isoformat()}{offset},{n},0,1" for n in range(30)]
+    changes = {"inputs": ["rain"], "window": 2, "validation": [day(2), day(2)], **changes}
+    return open_source(settings(folder, content, **changes))
+
+
+@pytest.mark.parametrize(
+    ("period", "steps"),
+    [
+        ([datetime.date(2001, 2, 27), datetime.date(2001, 2, 27)], range(4)),
+        ([datetime.date(2001, 2, 28), datetime.date(2001, 2, 28)], range(4, 28)),
+        ([datetime.datetime(2001, 2, 27, 21), datetime.datetime(2001, 2, 28)], range(1, 5)),
+        ([datetime.datetime(2001, 2, 28, 23, 30), datetime.datetime(2001, 3, 1, 1)], [28, 29]),
+    ],
+)
+def test_a_period_is_in_dates_or_in_times(tmp_path, period, steps):
+    """A last date includes all of its day."""
+    source = hourly(tmp_path, train=period)
+    assert source.count("train") == len(steps)
+    inputs, _ = rows(source, "train")
+    assert inputs[-len(steps) :, 0].tolist() == list(steps)
+
+
+def test_a_period_may_have_an_offset_where_the_file_has_one(tmp_path):
+    zone = datetime.timezone(3 * HOUR)
+    period = [datetime.datetime(2001, 2, 27, hour, tzinfo=zone) for hour in (23, 23)]
+    inputs, _ = rows(hourly(tmp_path, "+01:00", train=period), "train")
+    assert inputs[-1].tolist() == [1], "23:00+03:00 is 21:00+01:00"
+    with pytest.raises(
+        ValueError, match="`data.train` must not have an offset from UTC: the dates"
+    ):
+        hourly(tmp_path, train=period)
+
+
+def test_periods_of_months(tmp_path):
+    content = ["date,rain,warmth,flow", *(f"2001-{n:02d},{n},0,1" for n in range(1, 13))]
+    changes = {"inputs": ["rain"], "window": 2, "step": "1 month"}
+    changes["train"] = [datetime.date(2001, 2, 1), datetime.date(2001, 4, 30)]
+    changes["validation"] = [datetime.date(2001, 12, 1), datetime.date(2001, 12, 31)]
+    source = open_source(settings(tmp_path, content, **changes))
+    assert rows(source, "train")[0][1:, 0].tolist() == [2, 3, 4]
+    assert source.count("validation") == 1
+
+
+def test_degree_days_need_days(tmp_path):
+    with pytest.raises(
+        ValueError, match="`data.snow` counts degree days: .*1 day. Received: 1 hour"
+    ):
+        hourly(tmp_path, train=[day(1), day(1)], inputs=["rain", "warmth"], snow=["rain", "warmth"])
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     wanted = settings(tmp_path)
     wanted.file = str(tmp_path / "nowhere.csv")
     with pytest.raises(ValueError, match="nowhere.csv: cannot be read: No such file"):
         open_source(wanted)
     wanted.file = str(tmp_path / "latin.csv")
-    (tmp_path / "latin.csv").write_bytes(b"date,d\xe9bit\n")
-    with pytest.raises(ValueError, match="latin.csv: must be UTF-8: byte 6 cannot be read."):
+    (tmp_path / "latin.csv").write_bytes(b"d\xe9te,warmth\n")
+    message = "latin.csv, line 1: .*Missing: date, .*; the line is not UTF-8."
+    with pytest.raises(ValueError, match=message):
         open_source(wanted)
     (tmp_path / "latin.csv").write_text("date,warmth,rain,flow\n")
-    with pytest.raises(ValueError, match="must have a line for each day. Received: none."):
+    with pytest.raises(ValueError, match="must have a line for each step. Received: none."):
         open_source(wanted)

@@ -1,16 +1,17 @@
-"""A time series from a CSV file: inputs and a target at every step, one day each."""
+"""A time series from a CSV file: inputs and a target at every step."""
 
-import csv
+import dataclasses
 import datetime
-import math
-import pathlib
+import operator
 
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tasks.series.file import read_series
+from keras_transformer.tasks.series.steps import DAY, Step
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
-DAY = datetime.timedelta(days=1)
+READING = ("separator", "decimal", "date_order", "step", "fill", "fill_limit")
 
 
 class Series(Source):
@@ -18,34 +19,26 @@ class Series(Source):
 
     Args:
         path: The file, for errors.
-        first: Date of the first step.
-        inputs: `[N, F]`, float32.
-        target: `[N]`, float32, not a number where it is not known.
+        series: The `SeriesFile`.
         names: Names of the inputs, name of the target, and of the inputs those of precipitation and
             temperature or none: see `SnowAccount`.
-        periods: Dictionary from a split to its first and its last day.
+        periods: Dictionary from a split to its first and its last date, or date and time.
         window: Steps in a window: as many steps but one come before each split, if there are any,
             with a target that is not known.
         scored: Steps at the end of a window that count.
     """
 
-    def __init__(self, path, first, inputs, target, names, periods, window, scored):
+    def __init__(self, path, series, names, periods, window, scored):
         self.splits = tuple(split for split in SPLITS if split in periods)
         self.description = f"the series in {path}"
-        self._inputs, self._target, self._names = inputs, target, names
+        self._series, self._names = series, names
         self._window, self._scored = window, scored
-        self._spans = {}
-        for split, (begin, end) in periods.items():
-            last = first + (len(inputs) - 1) * DAY
-            if not first <= begin <= end <= last:
-                raise ValueError(
-                    f"`data.{split}` must be a period of {path}, which has {first} to {last}. "
-                    f"Received: {begin} to {end}."
-                )
-            self._spans[split] = (begin - first).days, (end - first).days + 1
+        self._spans = {
+            split: _span(path, series, split, *period) for split, period in periods.items()
+        }
 
     def facts(self):
-        """Returns the names of inputs and target, and the sizes of a window."""
+        """Returns the names of inputs and target, the sizes of a window, and the lines' format."""
         inputs, target, snow = self._names
         return {
             "inputs": inputs,
@@ -53,6 +46,7 @@ class Series(Source):
             "snow": snow,
             "max_length": self._window,
             "scored": self._scored,
+            "table": dataclasses.asdict(self._series.table),
         }
 
     def rows(self, split):
@@ -60,10 +54,10 @@ class Series(Source):
         self.check_split(split)
         begin, end = self._spans[split]
         before = max(0, begin - self._window + 1)
-        target = self._target[before:end].copy()
+        target = self._series.target[before:end].copy()
         target[: begin - before] = np.nan
         with tf.device("CPU:0"):
-            return tf.data.Dataset.from_tensor_slices((self._inputs[before:end], target))
+            return tf.data.Dataset.from_tensor_slices((self._series.inputs[before:end], target))
 
     def count(self, split):
         self.check_split(split)
@@ -75,74 +69,60 @@ def open_series(settings):
     """Reads the file that a `[data]` section names.
 
     Raises:
-        ValueError: If it cannot be read, lacks a column, or has a line with a gap or a date out of
-            order or something other than a number. One line that names file and line.
+        ValueError: If it cannot be read, a line is wrong, a period is not in it, or there are
+            degree days with another step than a day. One line, which names the file.
     """
-    path = pathlib.Path(settings.file)
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            first, inputs, target = _read(path, csv.reader(file), settings)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: must be UTF-8: byte {error.start} cannot be read.") from None
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
-    except csv.Error as error:
-        raise ValueError(f"{path}: is no CSV file: {error}.") from None
-    periods = {split: tuple(days) for split in SPLITS if (days := getattr(settings, split))}
+    options = {name: getattr(settings, name) for name in READING}
+    series = read_series(
+        settings.file, settings.inputs, settings.target, settings.date_column, **options
+    )
+    if settings.snow and Step.parse(series.table.step) != Step(length=DAY):
+        raise ValueError(
+            f"`data.snow` counts degree days: the steps of {settings.file} must be of 1 day. "
+            f"Received: {series.table.step}."
+        )
+    periods = {split: tuple(ends) for split in SPLITS if (ends := getattr(settings, split))}
     names = tuple(settings.inputs), settings.target, tuple(settings.snow)
-    return Series(path, first, inputs, target, names, periods, settings.window, settings.scored)
+    return Series(settings.file, series, names, periods, settings.window, settings.scored)
 
 
-def _read(path, rows, settings):
-    """The first date, and the inputs and the target of all lines."""
-    header = [name.strip() for name in next(rows, [])]
-    wanted = [settings.date_column, *settings.inputs, settings.target]
-    missing = [name for name in wanted if name not in header]
-    if missing:
+def _span(path, series, split, begin, end):
+    """The place of the first step of a period, and that after its last."""
+    moments, next_step = series.moments, Step.parse(series.table.step).after(series.moments[-1])
+    from_clock, to_clock = (_clock(path, split, value, moments[0]) for value in (begin, end))
+    (first, first_end), (last, last_end) = _bounds(begin), _bounds(end)
+    inside = [
+        place
+        for place, moment in enumerate(moments)
+        if first <= from_clock(moment) and to_clock(moment) < last_end
+    ]
+    too_early = first_end <= from_clock(moments[0])
+    too_late = last > to_clock(moments[-1]) and last_end > to_clock(next_step)
+    if not inside or too_early or too_late:
         raise ValueError(
-            f"{path}, line 1: must have the columns {', '.join(wanted)}. Missing: "
-            f"{', '.join(missing)}."
+            f"`data.{split}` must be a period of {path}, which has {moments[0]} to {moments[-1]}. "
+            f"Received: {begin} to {end}."
         )
-    places = [header.index(name) for name in wanted]
-    dates, values = [], []
-    for cells in rows:
-        where = f"{path}, line {rows.line_num}"
-        if len(cells) != len(header):
-            raise ValueError(f"{where}: must have {len(header)} columns. Received: {len(cells)}.")
-        date, *numbers = (cells[place].strip() for place in places)
-        dates.append(_date(where, date, dates[-1] if dates else None))
-        values.append([_number(where, *pair) for pair in zip(wanted[1:-1], numbers, strict=False)])
-        values[-1].append(_number(where, wanted[-1], numbers[-1], may_be_empty=True))
-    if not dates:
-        raise ValueError(f"{path}: must have a line for each day. Received: none.")
-    table = np.array(values, np.float32)
-    return dates[0], table[:, :-1], table[:, -1]
+    return inside[0], inside[-1] + 1
 
 
-def _date(where, text, before):
-    """A date, which is the day after the one before."""
-    try:
-        date = datetime.date.fromisoformat(text)
-    except ValueError:
+def _bounds(value):
+    """The first moment of an end of a period, a date or a date and time, and the one after it."""
+    if not isinstance(value, datetime.datetime):
+        day = datetime.datetime.combine(value, datetime.time())
+        return day, day + DAY
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return value, value + datetime.timedelta.resolution
+
+
+def _clock(path, split, value, moment):
+    """The time of a `Moment` that an end of a period is compared with: UTC if it has an offset."""
+    if getattr(value, "tzinfo", None) is None:
+        return operator.attrgetter("local")
+    if moment.offset is None:
         raise ValueError(
-            f"{where}: the date must be such as 2005-08-31. Received: {text!r}."
-        ) from None
-    if before is not None and date != before + DAY:
-        raise ValueError(
-            f"{where}: every line must be the day after the one before it, here {before + DAY}. "
-            f"Received: {date}."
+            f"`data.{split}` must not have an offset from UTC: the dates of {path} have none. "
+            f"Received: {value}."
         )
-    return date
-
-
-def _number(where, name, text, may_be_empty=False):
-    if may_be_empty and not text:
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        rule = "a number or empty" if may_be_empty else "a number"
-        raise ValueError(f"{where}: {name} must be {rule}. Received: {text!r}.")
-    return value
+    return operator.attrgetter("instant")

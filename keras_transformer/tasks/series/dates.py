@@ -1,0 +1,108 @@
+"""Dates and times of the steps of a series: the ways of writing them that are read.
+
+Read are ISO 8601 (`2005-08-31`, `2005-08-31T14:00Z`, `2005-08-31 14:00:30+01:00`, `2005-08`,
+`2005`, `20050831`), `2005/08/31`, `31.08.2005`, and, where it is known which number is the day,
+`31/08/2005`, `08/31/2005`, and both with hyphens. A time may follow every date, and an offset from
+UTC every time.
+"""
+
+import dataclasses
+import datetime
+import re
+
+_DATES = (
+    r"(?P<year>[0-9]{4})(-(?P<month>[0-9]{1,2})(-(?P<day>[0-9]{1,2}))?)?",
+    r"(?P<year>[0-9]{4})/(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})",
+    r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
+    r"(?P<day>[0-9]{1,2})\.(?P<month>[0-9]{1,2})\.(?P<year>[0-9]{4})",
+)
+_ORDERED = {
+    "day_first": r"(?P<day>[0-9]{1,2})([/-])(?P<month>[0-9]{1,2})\2(?P<year>[0-9]{4})",
+    "month_first": r"(?P<month>[0-9]{1,2})([/-])(?P<day>[0-9]{1,2})\2(?P<year>[0-9]{4})",
+}
+_TIME = (
+    r"((T| +)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
+    r"(:(?P<second>[0-9]{2})([.,](?P<fraction>[0-9]{1,6}))?)?"
+    r" *(?P<offset>Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+_PATTERNS = [re.compile(date + _TIME) for date in _DATES]
+_ORDERED_PATTERNS = {order: re.compile(date + _TIME) for order, date in _ORDERED.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """A date, with or without a time.
+
+    Args:
+        local: What the clock shows, a `datetime` without a time zone.
+        offset: How far it is before UTC, a `timedelta`. `None`: not known.
+    """
+
+    local: datetime.datetime
+    offset: datetime.timedelta | None = None
+
+    @property
+    def instant(self):
+        """The time in UTC; what the clock shows where its offset is not known."""
+        return self.local - (self.offset or datetime.timedelta(0))
+
+    def __str__(self):
+        if self.offset is not None:
+            return self.local.replace(tzinfo=datetime.timezone(self.offset)).isoformat()
+        midnight = self.local.time() == datetime.time()
+        return self.local.date().isoformat() if midnight else self.local.isoformat()
+
+
+def needs_order(text):
+    """Returns whether a date is such as 03/04/2005: the order of day and month must be known."""
+    return _ORDERED_PATTERNS["day_first"].fullmatch(text) is not None
+
+
+def parse_date(text, order=None):
+    """Returns the `Moment` that a text is; `None` if it is no date.
+
+    Args:
+        text: String.
+        order: `"day_first"` or `"month_first"` for dates such as 03/04/2005. `None`: these are not
+            read.
+    """
+    patterns = [*_PATTERNS, *([_ORDERED_PATTERNS[order]] if order else [])]
+    match = next(filter(None, (pattern.fullmatch(text) for pattern in patterns)), None)
+    if match is None:
+        return None
+    fields = match.groupdict()
+    numbers = [int(fields[name] or 1) for name in ("year", "month", "day")]
+    numbers += [int(fields[name] or 0) for name in ("hour", "minute", "second")]
+    try:
+        local = datetime.datetime(*numbers, int((fields["fraction"] or "").ljust(6, "0")))
+        return Moment(local, _offset(fields["offset"]))
+    except ValueError:  # the 31st of April
+        return None
+
+
+def _offset(text):
+    if text is None:
+        return None
+    digits = "0000" if text == "Z" else text[1:].replace(":", "").ljust(4, "0")
+    offset = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    if offset >= datetime.timedelta(days=1):
+        raise ValueError
+    return -offset if text[0] == "-" else offset
+
+
+def read_date(text, where, order=None):
+    """Returns the `Moment` that a cell is; see `parse_date`.
+
+    Raises:
+        ValueError: If it is no date.
+    """
+    moment = parse_date(text, order)
+    if moment is None:
+        rule = "2005-08-31, 2005-08-31T14:00+01:00 or 31.08.2005"
+        if needs_order(text):
+            rule += {
+                "day_first": ", or 31/08/2005, with the day first",
+                "month_first": ", or 08/31/2005, with the month first",
+            }.get(order, "")
+        raise ValueError(f"{where}: the date must be such as {rule}. Received: {text!r}.")
+    return moment

@@ -1,0 +1,172 @@
+"""A whole CSV file of a series: what is not named is decided from all of its lines."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_transformer.config.table_format import ORDERS, TableFormat
+from keras_transformer.tasks.series.dates import needs_order, parse_date, read_date
+from keras_transformer.tasks.series.gaps import fill_gaps, steps_since
+from keras_transformer.tasks.series.steps import Step, find_step
+from keras_transformer.tasks.series.table import find_columns, find_decimal, read_number
+from keras_transformer.text.lines import read_lines
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesFile:
+    """The steps of a file.
+
+    Args:
+        moments: The `Moment` of each, `[N]`.
+        inputs: `[N, F]`, float32.
+        target: `[N]`, float32, not a number where it is not known.
+        table: The `TableFormat` that the file has.
+    """
+
+    moments: tuple
+    inputs: np.ndarray
+    target: np.ndarray
+    table: TableFormat
+
+
+def read_series(
+    path,
+    inputs,
+    target,
+    date_column,
+    *,
+    separator=None,
+    decimal=None,
+    date_order=None,
+    step=None,
+    fill=None,
+    fill_limit=1,
+):
+    """Reads a file.
+
+    Args:
+        path: The file: a header, and a line for each step.
+        inputs: Names of the columns of the inputs.
+        target: Name of that of the target, of which a cell may be empty.
+        date_column: Name of that of the dates.
+        separator, decimal, date_order, step: See `TableFormat`. `None`: as all lines show.
+        fill, fill_limit: See `TableFormat`.
+
+    Returns:
+        A `SeriesFile`. In steps that were filled the target is not known.
+
+    Raises:
+        ValueError: If the file cannot be read, a line is wrong, or something is not decided. One
+            line, which names the file and, where there is one, the line.
+    """
+    names = (date_column, *inputs, target)
+    path = pathlib.Path(path)
+    columns, rows = _read_rows(path, names, separator)
+    dates, *cells = zip(*rows, strict=True)
+    if decimal is None:
+        numbers = ((line, cell) for column in cells for line, cell in enumerate(column, start=2))
+        decimal = find_decimal(numbers, columns.separator, path)
+    values = np.array(
+        [
+            [
+                read_number(cell, name, f"{path}, line {line}", decimal, name == target or fill)
+                for cell, name in zip(row[1:], names[1:], strict=True)
+            ]
+            for line, row in enumerate(rows, start=2)
+        ]
+    )  # [lines, F + 1]
+    if date_order is None:
+        date_order = _find_order(path, dates, fill)
+    moments = [
+        read_date(date, f"{path}, line {line}", date_order)
+        for line, date in enumerate(dates, start=2)
+    ]
+    step = find_step(moments) if step is None else Step.parse(step)
+    counts = [
+        steps_since(*pair, step, f"{path}, line {line}", fill, fill_limit)
+        for line, pair in enumerate(zip(moments, moments[1:], strict=False), start=3)
+    ]
+    places = np.cumsum([0, *counts])  # of the lines among the steps
+    whole = np.full((places[-1] + 1, values.shape[1]), np.nan)
+    whole[places] = values
+    known = np.isfinite(whole[:, :-1]).all(axis=1)
+    if fill is not None:
+        whole[:, :-1] = fill_gaps(whole[:, :-1], fill, fill_limit)
+        _check_filled(path, whole[:, :-1], places, inputs, fill, fill_limit)
+    whole = whole.astype(np.float32)
+    table = TableFormat(
+        separator=columns.separator,
+        decimal=decimal,
+        date_column=date_column,
+        date_order=date_order,
+        step=str(step),
+        fill=fill,
+        fill_limit=fill_limit,
+        filled=int((~known).sum()),
+    )
+    return SeriesFile(_all_moments(moments, counts, step), whole[:, :-1], whole[:, -1], table)
+
+
+def _read_rows(path, names, separator):
+    """The `Columns` of a file, and the cells of each line that are read."""
+    try:
+        lines = read_lines(path, "surrogateescape")
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+    columns = find_columns(lines[0] if lines else "", names, f"{path}, line 1", separator)
+    rows = [
+        columns.cells(text, f"{path}, line {line}") for line, text in enumerate(lines[1:], start=2)
+    ]
+    if not rows:
+        raise ValueError(f"{path}: must have a line for each step. Received: none.")
+    return columns, rows
+
+
+def _find_order(path, dates, fill):
+    """The order of day and month in dates; `None` if there is no date that needs one."""
+    line = next((line for line, date in enumerate(dates, start=2) if needs_order(date)), None)
+    if line is None:
+        return None
+    series = {order: [parse_date(date, order) for date in dates] for order in ORDERS}
+    valid = [order for order in ORDERS if None not in series[order]]
+    if len(valid) == 2:
+        valid = [order for order in ORDERS if _is_regular(series[order], fill)]
+    if len(valid) == 2:
+        raise ValueError(
+            f"{path}, line {line}: {dates[line - 2]!r} is {series['day_first'][line - 2]} or "
+            f"{series['month_first'][line - 2]}, and no line shows which. Set `data.date_order` to "
+            '"day_first" or "month_first".'
+        )
+    if valid:
+        return valid[0]
+    return max(ORDERS, key=lambda order: [*series[order], None].index(None))
+
+
+def _is_regular(moments, fill):
+    """Whether every line is a step after the one before it, or several where gaps are filled."""
+    step = find_step(moments)
+    counts = {step.between(*pair) for pair in zip(moments, moments[1:], strict=False)}
+    return all(count is not None and (count == 1 or fill and count > 1) for count in counts)
+
+
+def _check_filled(path, inputs, places, names, fill, limit):
+    """Refuses what is still not known; it is in a line, since no gap between lines is too long."""
+    for place, line in zip(places, range(2, len(places) + 2), strict=True):
+        for name, value in zip(names, inputs[place], strict=True):
+            if not np.isfinite(value):
+                beside = "before and after" if fill == "linear" else "before"
+                raise ValueError(
+                    f"{path}, line {line}: {name} is empty and cannot be filled: there must be a "
+                    f"value {beside}, and at most {limit} steps without one (`data.fill_limit`)."
+                )
+
+
+def _all_moments(moments, counts, step):
+    """The moments of all steps, those between two lines included."""
+    every = [moments[0]]
+    for moment, count in zip(moments[1:], counts, strict=True):
+        for _ in range(count - 1):
+            every.append(step.after(every[-1]))
+        every.append(moment)
+    return tuple(every)

@@ -1,0 +1,102 @@
+"""Lines of a series one after the other, as the steps that a model reads."""
+
+import numpy as np
+
+from keras_transformer.config.table_format import TableFormat
+from keras_transformer.tasks.series.dates import read_date
+from keras_transformer.tasks.series.gaps import fill_gaps, steps_since
+from keras_transformer.tasks.series.steps import Step
+from keras_transformer.tasks.series.table import (
+    Columns,
+    find_columns,
+    is_header,
+    read_number,
+    split,
+)
+
+
+class SeriesReader:
+    """Reads the inputs in lines of a CSV file, of which it knows the past.
+
+    The first line may be a header: then the inputs are the columns of their names, the dates of a
+    column with the name of that of the training are checked, and gaps are filled as in training.
+    Other columns are not read. Without a header every line holds the inputs in their order.
+
+    Args:
+        inputs: Names of the inputs.
+        table: A `TableFormat`.
+
+    Attributes:
+        filled: Steps that were filled.
+    """
+
+    def __init__(self, inputs, table=None):
+        self._inputs, self._table = tuple(inputs), table or TableFormat()
+        places, separator = range(len(inputs)), self._table.separator
+        self._columns = Columns(self._inputs, tuple(places), len(inputs), separator)
+        self._step = Step.parse(self._table.step) if self._table.step else None
+        self._before = None  # the `Moment` of the line before
+        self._rows = np.zeros((0, len(inputs)))  # its last steps as they were read
+        self.filled = 0
+
+    def read_header(self, line):
+        """Takes the places of the columns from the first line; returns whether it is a header.
+
+        Raises:
+            ValueError: If it lacks one, or two columns have its name.
+        """
+        if not is_header(line, self._inputs, self._table.decimal):
+            return False
+        columns = find_columns(line, self._inputs, "line 1", likely=self._table.separator)
+        date = self._table.date_column
+        if self._step is not None and date in split(line, columns.separator, "line 1"):
+            columns = find_columns(line, (*self._inputs, date), "line 1", columns.separator)
+        self._columns = columns
+        return True
+
+    def read(self, line, where):
+        """Returns the steps of a line: those of a gap before it that are filled, and its own.
+
+        Args:
+            line: String.
+            where: What it is called in errors, such as `"line 3"`.
+
+        Returns:
+            `[steps, F]`.
+
+        Raises:
+            ValueError: If the line is wrong, or comes too early or after a gap that is not filled.
+        """
+        table, cells = self._table, self._columns.cells(line, where)
+        count = self._steps_to(cells[-1], where) if len(cells) > len(self._inputs) else 1
+        may_be_empty = table.fill == "forward"
+        row = [
+            read_number(cell, name, where, table.decimal, may_be_empty)
+            for cell, name in zip(cells, self._inputs, strict=False)
+        ]
+        if table.fill is None:
+            return np.array([row])
+        return self._filled(count, row, where)
+
+    def _steps_to(self, date, where):
+        """How many steps the date of a line is after that of the line before."""
+        moment, before = read_date(date, where, self._table.date_order), self._before
+        self._before = moment
+        if before is None:
+            return 1
+        fill, limit = self._table.fill, self._table.fill_limit
+        return steps_since(before, moment, self._step, where, fill, limit)
+
+    def _filled(self, count, row, where):
+        table, gap = self._table, np.full((count - 1, len(row)), np.nan)
+        rows = np.concatenate([self._rows, gap, [row]])
+        self._rows = rows[-table.fill_limit - 1 :]
+        steps = fill_gaps(rows, table.fill, table.fill_limit)[-count:]
+        for name, value in zip(self._inputs, steps[-1], strict=True):
+            if not np.isfinite(value):
+                raise ValueError(
+                    f"{where}: {name} is empty and cannot be filled: there must be a value before, "
+                    f"and at most {table.fill_limit} steps without one."
+                )
+        self.filled += int((~np.isfinite(rows[-count:])).any(axis=1).sum())
+        return steps
