@@ -151,7 +151,9 @@ def test_configurations_are_valid(block, tmp_path):
     for name in ("general", "en-de"):
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
-        (run / "config.toml").write_text('[model]\npreset = "small"\n[data]\nsource = "cldr"\n')
+        (run / "config.toml").write_text(
+            '[model]\npreset = "small"\n[data]\nsource = "cldr"\n[vocabulary]\nsize = 9\n'
+        )
         (run / "tokenizer.model").touch()
         (run / "model.keras").touch()
     path = tmp_path / "config.toml"

@@ -5,6 +5,12 @@ from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.data.corpus import strings
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.derived import VOCABULARY
+from keras_transformer.training.settings.taken_vocabulary import (
+    describe,
+    read_tokenizers,
+    refuse_conflicts,
+)
+from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.vocabulary import UnfitSize, learn_vocabulary
 
 ATTEMPTS = 4  # of two vocabularies one may need more pieces than the other one's text gives
@@ -29,8 +35,20 @@ def take_tokenizers(run, settings, data, console, start=None):
         run.write_origin(start.origin)
         run.write_search(start.search)
     elif not run.vocabulary():
-        run.write_tokenizers(_learn_tokenizers(settings, data, console))
+        taken = settings.vocabulary.places is not None
+        make = _copy_tokenizers if taken else _learn_tokenizers
+        run.write_tokenizers(make(settings, data, console))
     return run.load_tokenizers()
+
+
+def _copy_tokenizers(settings, data, console):
+    """Reads those that `vocabulary.from` names, which must still be what the settings describe."""
+    places = settings.vocabulary.places
+    tokenizers = read_tokenizers(places)
+    refuse_conflicts(settings.vocabulary.description(), describe(places, load_settings))
+    sizes = " and ".join(f"{side.vocab_size:,}" for side in dict.fromkeys(tokenizers))
+    say(console, f"Taking the vocabulary of {' and '.join(places)}: {sizes} pieces.")
+    return tokenizers
 
 
 def _learn_tokenizers(settings, data, console):

@@ -174,14 +174,18 @@ class Settings(Section):
     def _check_vocabulary(self, task):
         if self.vocabulary.shared:
             return
+        taken = self.vocabulary.places is not None  # then nobody has written `shared`
+        given = (
+            "a `vocabulary.from` of two vocabularies" if taken else "`vocabulary.shared = false`"
+        )
         if not task.has_two_sides:
             raise ValueError(
-                f"`vocabulary.shared = false` needs a source and a target: {task.name} has "
+                f"{given} needs a source and a target: {task.name} has "
                 f"{' and '.join(task.columns)}."
             )
         if self.config().tie == "all":
             raise ValueError(
-                '`vocabulary.shared = false` needs `model.tie = "target"` or `"none"`: source and '
+                f'{given} needs `model.tie = "target"` or `"none"`: source and '
                 "target cannot share one matrix."
             )
 

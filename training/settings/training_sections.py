@@ -2,14 +2,17 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.fields import OF_THE_DATA, Positive, Rate, Section
+from keras_transformer.training.settings.fields import OF_THE_DATA, Files, Positive, Rate, Section
 
 
-class VocabularySettings(Section):
-    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side."""
+class _Vocabulary(Section):
+    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side.
+
+    It is learned from the training data, or taken from another run or from files.
+    """
 
     shared: bool = Field(
         True,
@@ -33,6 +36,42 @@ class VocabularySettings(Section):
         le=1,
         description="Share of the text's characters that get a piece; the others are unknown.",
     )
+
+    @property
+    def places(self):
+        """What the vocabulary is taken from, a list of paths; `None`: it is learned."""
+        return getattr(self, "from")  # no name in Python
+
+    def description(self):
+        """Returns the keys that describe the vocabulary, wherever it is from, as a dictionary."""
+        return self.model_dump(exclude={"from"}, exclude_none=True)
+
+
+class _TakenVocabulary(_Vocabulary):
+    @field_validator("from", check_fields=False)
+    @classmethod
+    def _one_or_two(cls, places):
+        if places is not None and len(places) > 2:
+            raise ValueError("must be a run, a file, or two files: of source and target")
+        return places
+
+
+VocabularySettings = create_model(
+    "VocabularySettings",
+    __base__=_TakenVocabulary,
+    __doc__=_Vocabulary.__doc__,
+    **{
+        "from": (
+            Files | None,
+            Field(
+                None,
+                description="A run, or a SentencePiece file with the special pieces pad, unk, bos "
+                "and eos, or two files, of source and target: the vocabulary is taken from there "
+                "and copied into the run. The other keys may be left out, and must not differ.",
+            ),
+        )
+    },
+)
 
 
 class OptimizerSettings(Section):
