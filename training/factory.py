@@ -7,6 +7,7 @@ from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.schedule import make_schedule
+from keras_transformer.training.settings.derived import VOCABULARY
 
 
 def model_config(settings, tokenizers, **fields):
@@ -45,7 +46,7 @@ def weightless_model(settings):
     Args:
         settings: The `Settings`.
     """
-    size = settings.vocabulary.size
+    size = settings.vocabulary.size or VOCABULARY
     target = {} if settings.vocabulary.shared else {"target_vocab_size": size}
     config = settings.config(vocab_size=size, **target)
     with keras.StatelessScope(initialize_variables=False):

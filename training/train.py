@@ -18,6 +18,7 @@ from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.session import Session
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.settings.changes import REOPENS, check_changes
+from keras_transformer.training.settings.derived import complete
 from keras_transformer.training.settings.toml import (
     SettingsError,
     differences,
@@ -28,6 +29,9 @@ from keras_transformer.training.settings.toml import (
 
 def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     """Trains a model, or goes on where an earlier call stopped.
+
+    Numbers that the settings leave out follow from the size of the data; see `derive`. A run that
+    goes on has those that it was begun with.
 
     What belongs to the run is kept in its folder: the settings, the vocabulary, checkpoints,
     TensorBoard logs, the learning curves as a table and as a picture (which needs matplotlib), and
@@ -79,6 +83,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     settings.task.get().require(settings)
     with Terminations(), workers.watch(), contextlib.ExitStack() as stack:
         workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
+        settings = workers.chief_first(lambda: _completed(run, settings))
         metrics = workers.chief_first(lambda: _finished(run, settings))
         if metrics is not None:
             say(console, f"{run.path} is finished: {_how(metrics, settings)}.")
@@ -99,12 +104,19 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         before = workers.chief_first(lambda: _claim(run, settings))
         session = Session(run, settings, data, console, workers, start, lock.check)
         session.restore(before)
-        workers.chief_first(lambda: before is None or _keep_changes(run, settings))
+        workers.chief_first(lambda: _keep_changes(run, session.settings))
         session.fit(callbacks)
         # What the chief has written the others read.
         return workers.chief_first(
             lambda: session.finish() if workers.is_chief else run.read_metrics()
         )
+
+
+def _completed(run, settings):
+    """The settings, with the numbers of a run that was trained where they leave them out."""
+    if run.config.exists() and is_trained(run):
+        return complete(settings, load_settings(run.config))
+    return settings
 
 
 def _how(metrics, settings):
@@ -146,7 +158,7 @@ def _claim(run, settings):
         check_changes(run, before, settings)  # once more: nobody else trains it now
         return before
     before = load_settings(run.config) if run.config.exists() else None
-    if before != settings:
+    if before is None or before != complete(settings, before):
         run.remove_vocabulary()  # of settings under which nothing was trained yet
         if before is not None and before.model.start_from is not None:  # origin, search: of that
             run.origin.unlink(missing_ok=True)
@@ -157,7 +169,9 @@ def _claim(run, settings):
 
 
 def _keep_changes(run, settings):
-    """Keeps what is different in a run that goes on; its figures are no longer those of the end."""
+    """Keeps what is different in a run that goes on, whose figures are no longer those of the end,
+    and in a new one what the size of the data has decided.
+    """
     if not run.config.exists() or load_settings(run.config) != settings:
         run.metrics.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
@@ -188,5 +202,6 @@ def _finished(run, settings):
     changed = set(differences(before, settings))
     if not (run.model.exists() and metrics) or changed & REOPENS:
         return None
-    complete = metrics.get("updates") == settings.training.updates
-    return metrics if complete or metrics.get("stopped_early") else None
+    done = metrics.get("updates")
+    reached = done is not None and done == settings.training.updates
+    return metrics if reached or metrics.get("stopped_early") else None

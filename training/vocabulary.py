@@ -21,6 +21,19 @@ _SPACES = "\t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 _NOTHING = "\u200b\ufeff"  # zero-width space, byte order mark
 
 
+class UnfitSize(ValueError):
+    """A size that the text cannot have.
+
+    Args:
+        message: One line.
+        better: A size that it can have, as far as is known.
+    """
+
+    def __init__(self, message, better):
+        super().__init__(message)
+        self.better = better
+
+
 def learn_vocabulary(strings, settings):
     """Learns a vocabulary; the same strings in the same order give the same bytes.
 
@@ -47,8 +60,8 @@ def learn_vocabulary(strings, settings):
         The serialised SentencePiece model. Ids: pad 0, unk 1, bos 2, eos 3.
 
     Raises:
-        ValueError: If the strings hold no text, or `size` is too small or too large for them. One
-            line, with the smallest or the largest size that is possible.
+        ValueError: If the strings hold no text, or `size` is too small or too large for them: an
+            `UnfitSize`. One line, with the smallest or the largest size that is possible.
     """
     rules, strings = _write_rules(), _Remembering(strings)
     try:
@@ -60,7 +73,7 @@ def learn_vocabulary(strings, settings):
     ) as error:
         if strings.error:
             raise strings.error from None
-        raise ValueError(_explain(str(error), settings.size)) from error
+        raise _explained(str(error), settings.size) from error
     finally:
         os.unlink(rules)
 
@@ -105,22 +118,26 @@ class _Remembering:
             raise
 
 
-def _explain(reason, size):
-    """SentencePiece's message, which names C++ conditions, in the terms of the settings."""
+def _explained(reason, size):
+    """SentencePiece's message, which names C++ conditions, as an error in terms of the settings."""
     most = re.search(r"too high .*<= (\d+)", reason)
     if most and int(most[1]) > EOS_ID + 1:  # so many are there without any text
-        return (
+        return UnfitSize(
             f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
-            f"no more pieces to learn. Received: size={size}."
+            f"no more pieces to learn. Received: size={size}.",
+            better=int(most[1]),
         )
     if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
-        return (
+        return UnfitSize(
             f"`size` must be at least {least[1]}, to hold every character of the training text; a "
-            f"lower `character_coverage` needs fewer. Received: size={size}."
+            f"lower `character_coverage` needs fewer. Received: size={size}.",
+            better=2 * int(least[1]),
         )
     if most or "sentences_.empty()" in reason or "all_chars_count" in reason:
-        return "`strings` must hold text to learn a vocabulary from. Received: no text at all."
-    return f"the vocabulary cannot be learned: {' '.join(reason.split())}"
+        return ValueError(
+            "`strings` must hold text to learn a vocabulary from. Received: no text at all."
+        )
+    return ValueError(f"the vocabulary cannot be learned: {' '.join(reason.split())}")
 
 
 def _write_rules():

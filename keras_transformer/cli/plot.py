@@ -139,6 +139,7 @@ def schedule(configs, output, scale):
     """
     from keras_transformer.plots.schedule import schedule_figure
     from keras_transformer.training.schedule import make_schedule
+    from keras_transformer.training.settings.derived import OF_A_SCHEDULE, left_out
     from keras_transformer.training.settings.toml import load_settings
 
     check_output(output, *FORMATS)
@@ -146,6 +147,11 @@ def schedule(configs, output, scale):
     schedules = {}
     for name in configs:
         settings = load_settings(name)
+        if open_keys := [key for key in left_out(settings) if key in OF_A_SCHEDULE]:
+            raise click.UsageError(
+                f"{name}: {', '.join(open_keys)} would follow from the data of a training. Set "
+                "them, or name the config.toml of a run."
+            )
         updates, width = settings.training.updates, settings.config().d_model
         schedules[name] = make_schedule(settings.schedule, width, updates), updates
     _save(schedule_figure(schedules, scale), output)

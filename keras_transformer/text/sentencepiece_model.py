@@ -17,6 +17,24 @@ def pieces_of(model):
     return [piece.piece for piece in _read(model).pieces]
 
 
+def training_of(model):
+    """Returns how a model was trained.
+
+    Args:
+        model: The bytes of the model.
+
+    Returns:
+        A tuple: its type, such as `"bpe"` or `"unigram"`; whether digits are pieces of their own;
+        and the share of the characters of its texts that it covers.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    spec = _read(model).trainer_spec
+    kind = spec.ModelType.Name(spec.model_type).lower()
+    return kind, spec.split_digits, round(spec.character_coverage, 6)  # kept as a float32
+
+
 def with_unused_pieces(model, pieces):
     """Returns the bytes of a model with more pieces, which it puts into no text but can decode.
 

@@ -9,6 +9,7 @@ import shlex
 
 import click
 import pytest
+import tomlkit
 from documents import (
     EXAMPLES,
     NEEDS,
@@ -25,6 +26,7 @@ from documents import (
 
 from keras_transformer import __all__ as PUBLIC
 from keras_transformer.cli.main import cli
+from keras_transformer.training.settings.derived import left_out
 from keras_transformer.training.settings.page import tables
 from keras_transformer.training.settings.schema import DATA_KINDS
 from keras_transformer.training.settings.toml import load_settings
@@ -139,6 +141,8 @@ def test_examples_that_no_doctest_runs_are_listed_here():
     assert {name for path in sources() for name, _ in unrun_examples(path)} == UNRUN_EXAMPLES
 
 
+# What a configuration may leave to the data: a student has the vocabulary of its teacher.
+OPEN = {"docs/distillation.md": ["vocabulary.size"]}
 CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
 
 
@@ -147,12 +151,16 @@ def test_configurations_are_valid(block, tmp_path):
     for name in ("general", "en-de"):
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
-        (run / "config.toml").write_text('[model]\npreset = "small"\n[data]\nsource = "cldr"\n')
+        (run / "config.toml").write_text(
+            '[model]\npreset = "small"\n[data]\nsource = "cldr"\n[vocabulary]\nsize = 9\n'
+        )
         (run / "tokenizer.model").touch()
         (run / "model.keras").touch()
     path = tmp_path / "config.toml"
     path.write_text(block.code, encoding="utf-8")
-    load_settings(path)
+    settings = load_settings(path)
+    assert left_out(settings) == OPEN.get(block.page, []), "complete, for data of the page's size"
+    assert {"model", "data", "schedule", "training"} <= set(tomlkit.parse(block.code))
 
 
 # Commands

@@ -42,6 +42,11 @@ def student_settings(settings, section, teacher, own_vocabulary):
     """
     values = {**settings.used(), "data": section}
     if not own_vocabulary:
+        if settings.vocabulary.places is not None:
+            raise SettingsError(
+                f"the student has the vocabulary of {teacher.run.path}: remove `vocabulary.from`, "
+                "or let the student have its own (`--vocabulary own`)."
+            )
         theirs = teacher.settings.vocabulary
         for key in sorted(settings.vocabulary.model_fields_set):
             ours, value = getattr(settings.vocabulary, key), getattr(theirs, key)
@@ -51,7 +56,7 @@ def student_settings(settings, section, teacher, own_vocabulary):
                     f"{value!r} there and {ours!r} here. Remove [vocabulary], or let the student "
                     "learn its own."
                 )
-        values["vocabulary"] = theirs.model_dump(exclude_none=True)
+        values["vocabulary"] = theirs.description()
     return make_settings(values, "the student's configuration")
 
 

@@ -4,7 +4,16 @@ from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.data.corpus import strings
 from keras_transformer.training.loop.messages import say
-from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.settings.derived import VOCABULARY
+from keras_transformer.training.settings.taken_vocabulary import (
+    describe,
+    read_tokenizers,
+    refuse_conflicts,
+)
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.vocabulary import UnfitSize, learn_vocabulary
+
+ATTEMPTS = 4  # of two vocabularies one may need more pieces than the other one's text gives
 
 
 def take_tokenizers(run, settings, data, console, start=None):
@@ -26,19 +35,46 @@ def take_tokenizers(run, settings, data, console, start=None):
         run.write_origin(start.origin)
         run.write_search(start.search)
     elif not run.vocabulary():
-        run.write_tokenizers(_learn_tokenizers(settings, data, console))
+        taken = settings.vocabulary.places is not None
+        make = _copy_tokenizers if taken else _learn_tokenizers
+        run.write_tokenizers(make(settings, data, console))
     return run.load_tokenizers()
 
 
+def _copy_tokenizers(settings, data, console):
+    """Reads those that `vocabulary.from` names, which must still be what the settings describe."""
+    places = settings.vocabulary.places
+    tokenizers = read_tokenizers(places)
+    refuse_conflicts(settings.vocabulary.description(), describe(places, load_settings))
+    sizes = " and ".join(f"{side.vocab_size:,}" for side in dict.fromkeys(tokenizers))
+    say(console, f"Taking the vocabulary of {' and '.join(places)}: {sizes} pieces.")
+    return tokenizers
+
+
 def _learn_tokenizers(settings, data, console):
+    """Learns vocabularies of the size that is set; if none is, of a size that the text allows."""
     task, settings = settings.task.get(), settings.vocabulary
-
-    def learn(columns):
-        texts = strings(data.rows("train"), sorted(columns))
-        return Tokenizer(learn_vocabulary(texts, settings))
-
+    sides = [task.source_columns, task.target_columns]
     if settings.shared:
-        say(console, f"Learning a vocabulary of {settings.size:,} pieces.")
-        return Tokenizers.of(learn({*task.source_columns, *task.target_columns}))
-    say(console, f"Learning two vocabularies of {settings.size:,} pieces.")
-    return Tokenizers.of([learn(task.source_columns), learn(task.target_columns)])
+        sides = [{*task.source_columns, *task.target_columns}]
+
+    def learn(columns, size):
+        texts = strings(data.rows("train"), sorted(columns))
+        return Tokenizer(learn_vocabulary(texts, settings.model_copy(update={"size": size})))
+
+    size = settings.size or VOCABULARY
+    for _ in range(ATTEMPTS):
+        what = "a vocabulary" if settings.shared else "two vocabularies"
+        say(console, f"Learning {what} of {size:,} pieces.")
+        try:
+            tokenizers = [learn(columns, size) for columns in sides]
+        except UnfitSize as error:
+            if settings.size is not None:
+                raise
+            size, problem = error.better, error
+            continue
+        return Tokenizers.of(tokenizers if len(tokenizers) == 2 else tokenizers[0])
+    raise ValueError(
+        "no size of a vocabulary fits source and target of the training data alike. Set "
+        f"`vocabulary.shared = true` or a lower `vocabulary.character_coverage`. Last: {problem}"
+    )

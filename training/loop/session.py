@@ -1,5 +1,6 @@
 """One call of `train`: from the newest checkpoint to the trained model."""
 
+import math
 import time
 
 from keras_transformer.training.data.shards import cut_batches
@@ -22,7 +23,8 @@ from keras_transformer.training.loop.progress import Progress, Stopwatch
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
 from keras_transformer.training.loop.vectors import described, give_vectors
-from keras_transformer.training.settings.changes import describe_changes
+from keras_transformer.training.settings.changes import describe_changes, value_of
+from keras_transformer.training.settings.derived import derive, left_out
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import TRAININGS
 
@@ -32,7 +34,7 @@ class Session:
 
     Args:
         run: The `Run` to train.
-        settings: Its `Settings`.
+        settings: Its `Settings`; the attribute has the numbers that they leave out.
         data: The `Source` of its settings.
         console: Where progress is shown.
         workers: The `Workers` that train together.
@@ -62,6 +64,7 @@ class Session:
         self.training = TRAININGS[self.task.name](tokenizers, config, **packing)
         self.corpus = self.training.corpus(data, "train", settings.data)
         self.epochs = self.training.epochs(self.corpus, data, settings)
+        self.settings = settings = self._derive(settings, config.d_model)
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.training, make_model)
         self.validator = Validator(self.learner, self.training, self.data, settings, workers)
@@ -79,6 +82,17 @@ class Session:
         say(console, introduction(self))
         for sentence in survey.sentences:
             say(console, sentence)
+
+    def _derive(self, settings, d_model):
+        """The settings with all numbers, of which those that the data decide are shown."""
+        tokenizers = self.training.tokenizers
+        size = tokenizers.source.vocab_size if tokenizers else None
+        steps = math.ceil(self.epochs.steps / settings.training.accumulate)
+        derived = derive(settings, steps, d_model, size)
+        if names := left_out(settings):
+            numbers = ", ".join(f"{name} = {value_of(derived, name)}" for name in names)
+            say(self.console, f"Chosen by the size of the data, as they are not set: {numbers}.")
+        return derived
 
     def restore(self, before=None):
         """Goes back to the newest checkpoint that is whole, if there is one.

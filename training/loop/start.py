@@ -1,6 +1,7 @@
 """Fine-tuning: a training that begins with the weights of another run."""
 
 from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
+from keras_transformer.training.settings.taken_vocabulary import conflicts
 
 # What may differ from the run whose weights are taken: no weight depends on it, or, for the
 # vocabulary, it is taken from there in any case; what the data decide is compared when it is known.
@@ -37,7 +38,7 @@ def inherit(values, load):
         fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
         values["model"] = {**fields, **model}
     if "size" not in vocabulary and theirs.task.get().reads_text:
-        values["vocabulary"] = {**theirs.vocabulary.model_dump(exclude_none=True), **vocabulary}
+        values["vocabulary"] = {**theirs.vocabulary.description(), **vocabulary}
 
 
 class Start:
@@ -63,8 +64,8 @@ class Start:
         model_class = settings.task.get().pipeline_class().model_class
         self.model, self.tokenizers = other.load(model_class)
         self._refuse(
-            settings.vocabulary.model_dump(),
-            load(other.config).vocabulary.model_dump(),
+            settings.vocabulary.description(),
+            load(other.config).vocabulary.description(),
             "vocabulary",
         )
         self._refuse(_sizes(settings.config()), _sizes(self.model.config), "model")
@@ -90,12 +91,7 @@ class Start:
         model.set_weights(self.model.get_weights())
 
     def _refuse(self, ours, theirs, section):
-        wrong = [
-            f"{section}.{key} is {ours[key]!r} here and {theirs[key]!r} there"
-            for key in ours
-            if key in theirs and ours[key] != theirs[key]
-        ]
-        if wrong:
+        if wrong := conflicts(ours, theirs, section):
             raise ValueError(
                 f"the weights of {self.path} do not fit: {', '.join(wrong)}. Leave `model.preset`, "
                 "the sizes in [model] and the section [vocabulary] out, to take its own."

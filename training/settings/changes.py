@@ -24,7 +24,7 @@ def check_changes(run, before, settings):
     fixed = [key for key in differences(before, settings) if key not in free]
     if fixed:
         changes = ", ".join(
-            f"{key} ({_value(before, key)}, now {_value(settings, key)})" for key in fixed
+            f"{key} ({value_of(before, key)}, now {value_of(settings, key)})" for key in fixed
         )
         raise SettingsError(
             f"{run.path} was begun with other settings: {changes} cannot change in a run that goes "
@@ -32,7 +32,7 @@ def check_changes(run, before, settings):
             f'begin with its weights in another folder: [model] start_from = "{run.path}".'
         )
     done, total = Checkpoints(run.checkpoints).newest(), settings.training.updates
-    if total < done:
+    if total is not None and total < done:
         raise SettingsError(
             f"training.updates must be at least {done:,}: so many updates {run.path} has done. "
             f"Received: training.updates={total}."
@@ -48,7 +48,7 @@ def describe_changes(before, settings, update):
         update: Updates done.
     """
     changes = [
-        f"{key} from {_value(before, key)} to {_value(settings, key)}"
+        f"{key} from {value_of(before, key)} to {value_of(settings, key)}"
         for key in differences(before, settings)
     ]
     if not changes:
@@ -75,7 +75,8 @@ def _free(settings):
     ]
 
 
-def _value(settings, key):
+def value_of(settings, key):
+    """Returns the value of a dotted key, to be shown."""
     section, _, name = key.partition(".")
     value = getattr(getattr(settings, section), name, None)
     return "nothing" if value is None else repr(value)

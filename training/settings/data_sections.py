@@ -47,8 +47,8 @@ class TokenData(DataSettings):
         if self.batch_tokens < self.max_length:
             raise ValueError(
                 "`batch_tokens` must be at least `max_length`, or a long sentence would fit into "
-                f"no batch. Received: batch_tokens={self.batch_tokens}, "
-                f"max_length={self.max_length}."
+                f"no batch. Received: {self.received('batch_tokens')}, "
+                f"{self.received('max_length')}."
             )
         return self
 

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 Positive = Annotated[int, Field(gt=0)]
+OF_THE_DATA = {"default_in_words": "follows from the data"}  # `derived.py` has the rules
 Rate = Annotated[float, Field(ge=0, lt=1)]
 # `toml.py` makes whatever has this format absolute.
 PathText = Annotated[str, Field(json_schema_extra={"format": "path"})]
@@ -30,6 +31,18 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
     )
+
+    def received(self, key, value=None, name=None, default="the default"):
+        """Returns `key=value` for an error, and that it is a default if nobody has written it.
+
+        Args:
+            key: Name of the key.
+            value: Its value; `None`: that of this section.
+            name: What to call the key instead.
+            default: What a value that is left out is.
+        """
+        text = f"{name or key}={getattr(self, key) if value is None else value}"
+        return text if key in self.model_fields_set else f"{text} ({default})"
 
 
 class DataSettings(Section):

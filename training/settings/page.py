@@ -160,6 +160,8 @@ def _default(key, field, required):
     """The default in TOML, or what stands for one."""
     if key in required or "const" in field:
         return "required"
+    if "default_in_words" in field:
+        return field["default_in_words"]
     if "base" in field:  # a field of the model
         base = field["base"]
         return "the preset's" if base is None else f"the preset's, {_toml(base)} in base"

@@ -111,7 +111,8 @@ class Settings(Section):
         if task.reads_text and self.data.max_length > config.max_length:
             raise ValueError(
                 "`data.max_length` must not exceed `model.max_length`. Received: "
-                f"data.max_length={self.data.max_length}, model.max_length={config.max_length}."
+                f"{self.data.received('max_length', name='data.max_length')}, "
+                f"{self._received_of_model('max_length', config)}."
             )
         self.model.check_vectors(config, task)
         self.schedule.check_length(self.training.updates)
@@ -121,6 +122,9 @@ class Settings(Section):
         self._check_best(task)
         task.check(self)
         return self
+
+    def _received_of_model(self, key, config):
+        return self.model.received(key, getattr(config, key), f"model.{key}", "the preset's")
 
     def _check_cut(self, task):
         if getattr(self.data, "cut_source", False) and not task.has_two_sides:
@@ -170,14 +174,18 @@ class Settings(Section):
     def _check_vocabulary(self, task):
         if self.vocabulary.shared:
             return
+        taken = self.vocabulary.places is not None  # then nobody has written `shared`
+        given = (
+            "a `vocabulary.from` of two vocabularies" if taken else "`vocabulary.shared = false`"
+        )
         if not task.has_two_sides:
             raise ValueError(
-                f"`vocabulary.shared = false` needs a source and a target: {task.name} has "
+                f"{given} needs a source and a target: {task.name} has "
                 f"{' and '.join(task.columns)}."
             )
         if self.config().tie == "all":
             raise ValueError(
-                '`vocabulary.shared = false` needs `model.tie = "target"` or `"none"`: source and '
+                f'{given} needs `model.tie = "target"` or `"none"`: source and '
                 "target cannot share one matrix."
             )
 

@@ -12,6 +12,7 @@ from tomlkit.exceptions import ParseError, TOMLKitError
 
 from keras_transformer.training.loop.start import inherit
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+from keras_transformer.training.settings.taken_vocabulary import fill_in
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -41,6 +42,12 @@ def load_settings(path, overrides=()):
     values = _resolve_paths(_parse(path), path, path.parent)
     for override in overrides:
         _override(values, override)
+    try:
+        fill_in(values, load_settings)
+    except SettingsError:
+        raise  # of the other run, which it names
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}") from None
     inherit(values, load_settings)
     return make_settings(values, path)
 

@@ -2,14 +2,17 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.fields import Positive, Rate, Section
+from keras_transformer.training.settings.fields import OF_THE_DATA, Files, Positive, Rate, Section
 
 
-class VocabularySettings(Section):
-    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side."""
+class _Vocabulary(Section):
+    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side.
+
+    It is learned from the training data, or taken from another run or from files.
+    """
 
     shared: bool = Field(
         True,
@@ -17,7 +20,14 @@ class VocabularySettings(Section):
         'pieces, which needs `model.tie = "target"` or `"none"`.',
     )
 
-    size: int = Field(4000, ge=8, description="Number of pieces, the special ones included.")
+    size: int | None = Field(
+        None,
+        ge=8,
+        description="Number of pieces, the special ones included. Left out: 4,000, or as many as "
+        "the training text gives if these are fewer; where it has more characters, twice as many "
+        "as it has.",
+        json_schema_extra=OF_THE_DATA,
+    )
     model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
     split_digits: bool = Field(True, description="Whether every digit is a piece of its own.")
     character_coverage: float = Field(
@@ -26,6 +36,42 @@ class VocabularySettings(Section):
         le=1,
         description="Share of the text's characters that get a piece; the others are unknown.",
     )
+
+    @property
+    def places(self):
+        """What the vocabulary is taken from, a list of paths; `None`: it is learned."""
+        return getattr(self, "from")  # no name in Python
+
+    def description(self):
+        """Returns the keys that describe the vocabulary, wherever it is from, as a dictionary."""
+        return self.model_dump(exclude={"from"}, exclude_none=True)
+
+
+class _TakenVocabulary(_Vocabulary):
+    @field_validator("from", check_fields=False)
+    @classmethod
+    def _one_or_two(cls, places):
+        if places is not None and len(places) > 2:
+            raise ValueError("must be a run, a file, or two files: of source and target")
+        return places
+
+
+VocabularySettings = create_model(
+    "VocabularySettings",
+    __base__=_TakenVocabulary,
+    __doc__=_Vocabulary.__doc__,
+    **{
+        "from": (
+            Files | None,
+            Field(
+                None,
+                description="A run, or a SentencePiece file with the special pieces pad, unk, bos "
+                "and eos, or two files, of source and target: the vocabulary is taken from there "
+                "and copied into the run. The other keys may be left out, and must not differ.",
+            ),
+        )
+    },
+)
 
 
 class OptimizerSettings(Section):
@@ -63,15 +109,23 @@ class OptimizerSettings(Section):
 
 
 class ScheduleSettings(Section):
-    """The learning rate. It rises in a straight line, and then falls or stays."""
+    """The learning rate. It rises in a straight line, and then falls or stays.
+
+    The paper's warm-up of 4,000 updates is a twenty-fifth of its training, and would be all of a
+    short one. Left out, it is a tenth of the updates, at most 4,000; and the rate of Eq. 3, which
+    would rise to more the sooner it turns, then has as its peak what it reaches after 4,000.
+    """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "inverse_sqrt",
         description="After the warm-up: Eq. 3 of the paper; a straight line, or half a cosine, to "
         "zero at the last update; or no change.",
     )
-    warmup_steps: Positive = Field(
-        4000, description="Updates of the warm-up; 1 is none. Not longer than the training."
+    warmup_steps: Positive | None = Field(
+        None,
+        description="Updates of the warm-up; 1 is none. Not longer than the training. Left out: a "
+        "tenth of the updates, at most 4,000.",
+        json_schema_extra=OF_THE_DATA,
     )
     scale: float | None = Field(
         None, gt=0, description='Factor on Eq. 3, for `kind = "inverse_sqrt"` without `peak`.'
@@ -79,7 +133,9 @@ class ScheduleSettings(Section):
     peak: float | None = Field(
         None,
         gt=0,
-        description='Highest learning rate. `kind = "inverse_sqrt"` does not need it.',
+        description='Highest learning rate. `kind = "inverse_sqrt"` does not need it: left out, it '
+        "is that of Eq. 3; where `warmup_steps` is left out as well and is below 4,000, that of "
+        "Eq. 3 after 4,000 updates.",
     )
 
     @model_validator(mode="after")
@@ -92,10 +148,26 @@ class ScheduleSettings(Section):
             )
         return self
 
-    def check_length(self, updates):
-        """Raises a `ValueError` if a training of so many updates is too short for the warm-up."""
+    @property
+    def shortest(self):
+        """Updates of the shortest training that such a warm-up fits into, if it is set."""
         falls = self.kind in ("linear", "cosine")  # to zero, for which an update must be left
-        if self.warmup_steps > updates - falls:
+        return None if self.warmup_steps is None else self.warmup_steps + falls
+
+    def check_length(self, updates):
+        """Raises a `ValueError` if a training of so many updates is too short for the warm-up.
+
+        What is left out of both will follow from the other one.
+        """
+        if updates is None:
+            return
+        falls = self.kind in ("linear", "cosine")
+        if self.warmup_steps is None and updates <= falls:
+            raise ValueError(
+                f'`training.updates` must be at least 2 with `schedule.kind = "{self.kind}"`, '
+                f"whose rate is zero in the last one. Received: training.updates={updates}."
+            )
+        if self.warmup_steps is not None and updates < self.shortest:
             raise ValueError(
                 f"`schedule.warmup_steps` must be {'below' if falls else 'at most'} "
                 f"`training.updates`, the length of the training. Received: "
@@ -109,7 +181,13 @@ def _figures():
 
 
 class TrainingSettings(Section):
-    """Length, loss, arithmetic, and how often to look and to save."""
+    """Length, loss, arithmetic, and how often to look and to save.
+
+    The paper's length of 100,000 updates is 20 times through its 4.5 million pairs, and would be a
+    thousand times through a few thousand. Numbers that are left out have the paper's proportions,
+    as their keys below describe; a training begins with a line that names them, and keeps them in
+    the `config.toml` of its run.
+    """
 
     # In a run that goes on. The others, here and in other sections, decided what it has learned.
     may_change: ClassVar = (
@@ -117,7 +195,13 @@ class TrainingSettings(Section):
         "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
     )  # fmt: skip
 
-    updates: Positive = Field(100_000, description="Length of the training, in optimizer updates.")
+    updates: Positive | None = Field(
+        None,
+        description="Length of the training, in optimizer updates. Left out: 20 times through the "
+        "training data, at least 1,000 and at most 100,000 updates, and at least twice a "
+        "`warmup_steps` that is given.",
+        json_schema_extra=OF_THE_DATA,
+    )
     accumulate: Positive = Field(
         1,
         description="Batches of an update: it is that of all their sentences in one batch, with "
@@ -146,14 +230,24 @@ class TrainingSettings(Section):
     seed: int = Field(
         1, ge=0, lt=2**31, description="Decides first weights, dropout and the order of batches."
     )
-    validate_every: Positive = Field(1000, description="Updates between two validations.")
+    validate_every: Positive | None = Field(
+        None,
+        description="Updates between two validations. Left out: a tenth of `updates`, at most "
+        "1,000.",
+        json_schema_extra=OF_THE_DATA,
+    )
     validate_sentences: int = Field(
         200,
         ge=0,
         description="Inputs that a validation answers for what is measured of answers, such as "
         "BLEU; 0 for none.",
     )
-    checkpoint_every: Positive = Field(1000, description="Updates between two checkpoints.")
+    checkpoint_every: Positive | None = Field(
+        None,
+        description="Updates between two checkpoints. Left out: a tenth of `updates`, at most "
+        "1,000.",
+        json_schema_extra=OF_THE_DATA,
+    )
     keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
     best_by: Literal[tuple(_figures())] | None = Field(
         None,

@@ -8,6 +8,7 @@ import pytest
 
 from keras_transformer import TransformerConfig
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.derived import left_out
 from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
 from keras_transformer.training.settings.schema import (
     DATA_KINDS,
@@ -73,7 +74,11 @@ def test_data_alone_gives_the_defaults(tmp_path):
     # Section 5.3 and 5.4 of the paper.
     adam = settings.optimizer
     assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.9, 0.98, 1e-9)
-    assert (settings.schedule.warmup_steps, settings.training.label_smoothing) == (4000, 0.1)
+    assert settings.training.label_smoothing == 0.1
+    assert left_out(settings) == [
+        "training.updates", "training.validate_every", "training.checkpoint_every",
+        "schedule.warmup_steps", "schedule.peak", "vocabulary.size",
+    ]  # fmt: skip
 
 
 def test_values_of_the_file_are_used(tmp_path):
@@ -373,9 +378,25 @@ def test_a_warm_up_longer_than_the_training_is_refused(tmp_path, kind, warmup, u
     assert expected in refused(tmp_path, in_file)
     overrides[1] = f"schedule.warmup_steps={warmup - 1}"
     assert load_settings(write(tmp_path, text), overrides).schedule.warmup_steps == warmup - 1
-    assert "schedule.warmup_steps=4000, training.updates=300" in refused(
-        tmp_path, DEMO, ["training.updates=300"]
+    keys = ["training.updates", "schedule.warmup_steps"]
+    for given, other in (keys, keys[::-1]):  # one alone is no error: the other follows from it
+        assert other in left_out(load_settings(write(tmp_path, text), [f"{given}=3000"]))
+
+
+def test_an_error_of_two_keys_shows_which_of_them_nobody_has_written(tmp_path):
+    """Neither message blames a default alone."""
+    short = refused(tmp_path, DEMO + "[model]\nmax_length = 64\n")
+    assert "Received: data.max_length=100 (the default), model.max_length=64." in short
+    long = refused(tmp_path, DEMO + "max_length = 2000\nbatch_tokens = 2000\n")
+    assert "Received: data.max_length=2000, model.max_length=128 (the preset's)." in long
+    assert "Received: batch_tokens=2048 (the default), max_length=4000." in refused(
+        tmp_path, DEMO + "max_length = 4000\n"
     )
+    falling = DEMO + '[schedule]\nkind = "linear"\npeak = 1e-3\n[training]\nupdates = 1\n'
+    assert (
+        '`training.updates` must be at least 2 with `schedule.kind = "linear"`, whose rate is zero '
+        "in the last one. Received: training.updates=1."
+    ) in refused(tmp_path, falling)
 
 
 @pytest.mark.parametrize(

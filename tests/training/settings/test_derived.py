@@ -1,0 +1,187 @@
+"""Numbers that a configuration leaves out follow from the size of the data."""
+
+import io
+import signal
+
+import pytest
+import rich.console
+from corpora import WORDS
+from small_runs import At, run_quietly, write_pairs, write_small_corpus
+
+from keras_transformer.files import write_text
+from keras_transformer.run import Run
+from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training.loop.inputs import take_tokenizers
+from keras_transformer.training.settings.derived import complete, derive, left_out
+from keras_transformer.training.settings.schema import CldrData, Settings
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+
+BASE = 512  # d_model
+
+
+def settings(training=None, schedule=None, **sections):
+    values = {"training": training or {}, "schedule": schedule or {}, **sections}
+    return Settings.model_validate({"data": {"source": "cldr"}, **values})
+
+
+def numbers(derived):
+    training, schedule = derived.training, derived.schedule
+    return (
+        training.updates,
+        schedule.warmup_steps,
+        training.validate_every,
+        training.checkpoint_every,
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (3, (1000, 100, 100, 100)),  # some hundred sentences
+        (120, (2400, 240, 240, 240)),  # 29,000 pairs in batches of 4,096 tokens
+        (237, (4740, 474, 474, 474)),
+        (1000, (20_000, 2000, 1000, 1000)),
+        (5000, (100_000, 4000, 1000, 1000)),  # the paper's pairs and batches
+        (90_000, (100_000, 4000, 1000, 1000)),
+    ],
+)
+def test_the_size_of_the_data_decides(steps, expected):
+    derived = derive(settings(), steps, BASE, vocab_size=4000)
+    assert numbers(derived) == expected
+    assert left_out(derived) == [] or derived.schedule.warmup_steps == 4000
+    assert derived.vocabulary.size == 4000
+
+
+def test_the_paper_s_corpus_has_the_paper_s_schedule():
+    schedule = derive(settings(), 5000, BASE).schedule
+    assert (schedule.kind, schedule.warmup_steps) == ("inverse_sqrt", 4000)
+    assert schedule.peak is schedule.scale is None  # Eq. 3
+
+
+def learned(tmp_path, source, target, **vocabulary):
+    """The sizes of the vocabularies of some texts, and what was announced."""
+    data = MemoryData({"train": list(zip(source, target, strict=True))}, "texts")
+    console = rich.console.Console(file=io.StringIO())
+    tmp_path.mkdir()
+    values = {"model": {"tie": "none"}, "vocabulary": vocabulary}
+    tokenizers = take_tokenizers(Run(tmp_path), settings(**values), data, console)
+    sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
+    return sizes, console.file.getvalue().splitlines()
+
+
+def test_a_vocabulary_without_a_size_has_one_that_the_text_allows(tmp_path):
+    numbers = [str(n) for n in range(100)]
+    (size, same), shown = learned(tmp_path / "few", numbers, numbers[::-1])
+    assert size == same < 40
+    assert shown == [f"Learning a vocabulary of {n:,} pieces." for n in (4000, size)]
+    with pytest.raises(ValueError, match=f"`size` must be at most {size} .*Received: size=4000"):
+        learned(tmp_path / "set", numbers, numbers, size=4000)
+    many = [chr(0x4E00 + n) for n in range(4100)]  # Chinese characters, once as words of two
+    pairs = [first + second for first in many[:90] for second in many[:90]]
+    (size, _), shown = learned(tmp_path / "many", [*many, *pairs], [*many, *pairs])
+    assert 4100 < size <= 2 * 4105 and len(shown) > 1
+    few, more = WORDS[:9] * 9, [first + second for first in WORDS[:9] for second in WORDS[:9]]
+    (size, _), _ = learned(tmp_path / "one", few, few)
+    sizes, shown = learned(tmp_path / "two", more, few, shared=False)
+    assert sizes == [size, size] and shown[-1] == f"Learning two vocabularies of {size} pieces."
+    with pytest.raises(
+        ValueError, match="no size of a vocabulary fits source and target of the tr"
+    ):
+        learned(tmp_path / "no", numbers, [f"{n} {n}x" for n in numbers], shared=False)
+
+
+@pytest.mark.parametrize("d_model", [128, BASE])
+def test_a_short_warm_up_does_not_raise_the_peak_of_equation_3(d_model):
+    schedule = derive(settings(), 3, d_model).schedule
+    assert schedule.peak == pytest.approx((d_model * 4000) ** -0.5, rel=0.005)
+
+
+def test_what_is_given_stays_and_the_rest_follows_from_it():
+    assert numbers(derive(settings({"updates": 3000}), 3, BASE)) == (3000, 300, 300, 300)
+    assert numbers(derive(settings({"updates": 3}), 3, BASE)) == (3, 1, 1, 1)
+    assert numbers(derive(settings(None, {"warmup_steps": 4000}), 3, BASE))[:2] == (8000, 4000)
+    given = {"updates": 7, "validate_every": 5, "checkpoint_every": 6}
+    schedule = {"warmup_steps": 4, "scale": 0.5}
+    whole = settings(given, schedule, vocabulary={"size": 50})
+    assert left_out(whole) == [] and derive(whole, 1000, BASE, 60) == whole
+    falling = settings({"updates": 2}, {"kind": "linear", "peak": 0.5})
+    assert numbers(derive(falling, 3, BASE))[:2] == (2, 1)
+    assert derive(falling, 3, BASE).schedule.peak == 0.5
+    assert derive(settings(None, {"scale": 2.0}), 3, BASE).schedule.peak is None
+    assert derive(settings(None, {"warmup_steps": 9}), 3, BASE).schedule.peak is None
+
+
+def test_a_task_without_text_has_no_vocabulary():
+    images = Settings.model_validate(
+        {"task": {"kind": "image_classification"}, "data": {"source": "digits"}}
+    )
+    assert "vocabulary.size" not in left_out(images)
+
+
+def test_a_run_that_goes_on_has_the_numbers_that_it_was_begun_with():
+    before = derive(settings(), 120, BASE, 4000)
+    assert complete(settings(), before) == before
+    longer = complete(settings({"updates": 5000}), before)
+    assert numbers(longer) == (5000, 240, 240, 240)
+    assert longer.schedule.peak == before.schedule.peak
+    assert complete(Settings(data=CldrData()), settings()) == settings()  # of a run without them
+
+
+SMALL = """
+[model]
+num_layers = 1
+d_model = 8
+d_ff = 12
+num_heads = 2
+max_length = 20
+
+[data]
+source = "text"
+train_source = "train.src"
+train_target = "train.tgt"
+validation_source = "validation.src"
+validation_target = "validation.tgt"
+max_length = 14
+batch_tokens = 60
+
+[training]
+validate_sentences = 0
+"""
+
+
+@pytest.mark.slow
+def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
+    """It is stopped after two updates, made shorter, and then its corpus grows."""
+    write_small_corpus(tmp_path)
+    config, run = tmp_path / "small.toml", Run(tmp_path / "run")
+    write_text(config, SMALL)
+    stop = At(2, lambda: signal.raise_signal(signal.SIGINT))
+    _, shown = run_quietly(load_settings(config), run.path, [stop])
+    assert "Stopped after update 2 of 1,000; everything is saved." in shown
+    kept = load_settings(run.config)
+    size = kept.vocabulary.size
+    assert 10 < size < 40, "digits, what begins a word and a few pairs"
+    assert run.load_tokenizers().source.vocab_size == size
+    assert (
+        "Chosen by the size of the data, as they are not set: training.updates = 1000, "
+        "training.validate_every = 100, training.checkpoint_every = 100, schedule.warmup_steps = "
+        f"100, schedule.peak = 0.00559, vocabulary.size = {size}.\n"
+    ) in shown
+    assert left_out(kept) == [] and numbers(kept) == (1000, 100, 100, 100)
+    with pytest.raises(ValueError, match="`training.updates` must be at least 100: the run was b"):
+        run_quietly(load_settings(config, ["training.updates=3"]), run.path)
+    stop = At(1, lambda: signal.raise_signal(signal.SIGINT))
+    overrides = ["training.updates=200"]
+    _, shown = run_quietly(load_settings(config, overrides), run.path, [stop])
+    assert (
+        "changed settings: training.updates from 1000 to 200.\nContinuing after update 2" in shown
+    )
+    assert "Stopped after update 3 of 200" in shown and "Chosen by the size" not in shown
+    assert load_settings(run.config) == complete(load_settings(config, overrides), kept)
+    write_pairs(tmp_path, "train", 400, seed=1)
+    with pytest.raises(ValueError, match="the training data of .* has changed since the training"):
+        run_quietly(load_settings(config), run.path)
+    with pytest.raises(
+        SettingsError, match=r"other settings: schedule.warmup_steps \(100, now 2\) "
+    ):
+        run_quietly(load_settings(config, ["schedule.warmup_steps=2"]), run.path)
