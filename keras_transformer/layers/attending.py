@@ -36,12 +36,16 @@ class AttendingLayer(CompositeLayer):
                 masks[name] = check_mask(mask, name, positions["x"], positions[keys], self)
         return masks
 
+    def compute_output_shape(self, x_shape, *others, **other_shapes):
+        """Returns the shape of what a call returns without attention weights, that of `x`."""
+        return x_shape
+
     def compute_output_spec(self, x, *arguments, return_weights=False, **options):
         """What a call returns, without a trace of it: a model is built in a third of the time."""
         if return_weights:
             options["return_weights"] = True
-            return super().compute_output_spec(x, *arguments, **options)
-        return keras.KerasTensor(x.shape, self.compute_dtype)
+            return keras.Operation.compute_output_spec(self, x, *arguments, **options)
+        return keras.KerasTensor(self.compute_output_shape(x.shape), self.compute_dtype)
 
     def check_shapes(self, **shapes):
         """Refuses shapes to build from that are not `[B, T, D]`; keeps the widths D."""

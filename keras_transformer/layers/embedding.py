@@ -146,11 +146,9 @@ class PositionalEmbedding(CompositeLayer):
         """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""
         return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
-    def compute_output_spec(  # noqa: D102
-        self, inputs, start=0, reverse=False, training=None, places=None, zero_start=False
-    ):
-        last = self.vocab_size if reverse else self.d_model
-        return keras.KerasTensor((*inputs.shape[:2], last), dtype=self.compute_dtype)
+    def compute_output_shape(self, inputs_shape):  # noqa: D102
+        last = self.vocab_size if len(inputs_shape) == 3 else self.d_model  # hidden states or ids
+        return (*inputs_shape[:2], last)
 
     def compute_mask(self, inputs, previous_mask=None):  # noqa: D102
         if self.pad_id is None or len(inputs.shape) == 3:  # hidden states
@@ -188,8 +186,8 @@ class OutputBias(keras.Layer):
     def call(self, logits):  # noqa: D102
         return ops.add(logits, self.bias)
 
-    def compute_output_spec(self, logits):  # noqa: D102
-        return keras.KerasTensor(logits.shape, dtype=self.compute_dtype)
+    def compute_output_shape(self, logits_shape):  # noqa: D102
+        return logits_shape
 
 
 def _check_pad_id(pad_id, vocab_size):

@@ -73,6 +73,9 @@ class FeedForward(CompositeLayer):
         outer = self.kernels.dense(self.outer, inner)  # [N, D]
         return ops.reshape(outer, ops.shape(x))  # [..., D]
 
+    def compute_output_shape(self, x_shape):  # noqa: D102
+        return x_shape
+
     def get_config(self):  # noqa: D102
         return {
             **super().get_config(),

@@ -58,7 +58,7 @@ def join_masks(*masks):
 
     Args:
         *masks: Boolean `[B, S]`, which keys are real, or `[B, T, S]`, which keys a query may attend
-            to, or `None`.
+            to, or `None`; or `[B]`, which rows are, as `keras.layers.TimeDistributed` has it.
 
     Returns:
         Boolean tensor `[B, T, S]`, with 1 in place of B or T if all masks have it there; `None` if
@@ -67,7 +67,10 @@ def join_masks(*masks):
     joined = None
     for mask in masks:
         if mask is not None:
-            mask = ops.expand_dims(mask, axis=1) if len(mask.shape) == 2 else mask  # [B, T, S]
+            if len(mask.shape) == 1:
+                mask = ops.expand_dims(mask, axis=1)  # [B, 1]
+            if len(mask.shape) == 2:
+                mask = ops.expand_dims(mask, axis=1)  # [B, 1, S]
             joined = mask if joined is None else ops.logical_and(joined, mask)
     return joined
 
@@ -127,9 +130,12 @@ class PaddingMask(keras.Layer):
     def call(self, tokens):  # noqa: D102
         return padding_mask(tokens, self.pad_id)
 
+    def compute_output_shape(self, tokens_shape):  # noqa: D102
+        batch, length = tokens_shape
+        return batch, 1, length
+
     def compute_output_spec(self, tokens):  # noqa: D102
-        batch, length = tokens.shape
-        return keras.KerasTensor((batch, 1, length), dtype="bool")
+        return keras.KerasTensor(self.compute_output_shape(tokens.shape), dtype="bool")
 
     def get_config(self):  # noqa: D102
         return {**super().get_config(), "pad_id": self.pad_id}

@@ -17,12 +17,13 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     Written out it needs a third of the passes over `x` that automatic differentiation makes. On a
     CPU means are products with a constant column, which are faster than reductions; GPUs and TPUs
-    round the factors of a product to fewer bits than float32 has. Without training it is Keras's
-    layer.
+    round the factors of a product to fewer bits than float32 has. Without training, with another
+    axis, and without `center` or `scale` it is Keras's layer.
 
     Args:
         epsilon: Added to the variance.
-        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+        **kwargs: The other arguments of `keras.layers.LayerNormalization`, and `name`, `dtype` and
+            `trainable` as in every Keras layer.
 
     Call arguments:
         inputs: `[..., D]`, floating.
@@ -40,7 +41,8 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs, training=None):  # noqa: D102
         last = self.axis in ([-1], [len(inputs.shape) - 1])
-        if not (training and last and self.scale and self.center):
+        # With `rms_scaling` there is no `beta`, whatever `center` is.
+        if not training or not last or self.gamma is None or self.beta is None:
             return super().call(inputs)
         flat = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, D]
         gamma, beta = (ops.reshape(tensor, (1, -1)) for tensor in (self.gamma, self.beta))  # [1, D]

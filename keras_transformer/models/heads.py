@@ -60,5 +60,8 @@ class Pooling(keras.Layer):
         weights = weights / ops.maximum(total, 1e-9)
         return ops.sum(x * ops.cast(weights, x.dtype), axis=1)  # [B, D]
 
+    def compute_output_shape(self, x_shape):  # noqa: D102
+        return x_shape[0], x_shape[-1]
+
     def get_config(self):  # noqa: D102
         return {**super().get_config(), "kind": self.kind}

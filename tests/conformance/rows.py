@@ -172,6 +172,8 @@ ROWS = {
         ("series",),
     ),
 }
+# Returns booleans, which have no rounding, no gradient and no loss: only Keras's harness has it.
+HARNESS_ROWS = {**ROWS, "PaddingMask": Row(lambda: kt.PaddingMask(pad_id=3), ("inputs",))}
 # Their logits are float32.
 MODELS = {
     "Transformer",
@@ -196,14 +198,14 @@ RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}
 
 def inputs_of(name):
     """The row's arguments as arrays, by name: what its functional model takes."""
-    return {argument: VALUES[argument] for argument in ROWS[name].arguments}
+    return {argument: VALUES[argument] for argument in HARNESS_ROWS[name].arguments}
 
 
 def call(name, layer, tensors):
     """Calls the layer as its user would: first argument by place, the others by name."""
     if name.startswith("Transformer"):
         return layer(tensors)
-    first, *others = ROWS[name].arguments
+    first, *others = HARNESS_ROWS[name].arguments
     named = {RENAMED.get((name, other), other): tensors[other] for other in others}
     return layer(tensors[first], **named)
 

@@ -123,6 +123,42 @@ def test_other_kinds_of_it_are_left_to_keras(options):
     np.testing.assert_array_equal(ours(x, training=True), theirs(x))
 
 
+@pytest.mark.filterwarnings("ignore:You passed `rms_scaling=True`, which is deprecated")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rms_scaling": True},
+        {"rms_scaling": True, "center": False, "scale": False},
+        {"center": False},
+        {"scale": False},
+        {"axis": 1},
+        {"axis": [1, 2]},
+    ],
+    ids=str,
+)
+def test_other_arguments_are_those_of_keras(options):
+    """Output and gradients in training as Keras's layer has them."""
+    x, *_, upstream = example("float32")
+    results = []
+    for kind in (LayerNormalization, keras.layers.LayerNormalization):
+        layer = kind(epsilon=EPSILON, **options)
+        layer.build(x.shape)
+        layer.set_weights(
+            [np.arange(1, 1 + w.numpy().size).reshape(w.shape) for w in layer.weights]
+        )
+        source = tf.constant(x)
+        arguments = {"training": True} if kind is LayerNormalization else {}
+        with tf.GradientTape() as tape:
+            tape.watch(source)
+            out = layer(source, **arguments)
+        sources = [source, *layer.trainable_variables]
+        results.append([out, *tape.gradient(out, sources, tf.constant(upstream))])
+        again = kind.from_config(layer.get_config())
+        np.testing.assert_array_equal(again(x, **arguments).shape, x.shape)
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("epsilon", [0, -1e-6, float("nan"), float("inf"), "a", None, True])
 def test_epsilon_is_a_number_above_0(epsilon):
     with pytest.raises((TypeError, ValueError), match=r"`epsilon` must be .*Received: epsilon="):

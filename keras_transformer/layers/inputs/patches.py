@@ -132,9 +132,10 @@ class PatchEmbedding(CompositeLayer):
         position = self.position.embed(self, 0, x)  # [P, D] or [1 + P, D]
         return self.dropout(x if position is None else x + position, training=training)
 
-    def compute_output_spec(self, images, training=None):  # noqa: D102
-        shape = (images.shape[0], self.max_length, self.d_model)
-        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+    def compute_output_shape(self, images_shape):  # noqa: D102
+        batch, height, width, _ = images_shape
+        patches = (height // self.patch_size) * (width // self.patch_size)
+        return batch, patches + self.has_class_token, self.d_model
 
     def get_config(self):  # noqa: D102
         return {

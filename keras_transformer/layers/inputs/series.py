@@ -77,8 +77,8 @@ class SeriesEmbedding(CompositeLayer):
             projected = projected + position
         return self.dropout(projected, training=training)
 
-    def compute_output_spec(self, x, training=None):  # noqa: D102
-        return keras.KerasTensor((*x.shape[:2], self.d_model), dtype=self.compute_dtype)
+    def compute_output_shape(self, x_shape):  # noqa: D102
+        return (*x_shape[:2], self.d_model)
 
     def get_config(self):  # noqa: D102
         return {

@@ -113,8 +113,8 @@ class SnowAccount(CompositeLayer):
             lowest, reach = ops.minimum(lowest, earlier), 2 * reach
         return total - ops.minimum(lowest, 0.0)
 
-    def compute_output_spec(self, x):  # noqa: D102
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+    def compute_output_shape(self, x_shape):  # noqa: D102
+        return x_shape
 
     def get_config(self):  # noqa: D102
         return {

@@ -1,0 +1,140 @@
+"""The tests that Keras runs over its own layers, and its wrappers, over every public layer."""
+
+import keras
+import numpy as np
+import pytest
+from conformance.rows import HARNESS_ROWS, MODELS, RENAMED, VALUES, call, inputs_of
+from keras.src.testing import TestCase
+from support import randomise, to_numpy
+
+import keras_transformer as kt
+
+PUBLIC = [
+    name
+    for name in kt.__all__
+    if isinstance(getattr(kt, name), type) and issubclass(getattr(kt, name), keras.Layer)
+]
+LAYERS = [name for name in PUBLIC if not issubclass(getattr(kt, name), keras.Model)]
+VARIANTS = [name for name in HARNESS_ROWS if "_" in name and name not in MODELS]
+# `Transformer` is in the cheap part for all models: they share their serialisation.
+each_model = pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "Transformer" else pytest.param(name, marks=pytest.mark.slow)
+        for name in MODELS
+    ],
+)
+# Blocks and stacks are made of the others, and dear; what is theirs alone is in the slow part.
+DEAR = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
+# A layer takes one argument, or it is none that `Sequential` and `TimeDistributed` can hold.
+ONE_ARGUMENT = [name for name in LAYERS if HARNESS_ROWS[name].arguments[1:2] != ("memory",)]
+
+
+def each(names, cheap=()):
+    """A test for each name; slow for what is dear, unless it is named as cheap."""
+    dear = DEAR | set(VARIANTS)
+    return pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=pytest.mark.slow)
+            if name in dear and name not in cheap
+            else name
+            for name in names
+        ],
+    )
+
+
+def test_every_public_layer_is_a_row():
+    assert set(PUBLIC) == {name.partition("_")[0] for name in HARNESS_ROWS}
+
+
+@pytest.fixture(scope="module")
+def harness():
+    """Keras's, which needs a `unittest` to set it up, and leaves Keras's settings as they were."""
+    return TestCase()
+
+
+def arguments_of(name):
+    """Class and arguments of the constructor, as Keras's harness takes them."""
+    layer = HARNESS_ROWS[name].make()
+    config = {key: value for key, value in layer.get_config().items() if key != "name"}
+    return type(layer), config
+
+
+def run_layer_test(harness, name, **options):
+    layer_class, config = arguments_of(name)
+    first, *others = HARNESS_ROWS[name].arguments
+    if others[:1] == ["memory"]:
+        shapes = {f"{key}_shape": VALUES[key].shape for key in (first, "memory")}
+        options.update(input_shape=shapes, input_dtype=dict.fromkeys(shapes, "float32"))
+        others = others[1:]
+        options["run_training_check"] = False  # it calls a layer with one argument
+    else:
+        options["input_data"] = keras.ops.convert_to_tensor(VALUES[first])
+    masks = {RENAMED.get((name, key), key): VALUES[key] for key in others}
+    expected = call(name, HARNESS_ROWS[name].make(), inputs_of(name))
+    harness.run_layer_test(
+        layer_class,
+        config,
+        call_kwargs=masks,
+        expected_output_shape=tuple(expected.shape),
+        expected_output_dtype=expected.dtype.name,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", [x for x in LAYERS if x not in DEAR or x == "EncoderBlock"])
+def test_keras_s_layer_test(harness, name):
+    run_layer_test(harness, name, run_training_check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [*LAYERS, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)]
+)
+def test_keras_s_layer_test_with_training(harness, name):
+    """All of the above, and a step of `fit` that XLA compiles."""
+    run_layer_test(harness, name)
+
+
+@each_model
+def test_keras_s_serialization_test(harness, name):
+    harness.run_class_serialization_test(HARNESS_ROWS[name].make())
+
+
+@each([*LAYERS, *VARIANTS])
+def test_the_output_shape_is_that_of_the_output(name):
+    """Of a layer that is not built; sizes that are not known stay so."""
+    layer, inputs = HARNESS_ROWS[name].make(), inputs_of(name)
+    (first, value), *_ = inputs.items()
+    shape = layer.compute_output_shape(value.shape)
+    assert tuple(shape) == tuple(call(name, layer, inputs).shape)
+    if first not in ("images", "pixels"):
+        assert tuple(layer.compute_output_shape((None, None, *value.shape[2:])))[:1] == (None,)
+
+
+@pytest.mark.parametrize("length", [pytest.param(3, marks=pytest.mark.slow), None])
+@each(ONE_ARGUMENT, cheap=("EncoderBlock",))
+def test_time_distributed(name, length):
+    """Every slice by itself, with a loop that is known when the graph is built or is not."""
+    (first, *_), layer = HARNESS_ROWS[name].arguments, HARNESS_ROWS[name].make()
+    value = np.stack([np.roll(VALUES[first], n, axis=1) for n in range(3)], axis=1)
+    inputs = keras.Input((length, *value.shape[2:]), dtype=value.dtype.name)
+    model = randomise(keras.Model(inputs, keras.layers.TimeDistributed(layer)(inputs)))
+    expected = np.stack([to_numpy(layer(value[:, n])) for n in range(3)], axis=1)
+    assert model.output.shape == (None, length, *expected.shape[2:])
+    np.testing.assert_allclose(model(value), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_time_distributed_with_a_mask(rank):
+    """Which positions of a slice are real, or whether a slice is."""
+    layer = kt.MultiHeadSelfAttention(2)
+    x = np.random.default_rng(0).normal(size=(4, 3, 4, 6)).astype("float32")
+    mask = np.random.default_rng(1).random(x.shape[:rank]) < 0.6
+    mask[:, 0] = True
+    out = keras.layers.TimeDistributed(layer)(x, mask=mask)
+    for n in range(3):
+        keys = np.broadcast_to(mask[:, n].reshape(4, -1), (4, 4))
+        expected = layer(x[:, n], allowed=keys)
+        np.testing.assert_allclose(out[:, n], expected, rtol=0, atol=1e-5)
