@@ -150,7 +150,9 @@ def export_ctranslate2(
 def _write(draft, translator, quantize):
     tokenizers = translator.tokenizers
     pieces = [side.pieces(range(side.vocab_size)) for side in tokenizers]
-    spec = make_spec(translator.model, *pieces, tokenizers.source.unk_id, translator.max_length)
+    longest = translator.max_length
+    lengths = longest, translator.greedy.limit(None, longest)
+    spec = make_spec(translator.model, *pieces, tokenizers.source.unk_id, *lengths)
     spec.optimize(None if quantize == "none" else quantize)
     spec.save(str(draft))
     for name, model in tokenizers.files().items():

@@ -9,7 +9,7 @@ import math
 import keras
 import numpy as np
 
-from keras_transformer.export.ctranslate2.runtime import FORCED, load_ctranslate2
+from keras_transformer.export.ctranslate2.runtime import FORCED, GREEDY, load_ctranslate2
 from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
 from keras_transformer.layers.scores import DotProduct, General
@@ -23,7 +23,7 @@ POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "binary", "none")
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 
 
-def make_spec(model, pieces, target_pieces, unk_id, max_length):
+def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=None):
     """Returns a validated `ctranslate2.specs.TransformerSpec` with the weights of a model.
 
     Args:
@@ -33,6 +33,7 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
         unk_id: Id of the unknown piece.
         max_length: Longest source and longest output in tokens; is kept among the facts of the
             model, and changes nothing in it.
+        greedy_length: The same of the longest output of greedy search. `None`: `max_length`.
 
     Raises:
         ExportError: If CTranslate2 has nothing equal.
@@ -52,6 +53,7 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
     _set_vocabulary(spec, config, pieces, target_pieces, unk_id)
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.config.add_attribute("max_length", max_length)
+    spec.config.add_attribute(GREEDY, greedy_length or max_length)
     spec.config.add_attribute(FORCED, config.forced_eos_id)
     spec.validate()
     return spec

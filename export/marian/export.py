@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 
-from keras_transformer.decoding import Greedy
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.marian.arrays import (
     check_expressible,
@@ -185,9 +184,11 @@ class _Draft:
         files = [path.parent / name for name in vocabularies]
         config = translator.model.config
         read_back = read_marian(path, files, max_length=config.max_length)
-        loaded = type(translator)(read_back.model, read_back.tokenizers, translator.max_length)
+        loaded = type(translator)(
+            read_back.model, read_back.tokenizers, translator.max_length, search=translator.search
+        )
         ours, theirs = (Reference(side).outputs(sentences) for side in (translator, loaded))
-        return self.agreement.judge(Greedy(), ours, theirs, self.name)
+        return self.agreement.judge(translator.greedy, ours, theirs, self.name)
 
 
 def _write_vocabularies(folder, tokenizers):

@@ -5,7 +5,7 @@ import dataclasses
 import click
 
 from keras_transformer.cli.command import given, refuse, warn
-from keras_transformer.cli.search_options import SEARCHES, name_default
+from keras_transformer.cli.search_options import SEARCHES, limited, name_default
 from keras_transformer.cli.shortlist import with_shortlist
 
 KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
@@ -95,6 +95,7 @@ def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
     if search is None:
         search = translator.search if n_best is None else translator.search_for(n_best)
         name_default(path, translator.search)
+    search = limited(search, translator.search)
     translator.check(search, n_best or 1)
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)

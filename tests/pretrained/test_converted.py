@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
-from keras_transformer import Beam, Run, Translator
+from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.cli.search_options import line_of
 from keras_transformer.pretrained.checkpoint import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
@@ -23,7 +24,11 @@ from keras_transformer.training.train import train
 KINDS = {
     "shared": {"codes": CODES},
     "separate": {"separate": True},
-    "untied, with norms": {"tie_word_embeddings": False, "normalize_embedding": True},
+    "untied, with norms": {
+        "tie_word_embeddings": False,
+        "normalize_embedding": True,
+        "architectures": ["BartForConditionalGeneration"],
+    },
 }
 
 
@@ -97,6 +102,27 @@ def test_a_damaged_origin_is_named(tmp_path):
     run.origin.write_text("{")
     with pytest.raises(ValueError, match=r"origin\.json is damaged"):
         run.read_origin()
+
+
+def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
+    write_folder(tmp_path / "hf", num_beams=1, max_length=8)
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    translator = Translator.from_run(run.path)
+    assert translator.search == translator.greedy == Greedy(max_length=7)
+    assert translator.search_for(2) == Beam(4, max_length=7)
+    assert line_of(translator.search) == " --greedy --max-output 7"
+    bias = translator.model.output_bias.numpy()
+    bias[translator.model.config.eos_id] = -100  # outputs that run away
+    translator.model.output_bias.assign(bias)
+    source = translator.encode(["a dog", "the cat sat on a mat"])[0]
+    config = translator.model.config
+    tokens = translator.search(translator.model, source).tokens.numpy()[:, 0]
+    assert (tokens[:, 6] == config.forced_eos_id).all() and (tokens[:, 7:] == config.pad_id).all()
+    whole = Greedy()(translator.model, source).tokens.numpy()[:, 0]
+    np.testing.assert_array_equal(tokens[:, :6], whole[:, :6])
+    assert (whole[:, 7:] != config.pad_id).any()
+    (alignment,) = translator.align(["a dog"])
+    assert len(alignment.target) <= 7
 
 
 @pytest.mark.slow
@@ -180,6 +206,16 @@ def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
         cli, ["translate", str(tmp_path / "run"), *options, "--input", str(tmp_path / "in.txt")]
     )
     assert done.exit_code == 0, done.output
+    (tmp_path / "in.txt").write_text("a dog\nthe cat sat\n")
+    translate = ["translate", str(tmp_path / "run"), "--input", str(tmp_path / "in.txt")]
+    translator = Translator.from_run(tmp_path / "run")
+    for extra, search in {(): Greedy(19), ("--max-output", "3"): Greedy(3)}.items():
+        done = CliRunner().invoke(cli, [*translate, "--greedy", *extra])
+        assert done.exit_code == 0, done.output
+        expected = translator(["a dog", "the cat sat"], search=search)
+        assert done.stdout.splitlines() == expected
+    done = CliRunner().invoke(cli, [*translate, "--max-output", "3"])
+    assert done.exit_code == 2 and "--max-output needs --beam or --greedy." in done.output
     again = CliRunner().invoke(cli, command)
     assert again.exit_code == 1 and "run must not exist yet" in again.output
     nothing = CliRunner().invoke(cli, [*command[:2], str(tmp_path), str(tmp_path / "new")])
