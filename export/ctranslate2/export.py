@@ -12,7 +12,7 @@ from keras_transformer.export.ctranslate2.runtime import (
     CTranslate2Translator,
     load_ctranslate2,
 )
-from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.ctranslate2.spec import check_expressible, make_spec
 from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
@@ -111,6 +111,7 @@ def export_ctranslate2(
             "A folder for CTranslate2 cannot hold a shortlist. Export the translator without one: "
             "`translator.with_shortlist(None)`."
         )
+    check_expressible(translator.model.config, origin)
     check_space(directory, translator, quantize)
     progress = progress or silent
     translator = in_float32(translator)

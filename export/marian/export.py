@@ -7,8 +7,7 @@ import numpy as np
 
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.marian.arrays import (
-    check_expressible,
-    check_quantizable,
+    check_run,
     cut_shortlist,
     make_arrays,
     never_emitted,
@@ -102,14 +101,10 @@ def export_marian(
     calibration = sentences if calibration is None else list(calibration)
     if not any(map(str.strip, calibration)):
         raise ValueError("`calibration` must hold at least one sentence that is not empty.")
+    check_run(translator.model.config, translator.tokenizers, quantize, origin)
     check_space(directory, translator)
     restricted = in_float32(translator)
     translator = _quiet(restricted.with_shortlist(None))
-    if quantize == "int8":
-        check_quantizable(
-            translator.model.config,
-            check_expressible(translator.model.config, translator.tokenizers),
-        )
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
@@ -126,7 +121,6 @@ def export_marian(
 def _quiet(translator):
     """The same with a model that emits what Marian may emit, and computes in float32."""
     model = translator.model
-    check_expressible(model.config, translator.tokenizers)
     unknown = SpecialIds.of(translator.target_tokenizer.model).unk_id
     config = dataclasses.replace(
         model.config, banned_ids=never_emitted(model.config), silent_ids=(unknown,)

@@ -4,6 +4,7 @@ import dataclasses
 
 import click
 
+from keras_transformer.checkpoint_hints import hint
 from keras_transformer.cli.command import given, refuse, warn
 from keras_transformer.cli.search_options import SEARCHES, limited, name_default
 from keras_transformer.cli.shortlist import with_shortlist
@@ -29,7 +30,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         ValueError: If it is damaged or something else.
     """
     if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.")
+        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")
     if path.is_file():
         return _litert(path, search, n_best)
     if _is_saved_model(path):
@@ -53,7 +54,7 @@ def open_attention(path):
     """
     kinds = "a run, or a SavedModel that was exported with --alignment"
     if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is {kinds}.")
+        raise click.UsageError(f"{path} does not exist: MODEL is {kinds}.{hint(path)}")
     if _is_saved_model(path):
         from keras_transformer.export.saved_model.runtime import (
             SavedModelTranslator,
@@ -131,7 +132,7 @@ def _check_memory(translator, size, batch_size):
 def _check_folder(path):
     """Refuses a folder that holds nothing of a run."""
     if not any((path / name).exists() for name in ("config.toml", "model.keras", "checkpoints")):
-        raise ValueError(f"{path} holds no model: MODEL is {KINDS}.")
+        raise ValueError(f"{path} holds no model: MODEL is {KINDS}.{hint(path)}")
 
 
 def _saved_model(path, search, n_best):
@@ -252,4 +253,4 @@ def _check_file(path):
     with open(path, "rb") as file:
         beginning = file.read(8)
     if path.suffix != ".tflite" and beginning[4:] != b"TFL3":
-        raise click.UsageError(f"{path} is not a model: MODEL is {KINDS}.")
+        raise click.UsageError(f"{path} is not a model: MODEL is {KINDS}.{hint(path)}")

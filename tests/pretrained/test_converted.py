@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -123,6 +125,42 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
     assert (whole[:, 7:] != config.pad_id).any()
     (alignment,) = translator.align(["a dog"])
     assert len(alignment.target) <= 7
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (
+            "ctranslate2",
+            "cannot express `bad_words_ids` without `renormalize_logits`: .* convert it again",
+        ),
+        ("marian", "Marian cannot express hf, a Marian model in Hugging Face's format: "),
+    ],
+)
+def test_a_run_that_cannot_have_a_form_is_refused_before_its_weights_are_read(
+    form, message, tmp_path
+):
+    write_folder(tmp_path / "hf", renormalize_logits=False)
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    with zipfile.ZipFile(run.model) as archive:
+        config = archive.read("config.json")
+    with zipfile.ZipFile(run.model, "w") as archive:  # nothing else is left
+        archive.writestr("config.json", config)
+    (tmp_path / "lines").write_text("a dog\n")
+    command = ["export", form, str(run.path), str(tmp_path / "out")]
+    done = CliRunner().invoke(cli, [*command, "--sentences", str(tmp_path / "lines")])
+    assert done.exit_code == 1 and re.search(message, done.output), done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_weights_the_configuration_of_a_run_can_be_read(tmp_path):
+    write_folder(tmp_path / "hf")
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    assert run.read_model_config() == run.load_model().config
+    run.model.write_bytes(b"PK")
+    assert run.read_model_config() is None
+    run.model.unlink()
+    assert run.read_model_config() is None
 
 
 @pytest.mark.slow

@@ -120,7 +120,9 @@ def test_what_hugging_faces_marian_does_not_read_has_no_effect(named, tmp_path):
     written = {**plain, **ignored, "extra_pos_embeddings": 2, "architectures": named}
     (tmp_path / "config.json").write_text(json.dumps(written))
     checkpoint = read_checkpoint(tmp_path)
-    assert_equal_to_numpy(checkpoint.model, plain, tensors)
+    with pytest.warns(UserWarning, match="`normalize_before` = true has no effect: Hugging Face"):
+        model = Transformer.from_pretrained(tmp_path)
+    assert_equal_to_numpy(model, plain, tensors)
     assert checkpoint.notes == [
         f"`{name}` = {json.dumps(value)} has no effect: Hugging Face's Marian models do not read it"
         for name, value in ignored.items()

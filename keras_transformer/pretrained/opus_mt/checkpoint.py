@@ -25,8 +25,8 @@ CONVERSION = (
 def read_opus_mt(path, license=None, name=None):
     """Returns the `Checkpoint` in a folder.
 
-    Read are `config.json`, `generation_config.json`, `model.safetensors` or, in several files, those
-    that `model.safetensors.index.json` names, `vocab.json`, where it is there `target_vocab.json`,
+    Read are `config.json`, `generation_config.json`, `model.safetensors` or the files that
+    `model.safetensors.index.json` names, `vocab.json`, where it is there `target_vocab.json`,
     `source.spm`, `target.spm`, and of `README.md` the line `license:`.
 
     Args:
