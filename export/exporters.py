@@ -23,6 +23,29 @@ EXPORTERS = {
 }
 
 
+# What refuses a run in a form that cannot have every model: a function of its configuration, its
+# tokenizers, the quantisation and its origin. The weights need not be read.
+CHECKS = {"marian": "marian.arrays:check_run", "ctranslate2": "ctranslate2.spec:check_run"}
+
+
+def check_run(form, run, quantize):
+    """Raises if it is known without the weights of a run that there is no export of it.
+
+    Args:
+        form: A key of `EXPORTERS`.
+        run: The `Run`.
+        quantize: See the exporter.
+
+    Raises:
+        ExportError: With what the form cannot express.
+        ValueError: If a file of the run is missing or damaged.
+    """
+    config = run.read_model_config()
+    if config is not None and form in CHECKS:
+        check = _imported(CHECKS[form])
+        check(config, run.load_tokenizers(), quantize, run.read_origin())
+
+
 def exporter_of(form, pipeline):
     """Returns the function that exports a pipeline.
 
@@ -35,6 +58,10 @@ def exporter_of(form, pipeline):
     """
     for kind, place in EXPORTERS[form]:
         if isinstance(pipeline, kind):
-            module, name = place.split(":")
-            return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)
+            return _imported(place)
     raise ExportError(f"There is no export to {form} of a model for {pipeline.task}.")
+
+
+def _imported(place):
+    module, name = place.split(":")
+    return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)

@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.tasks.results import Generated
 from keras_transformer.tasks.strings import generate_strings, map_sorted
@@ -34,11 +33,12 @@ class Reference:
 
     Args:
         translator: A `Translator`.
-        search: A `Greedy` or `Beam`.
+        search: A `Greedy` or `Beam`. `None`: the greedy search of the translator.
         n_best: Hypotheses M of each sentence.
     """
 
-    def __init__(self, translator, search=Greedy(), n_best=1):
+    def __init__(self, translator, search=None, n_best=1):
+        search = translator.greedy if search is None else search
         self.search = search
         self._translator = translator
 

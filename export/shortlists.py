@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from keras_transformer.decoding import Greedy
 from keras_transformer.export.parity import compare
 
 
@@ -13,7 +12,7 @@ def shortlist_facts(shortlist):
     return {"shortlist": {"first": shortlist.first, "best": shortlist.best}}
 
 
-def shortlist_figures(translator, sentences, search=Greedy()):
+def shortlist_figures(translator, sentences, search=None):
     """Returns how far a search among the candidates agrees with one among all pieces.
 
     Both are searches of the model in memory.
@@ -21,7 +20,7 @@ def shortlist_figures(translator, sentences, search=Greedy()):
     Args:
         translator: A `Generator`.
         sentences: List of strings.
-        search: A `Greedy` or `Beam`.
+        search: A `Greedy` or `Beam`. `None`: the greedy search of the translator.
 
     Returns:
         Dictionary of `shortlist`: a dictionary of its `first` and `best`; `candidates`, their mean
@@ -31,6 +30,7 @@ def shortlist_figures(translator, sentences, search=Greedy()):
     shortlist = translator.shortlist
     if shortlist is None:
         return {}
+    search = translator.greedy if search is None else search
     free = translator.with_shortlist(None)
     expected, found = (
         [best for best, *_ in pipeline.n_best(sentences, 1, search)]

@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+import zipfile
 
 import keras
 import tomlkit
 
+from keras_transformer.checkpoint_hints import hint
 from keras_transformer.files import read_json, write_bytes, write_json
 
 
@@ -94,6 +96,23 @@ class Run:
                 f"{self.model} must hold a {name}. Received: a {type(model).__name__}."
             )
         return model
+
+    def read_model_config(self):
+        """Returns the configuration of its `Transformer`, without reading weights.
+
+        It is `None` for another model, and where there is none that can be read: `load_model` names
+        what is wrong.
+        """
+        from keras_transformer.models.transformer import Transformer
+
+        try:
+            with zipfile.ZipFile(self.model) as archive:
+                content = json.loads(archive.read("config.json"))
+            if content["class_name"] != Transformer.__name__:
+                return None
+            return Transformer.config_class.from_dict(content["config"]["config"])
+        except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError):
+            return None
 
     def task(self):
         """Returns the name of the task that its settings name; `None` if they name none.
@@ -234,13 +253,15 @@ class Run:
             return
         remedy = "Make one with `keras-transformer train CONFIG.toml --output RUN`."
         if not self.path.exists():
-            remedy = f"There is no such folder. {remedy}"
+            remedy = f"There is no such folder. {remedy}{hint(self.path)}"
         elif self.config.is_file() and any(self.checkpoints.glob("update-*.npz")):
             remedy = (
                 "Its training has not ended: `keras-transformer train "
                 f"{self.config} --output {self.path}` continues it, and `keras-transformer average "
                 f"{self.path} --last 1` makes a run of its newest checkpoint."
             )
+        elif hint(self.path):
+            remedy = hint(self.path).strip()
         raise ValueError(f"{self.path} is not a finished run: {file.name} is missing. {remedy}")
 
     def _restore(self):

@@ -12,7 +12,7 @@ from keras_transformer.export.ctranslate2.runtime import (
     CTranslate2Translator,
     load_ctranslate2,
 )
-from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.ctranslate2.spec import check_expressible, make_spec
 from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
@@ -111,6 +111,7 @@ def export_ctranslate2(
             "A folder for CTranslate2 cannot hold a shortlist. Export the translator without one: "
             "`translator.with_shortlist(None)`."
         )
+    check_expressible(translator.model.config, origin)
     check_space(directory, translator, quantize)
     progress = progress or silent
     translator = in_float32(translator)
@@ -150,7 +151,9 @@ def export_ctranslate2(
 def _write(draft, translator, quantize):
     tokenizers = translator.tokenizers
     pieces = [side.pieces(range(side.vocab_size)) for side in tokenizers]
-    spec = make_spec(translator.model, *pieces, tokenizers.source.unk_id, translator.max_length)
+    longest = translator.max_length
+    lengths = longest, translator.greedy.limit(None, longest)
+    spec = make_spec(translator.model, *pieces, tokenizers.source.unk_id, *lengths)
     spec.optimize(None if quantize == "none" else quantize)
     spec.save(str(draft))
     for name, model in tokenizers.files().items():

@@ -17,6 +17,7 @@ from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
 
 MODEL, CONFIG = "model.bin", "config.json"
 FORCED = "forced_eos_id"  # among the facts of a model: see `TransformerConfig`
+GREEDY = "greedy_max_length"  # among them as well: the longest output of greedy search
 BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops at another moment
 
 
@@ -58,7 +59,8 @@ class CTranslate2Translator:
                     f"damaged: {name} is missing."
                 )
         self.max_length = _max_length(path / CONFIG)
-        self._forced_eos_id = json.loads((path / CONFIG).read_bytes()).get(FORCED)
+        facts = json.loads((path / CONFIG).read_bytes())
+        self._forced_eos_id = facts.get(FORCED)
         try:
             self.tokenizers = source, target = Tokenizers.from_files(functools.partial(_read, path))
         except ValueError as error:
@@ -72,7 +74,10 @@ class CTranslate2Translator:
             )
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error
-        self._limit = limit = int(search.limit(self.max_length, self.max_length))
+        longest = self.max_length
+        if isinstance(search, Greedy):
+            longest = min(longest, facts.get(GREEDY) or longest)
+        self._limit = limit = int(search.limit(self.max_length, longest))
         if self._forced_eos_id is not None:  # it has no forced end; that token is put there below
             limit = max(1, limit - 1)
         self._options = {**options, "min_decoding_length": 0, "max_decoding_length": limit}

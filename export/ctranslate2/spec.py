@@ -9,7 +9,7 @@ import math
 import keras
 import numpy as np
 
-from keras_transformer.export.ctranslate2.runtime import FORCED, load_ctranslate2
+from keras_transformer.export.ctranslate2.runtime import FORCED, GREEDY, load_ctranslate2
 from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
 from keras_transformer.layers.scores import DotProduct, General
@@ -23,7 +23,7 @@ POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "binary", "none")
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 
 
-def make_spec(model, pieces, target_pieces, unk_id, max_length):
+def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=None):
     """Returns a validated `ctranslate2.specs.TransformerSpec` with the weights of a model.
 
     Args:
@@ -33,12 +33,13 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
         unk_id: Id of the unknown piece.
         max_length: Longest source and longest output in tokens; is kept among the facts of the
             model, and changes nothing in it.
+        greedy_length: The same of the longest output of greedy search. `None`: `max_length`.
 
     Raises:
         ExportError: If CTranslate2 has nothing equal.
     """
     config = model.config
-    _check_expressible(config)
+    check_expressible(config)
     spec = load_ctranslate2().specs.TransformerSpec.from_config(
         (config.num_layers, config.decoder_layers),
         config.num_heads,
@@ -52,24 +53,53 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length):
     _set_vocabulary(spec, config, pieces, target_pieces, unk_id)
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.config.add_attribute("max_length", max_length)
+    spec.config.add_attribute(GREEDY, greedy_length or max_length)
     spec.config.add_attribute(FORCED, config.forced_eos_id)
     spec.validate()
     return spec
 
 
-def _check_expressible(config):
-    """Refuses what the layout of the weights has no place for."""
+def check_run(config, tokenizers, quantize="none", origin=None):
+    """Raises unless CTranslate2 has the model of a run: see `check_expressible`."""
+    check_expressible(config, origin)
+
+
+def check_expressible(config, origin=None):
+    """Refuses what the layout of the weights has no place for, by the user's name for it.
+
+    Args:
+        config: A `TransformerConfig`.
+        origin: Dictionary of what is known of a checkpoint that the model was made of.
+
+    Raises:
+        ExportError: If CTranslate2 has nothing equal.
+    """
+    _activation(config.activation)
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
         ("a decoder of SSRUs", config.decoder == "ssru"),
-        ("`silent_ids`", bool(config.silent_ids)),
+        (_name_of_silent_ids(origin), bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):
         if is_there:
             raise ExportError(f"The layout for CTranslate2 cannot express {what}.")
+
+
+def _name_of_silent_ids(origin):
+    """What made tokens that are never emitted and keep their probability."""
+    form = (origin or {}).get("format")
+    if form == "opus-mt":
+        return (
+            "`bad_words_ids` without `renormalize_logits`: tokens that are never emitted and keep "
+            'their probability. With "renormalize_logits": true in the generation_config.json of '
+            "the checkpoint, or in its config.json, convert it again: its scores are then others"
+        )
+    if form == "marian":
+        return "an unknown piece that is never emitted and keeps its probability, as Marian has it"
+    return "`silent_ids`"
 
 
 def _activation(name):

@@ -87,6 +87,7 @@ def search_in(facts, search, kind, path):
     if search is None:
         search = held if facts.get(DEFAULT) == BEAM else Greedy()
     if not isinstance(search, Beam):
+        _check_greedy(search, facts, path)
         return search
     check_beam(search, kind)
     for name in ("normalization", "stopping"):
@@ -97,3 +98,13 @@ def search_in(facts, search, kind, path):
                 f"Received: search={search!r}."
             )
     return search
+
+
+def _check_greedy(search, facts, path):
+    """Refuses a limit of the outputs that is not that of the file's greedy search."""
+    fixed = [each["target_length"] for each in facts[SIGNATURES] if not each.get("beam_size")]
+    if search.max_length is not None and search.limit(None, facts["max_length"]) not in fixed:
+        raise ValueError(
+            f"`max_length` of the greedy search of {path} is {max(fixed)}, as it was exported. "
+            f"Received: search={search!r}."
+        )

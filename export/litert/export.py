@@ -154,12 +154,16 @@ def export_litert(
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
-    gate = Gate(agreement, beam, n_best)
+    greedy = next((search for search in searches if search is not beam), translator.greedy)
+    gate = Gate(agreement, greedy, beam, n_best)
     beam_size = None if beam is None else beam.size
+    greedy_length = greedy.limit(None, translator.max_length)
     signatures = make_signatures(
-        lengths, batch_sizes, translator.max_length, beam_size, n_best, alignment
+        lengths, batch_sizes, translator.max_length, beam_size, n_best, alignment, greedy_length
     )
-    options = string_options(translator, sentences, lengths, beam_size) if tokenizer else {}
+    options = {}
+    if tokenizer:
+        options = string_options(translator, sentences, lengths, beam_size, greedy_length)
     about = {
         "source_language": source_language,
         "target_language": target_language,

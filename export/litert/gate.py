@@ -22,11 +22,13 @@ class Gate:
 
     Args:
         agreement: How a search must agree.
+        greedy: The greedy search in the file.
         beam: The beam in the file. `None`: it has none.
         n_best: Hypotheses that the beam returns.
     """
 
     agreement: Agreement
+    greedy: Greedy = Greedy()
     beam: Beam | None = None
     n_best: int = 1
 
@@ -41,7 +43,8 @@ class Gate:
         Raises:
             ExportError: If it does not agree.
         """
-        report, by_strings = self._check(draft, name, Reference(self._translator), strings)
+        reference = Reference(self._translator, self.greedy)
+        report, by_strings = self._check(draft, name, reference, strings)
         if self.beam is not None:
             reference = Reference(self._translator, self.beam, self.n_best)
             report["beam"], beam_by_strings = self._check(draft, name, reference, strings)
@@ -49,7 +52,7 @@ class Gate:
             report["strings"] = by_strings
             if self.beam is not None:
                 by_strings["beam"] = beam_by_strings
-            for search in {Greedy(), self.beam or Greedy()}:
+            for search in {self.greedy, self.beam or self.greedy}:
                 self._check_edges(draft, name, search)
         return report
 

@@ -57,16 +57,20 @@ class Signature:
             object.__setattr__(self, "alignment", tuple(self.alignment))
 
 
-def make_signatures(lengths, batch_sizes, target_length, beam_size, n_best, alignment):
+def make_signatures(
+    lengths, batch_sizes, target_length, beam_size, n_best, alignment, greedy_length=None
+):
     """Returns the signatures that take token ids: greedy search for all shapes, then the beam.
 
     Args:
         lengths, batch_sizes: Their shapes.
         target_length, beam_size, n_best, alignment: See `Signature`.
+        greedy_length: Longest output of greedy search. `None`: `target_length`.
     """
+    greedy_length = greedy_length or target_length
     shapes = list(itertools.product(lengths, batch_sizes))
     greedy = [
-        Signature(f"greedy_{batch}x{length}", batch, length, target_length, alignment=alignment)
+        Signature(f"greedy_{batch}x{length}", batch, length, greedy_length, alignment=alignment)
         for length, batch in shapes
     ]
     if beam_size is None:

@@ -153,7 +153,7 @@ class LiteRTTranslator(LiteRTFile):
             hypotheses = outputs["tokens"].reshape(
                 signature.batch_size, signature.n_best, signature.target_length
             )
-            tokens[chosen] = hypotheses[: len(chosen)]
+            tokens[chosen, :, : signature.target_length] = hypotheses[: len(chosen)]
             scores[chosen] = outputs["score"].reshape(hypotheses.shape[:2])[: len(chosen)]
         return tokens, scores
 

@@ -7,10 +7,11 @@ from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.parity import ExportError
 
 
-def string_signatures(lengths, target_length, beam_size=None):
+def string_signatures(lengths, target_length, beam_size=None, greedy_length=None):
     """Returns a `Signature` for each length of source, and with a beam another one."""
+    greedy_length = greedy_length or target_length
     signatures = [
-        Signature(f"translate_1x{length}", 1, length, target_length) for length in lengths
+        Signature(f"translate_1x{length}", 1, length, greedy_length) for length in lengths
     ]
     if beam_size is not None:
         signatures += [
@@ -20,7 +21,7 @@ def string_signatures(lengths, target_length, beam_size=None):
     return signatures
 
 
-def string_options(translator, sentences, lengths, beam_size=None):
+def string_options(translator, sentences, lengths, beam_size=None, greedy_length=None):
     """Returns what `convert` needs for the signatures that take strings: options by name.
 
     Args:
@@ -28,6 +29,7 @@ def string_options(translator, sentences, lengths, beam_size=None):
         sentences: List of strings, for which TensorFlow Text must give the same pieces.
         lengths: Source lengths in tokens.
         beam_size: Hypotheses of the beam. `None`: there is none.
+        greedy_length: Longest output of greedy search. `None`: that of the translator.
 
     Raises:
         ExportError: If the model does not translate, or the pieces are others.
@@ -41,7 +43,7 @@ def string_options(translator, sentences, lengths, beam_size=None):
     encoder = FastTokenizer(source, translator.max_length)
     encoder.require_same_pieces(sentences)
     decoder = encoder if target is source else FastTokenizer(target, translator.max_length)
-    strings = string_signatures(lengths, translator.max_length, beam_size)
+    strings = string_signatures(lengths, translator.max_length, beam_size, greedy_length)
     return {"strings": strings, "tokenizers": (encoder, decoder), "output": translator.output}
 
 

@@ -54,6 +54,30 @@ def never_emitted(config):
     return sorted({config.pad_id, config.bos_id, *config.banned_ids} - {config.eos_id})
 
 
+def check_run(config, tokenizers, quantize="none", origin=None):
+    """Raises unless Marian, and in 8 bits the browsers' engine, has the model of a run.
+
+    Args:
+        config: The `TransformerConfig`.
+        tokenizers: The `Tokenizers`.
+        quantize: `"none"` or `"int8"`.
+        origin: Dictionary of what is known of a checkpoint that the model was made of.
+
+    Raises:
+        ExportError: If it does not; with the name of the field.
+    """
+    if unexpressed(config) is not None and (origin or {}).get("format") == "opus-mt":
+        raise ExportError(
+            f"Marian cannot express {origin.get('name') or 'this model'}, a Marian model in "
+            "Hugging Face's format: its decoder starts with a token, and its positions and the "
+            "epsilon of its norms are others than Marian's own. A student of it can be exported: "
+            "`keras-transformer distill`."
+        )
+    sizes = check_expressible(config, tokenizers)
+    if quantize == "int8":
+        check_quantizable(config, sizes)
+
+
 def check_expressible(config, tokenizers):
     """Returns the pieces of both vocabularies.
 

@@ -5,11 +5,9 @@ import json
 
 import numpy as np
 
-from keras_transformer.decoding import Greedy
 from keras_transformer.export.agreement import MAX_LOSS, Agreement
 from keras_transformer.export.marian.arrays import (
-    check_expressible,
-    check_quantizable,
+    check_run,
     cut_shortlist,
     make_arrays,
     never_emitted,
@@ -103,14 +101,10 @@ def export_marian(
     calibration = sentences if calibration is None else list(calibration)
     if not any(map(str.strip, calibration)):
         raise ValueError("`calibration` must hold at least one sentence that is not empty.")
+    check_run(translator.model.config, translator.tokenizers, quantize, origin)
     check_space(directory, translator)
     restricted = in_float32(translator)
     translator = _quiet(restricted.with_shortlist(None))
-    if quantize == "int8":
-        check_quantizable(
-            translator.model.config,
-            check_expressible(translator.model.config, translator.tokenizers),
-        )
     agreement = Agreement(
         translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
     )
@@ -127,7 +121,6 @@ def export_marian(
 def _quiet(translator):
     """The same with a model that emits what Marian may emit, and computes in float32."""
     model = translator.model
-    check_expressible(model.config, translator.tokenizers)
     unknown = SpecialIds.of(translator.target_tokenizer.model).unk_id
     config = dataclasses.replace(
         model.config, banned_ids=never_emitted(model.config), silent_ids=(unknown,)
@@ -185,9 +178,11 @@ class _Draft:
         files = [path.parent / name for name in vocabularies]
         config = translator.model.config
         read_back = read_marian(path, files, max_length=config.max_length)
-        loaded = type(translator)(read_back.model, read_back.tokenizers, translator.max_length)
+        loaded = type(translator)(
+            read_back.model, read_back.tokenizers, translator.max_length, search=translator.search
+        )
         ours, theirs = (Reference(side).outputs(sentences) for side in (translator, loaded))
-        return self.agreement.judge(Greedy(), ours, theirs, self.name)
+        return self.agreement.judge(translator.greedy, ours, theirs, self.name)
 
 
 def _write_vocabularies(folder, tokenizers):

@@ -41,12 +41,13 @@ def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, al
     n_best = min(4, beam.size) if n_best is None else n_best
     translator.check(beam, n_best)
     check_alignment(alignment, config)
+    greedy = search if isinstance(search, Greedy) else translator.greedy
     best = ModelSearch(translator, search)
     several = ModelSearch(translator, beam, n_best)
     table = [
         (Sentences, DEFAULT, best, False),
         (Sentences, "n_best", several, True),
-        (Ids, "tokens", ModelSearch(translator, Greedy()), False),
+        (Ids, "tokens", ModelSearch(translator, greedy), False),
         (Ids, "beam_tokens", several, True),
         (SentencesAndSettings, "search", RequestedSearch(translator, beam, n_best), True),
     ]

@@ -189,8 +189,22 @@ def ctranslate2(run, directory, sentences, references, **options):
 
     check_limits(options["quantize"], sentences, references)
     check_place_of_folder(directory, FILES)
+    refuse_run("ctranslate2", run, options["quantize"])
     checked_with = read_sentences(run, sentences, references)
     export_quantized("ctranslate2", run, directory, checked_with, **options)
+
+
+def refuse_run(form, run, quantize):
+    """Refuses a run that cannot have a form, before anything dear.
+
+    Raises:
+        ExportError: With what the form cannot express.
+        ValueError: If a file of the run is missing or damaged.
+    """
+    from keras_transformer.export.exporters import check_run
+    from keras_transformer.run import Run
+
+    check_run(form, Run(run), quantize)
 
 
 class _Export:

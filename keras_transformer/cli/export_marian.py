@@ -3,7 +3,7 @@
 import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command
-from keras_transformer.cli.export import export_quantized
+from keras_transformer.cli.export import export_quantized, refuse_run
 from keras_transformer.cli.export_options import check_limits, quantize
 from keras_transformer.cli.export_sentences import read_sentences
 from keras_transformer.cli.shortlist import SHORTLIST
@@ -30,6 +30,7 @@ def marian(run, directory, calibration, sentences, references, **options):
         raise click.UsageError("--calibration needs --quantize int8.")
     check_limits(options["quantize"], sentences, references)
     check_place_of_folder(directory, FILES)
+    refuse_run("marian", run, options["quantize"])
     checked_with = read_sentences(run, sentences, references)
     if in_int8:
         options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))

@@ -4,8 +4,9 @@ import dataclasses
 
 import click
 
+from keras_transformer.checkpoint_hints import hint
 from keras_transformer.cli.command import given, refuse, warn
-from keras_transformer.cli.search_options import SEARCHES, name_default
+from keras_transformer.cli.search_options import SEARCHES, limited, name_default
 from keras_transformer.cli.shortlist import with_shortlist
 
 KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
@@ -29,7 +30,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         ValueError: If it is damaged or something else.
     """
     if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.")
+        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")
     if path.is_file():
         return _litert(path, search, n_best)
     if _is_saved_model(path):
@@ -53,7 +54,7 @@ def open_attention(path):
     """
     kinds = "a run, or a SavedModel that was exported with --alignment"
     if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is {kinds}.")
+        raise click.UsageError(f"{path} does not exist: MODEL is {kinds}.{hint(path)}")
     if _is_saved_model(path):
         from keras_transformer.export.saved_model.runtime import (
             SavedModelTranslator,
@@ -95,6 +96,7 @@ def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
     if search is None:
         search = translator.search if n_best is None else translator.search_for(n_best)
         name_default(path, translator.search)
+    search = limited(search, translator.search)
     translator.check(search, n_best or 1)
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
@@ -130,7 +132,7 @@ def _check_memory(translator, size, batch_size):
 def _check_folder(path):
     """Refuses a folder that holds nothing of a run."""
     if not any((path / name).exists() for name in ("config.toml", "model.keras", "checkpoints")):
-        raise ValueError(f"{path} holds no model: MODEL is {KINDS}.")
+        raise ValueError(f"{path} holds no model: MODEL is {KINDS}.{hint(path)}")
 
 
 def _saved_model(path, search, n_best):
@@ -251,4 +253,4 @@ def _check_file(path):
     with open(path, "rb") as file:
         beginning = file.read(8)
     if path.suffix != ".tflite" and beginning[4:] != b"TFL3":
-        raise click.UsageError(f"{path} is not a model: MODEL is {KINDS}.")
+        raise click.UsageError(f"{path} is not a model: MODEL is {KINDS}.{hint(path)}")

@@ -57,7 +57,8 @@ GREEDY_OR_BEAM = {
         "--max-output",
         type=click.IntRange(1),
         metavar="TOKENS",
-        help="With --beam: longest output, its end included, whatever the source.  [default: none]",
+        help="With --beam or --greedy: longest output, its end included, whatever the source.  "
+        "[default: none; of --greedy that of the run's own search]",
     ),
     "stopping": click.option(
         "--stopping",
@@ -132,7 +133,8 @@ def line_of(search):
     from keras_transformer.decoding import Beam
 
     if not isinstance(search, Beam):
-        return ""
+        longest = search.max_length
+        return "" if longest is None else f" --greedy --max-output {longest}"
     values = {
         "beam": search.size,
         "normalization": search.normalization,
@@ -163,13 +165,15 @@ def make_search(beam=None, n_best=None, sample=False, greedy=False, **settings):
     from keras_transformer.decoding import Beam, Greedy, Sample
 
     if greedy:
-        refuse((*BEAMS, "n_best", "sample"), "has no effect with --greedy.")
+        others = [name for name in BEAMS if name != "max_output"]
+        refuse((*others, "n_best", "sample"), "has no effect with --greedy.")
     if sample:
         refuse((*BEAMS, "n_best"), "has no effect with --sample.")
     else:
         refuse(SAMPLE_ONLY, "needs --sample.")
-    if beam is None and n_best is None:
-        refuse(BEAM_ONLY, "needs --beam.")
+    if beam is None and n_best is None and not greedy:
+        refuse([name for name in BEAM_ONLY if name != "max_output"], "needs --beam.")
+        refuse(["max_output"], "needs --beam or --greedy.")
     normalization = settings.get("normalization")
     if normalization in ("average", "none"):
         refuse(["length_penalty"], f"has no effect with --normalization {normalization}.")
@@ -186,8 +190,10 @@ def make_search(beam=None, n_best=None, sample=False, greedy=False, **settings):
         )
     if sample:
         return Sample(**settings)
+    if greedy:
+        return Greedy(**settings)
     if beam is None and not settings:
-        return Greedy() if greedy else None
+        return None
     return Beam(max(4, n_best) if beam is None else beam, **settings)
 
 
@@ -210,10 +216,24 @@ def search_of_run(run, options):
     from keras_transformer.decoding import Greedy
     from keras_transformer.run import Run
 
-    search = taken_search(options)
+    search, own = taken_search(options), Run(run).read_search() or Greedy()
     if search is None:
-        search = Run(run).read_search() or Greedy()
-        name_default(run, search)
+        name_default(run, own)
+        return own
+    return limited(search, own)
+
+
+def limited(search, own):
+    """Returns a search that options name for a run; a greedy one keeps the limit of its own.
+
+    Args:
+        search: The `Greedy`, `Beam` or `Sample`.
+        own: The run's `Greedy` or `Beam`.
+    """
+    from keras_transformer.decoding import Greedy
+
+    if isinstance(search, Greedy) and search.max_length is None:
+        return Greedy(own.max_length)
     return search
 
 

@@ -82,9 +82,9 @@ class Transformer(TokenOutput, ConfiguredModel):
         Raises:
             ValueError: If it is something else, damaged, or cannot be expressed.
         """
-        from keras_transformer.pretrained.checkpoint import read_checkpoint
+        from keras_transformer.pretrained.checkpoint import open_checkpoint
 
-        return read_checkpoint(path).model
+        return open_checkpoint(path).model
 
     def _make_inputs(self, config):
         return {

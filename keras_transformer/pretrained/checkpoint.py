@@ -2,7 +2,9 @@
 
 import pathlib
 import typing
+import warnings
 
+from keras_transformer.checkpoint_hints import hint
 from keras_transformer.pretrained.folder import CheckpointFolder
 
 
@@ -46,6 +48,14 @@ def read_checkpoint(path):
     if CheckpointFolder(path).file("config.json") is None:
         raise ValueError(
             f"{path} must be a folder with a config.json, a Marian model in Hugging Face's format, "
-            f"or a file of Marian, {' or '.join(READERS)}."
+            f"or a file of Marian, {' or '.join(READERS)}.{hint(path, conversion=False)}"
         )
     return read_opus_mt(path)
+
+
+def open_checkpoint(path):
+    """Returns what `read_checkpoint` does, with a warning for each of its notes."""
+    checkpoint = read_checkpoint(path)
+    for note in checkpoint.notes:
+        warnings.warn(f"{note}.", stacklevel=3)
+    return checkpoint

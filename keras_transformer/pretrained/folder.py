@@ -3,6 +3,8 @@
 import json
 import pathlib
 
+from keras_transformer.checkpoint_hints import hint
+
 LARGEST_JSON = 64 * 2**20  # bytes; a vocabulary of 58,101 pieces has 2 million
 
 
@@ -19,7 +21,10 @@ class CheckpointFolder:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         if not self.path.is_dir():
-            raise ValueError(f"{path} must be a folder with a checkpoint. There is none.")
+            raise ValueError(
+                f"{path} must be a folder with a checkpoint. There is none."
+                f"{hint(path, conversion=False)}"
+            )
 
     def file(self, name):
         """Returns the path of a file, or `None` where there is none.

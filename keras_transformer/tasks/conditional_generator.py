@@ -123,7 +123,8 @@ class ConditionalGenerator(Generator):
         by that piece, and self-attention by the piece before it, which the position reads.
         """
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
-        output, _ = greedy_decode(self.searched, source, self.max_length)  # [1, L]
+        limit = self.greedy.limit(None, self.max_length)
+        output, _ = greedy_decode(self.searched, source, limit)  # [1, L]
         config = self.model.config
         target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
         inputs = [config.bos_id, *target[:-1]]

@@ -60,13 +60,20 @@ class Generator(TextPipeline):
         """The model as searches take it."""
         return self.model
 
+    @property
+    def greedy(self):
+        """Greedy search whose outputs are no longer than those of `search` may be."""
+        return Greedy(self.search.max_length)
+
     def search_for(self, n):
         """Returns the search for `n` outputs of each input where none is named.
 
         It is `search`, a beam of at least `n` hypotheses; instead of greedy search one of 4, or of
-        `n` if that is more.
+        `n` if that is more, whose outputs are no longer.
         """
-        beam = self.search if isinstance(self.search, Beam) else Beam(4)
+        beam = self.search
+        if not isinstance(beam, Beam):
+            beam = Beam(4, max_length=self.search.max_length)
         return dataclasses.replace(beam, size=max(beam.size, n))
 
     def encode(self, sentences):

@@ -6,7 +6,7 @@ the translator: every `tf.function` of a `tf.Module` would be part of its SavedM
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Greedy, score
+from keras_transformer.decoding import score
 from keras_transformer.tasks.results import COLUMNS
 from keras_transformer.tasks.strings import encode, generate_strings
 
@@ -49,7 +49,7 @@ def trace_alignment(translator, layer, head):
     """A function of sentences, for one layer and head of the decoder."""
 
     def align(sentences):
-        outputs = _translate(translator, sentences, Greedy(), alignment=(layer, head))
+        outputs = _translate(translator, sentences, translator.greedy, alignment=(layer, head))
         pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
         return {
             **{name: outputs[name] for name in COLUMNS},

@@ -45,7 +45,7 @@ class Translator(ConditionalGenerator):
         Raises:
             ValueError: If it is something else, damaged, or cannot be expressed.
         """
-        from keras_transformer.pretrained.checkpoint import read_checkpoint
+        from keras_transformer.pretrained.checkpoint import open_checkpoint
 
-        checkpoint = read_checkpoint(path)
+        checkpoint = open_checkpoint(path)
         return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)

@@ -37,6 +37,18 @@ def test_greedy_search_is_that_of_the_function(model):
     assert outputs.token_scores is None and outputs.alignment is None
 
 
+def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
+    outputs = Greedy(max_length=3)(model, sources(), cache_length=LIMIT)
+    expected = greedy_decode(model, sources(), max_length=3, cache_length=LIMIT)
+    for ours, theirs in zip(outputs[:2], expected, strict=True):
+        np.testing.assert_array_equal(ours[:, 0], theirs)
+    whole = Greedy()(model, sources(), cache_length=LIMIT).tokens.numpy()
+    assert (whole[:, :, 3:] != model.config.pad_id).any()
+    far = Greedy(max_length=LIMIT + 1)(model, sources(), cache_length=LIMIT)
+    np.testing.assert_array_equal(far.tokens, whole)
+    assert Greedy(3).limit(None, 9) == 3 and Greedy().limit(None, 9) == 9
+
+
 @pytest.mark.parametrize("extra_length, max_length", [(2, None), (None, 6), (3, 7), (None, None)])
 def test_a_beam_is_that_of_the_function_with_the_limit_of_each_sentence(
     model, lengths, extra_length, max_length
@@ -116,6 +128,12 @@ def test_names_are_for_people():
     assert str(Beam(2, normalization="average")) == "beam 2, average"
 
 
+@pytest.mark.parametrize("value", [0, -1, 2.5, "9"])
+def test_greedy_search_checks_its_limit(value):
+    with pytest.raises(ValueError, match="`max_length` must be an integer of at least 1, or None"):
+        Greedy(max_length=value)
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -170,7 +188,7 @@ def test_what_a_model_cannot_be_searched_for_is_named(model):
         (Beam(2), 0, r"`n_best` must be between 1 and the `size` of the beam\. .*=0, size=2\.$"),
         (Beam(20), 1, r"`size` of a beam must be at most the vocabulary's .*, 19\. .*size=20\.$"),
         (Beam(min_length=14), 1, r"`min_length` must be between 1 and 13\. .*min_length=14\.$"),
-        (Greedy(), 2, r"`n_best` must be 1 .* n_best=2, search=Greedy\(\)\.$"),
+        (Greedy(), 2, r"`n_best` must be 1 .* n_best=2, search=Greedy\(max_length=None\)\.$"),
         (Sample(), 2, r"`n_best` must be 1 .* n_best=2, search=Sample\(.*\)\.$"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -2,14 +2,17 @@
 
 import dataclasses
 import json
+import re
+import zipfile
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
-from keras_transformer import Beam, Run, Translator
+from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.cli.search_options import line_of
 from keras_transformer.pretrained.checkpoint import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
@@ -23,7 +26,11 @@ from keras_transformer.training.train import train
 KINDS = {
     "shared": {"codes": CODES},
     "separate": {"separate": True},
-    "untied, with norms": {"tie_word_embeddings": False, "normalize_embedding": True},
+    "untied, with norms": {
+        "tie_word_embeddings": False,
+        "normalize_embedding": True,
+        "architectures": ["BartForConditionalGeneration"],
+    },
 }
 
 
@@ -97,6 +104,63 @@ def test_a_damaged_origin_is_named(tmp_path):
     run.origin.write_text("{")
     with pytest.raises(ValueError, match=r"origin\.json is damaged"):
         run.read_origin()
+
+
+def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
+    write_folder(tmp_path / "hf", num_beams=1, max_length=8)
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    translator = Translator.from_run(run.path)
+    assert translator.search == translator.greedy == Greedy(max_length=7)
+    assert translator.search_for(2) == Beam(4, max_length=7)
+    assert line_of(translator.search) == " --greedy --max-output 7"
+    bias = translator.model.output_bias.numpy()
+    bias[translator.model.config.eos_id] = -100  # outputs that run away
+    translator.model.output_bias.assign(bias)
+    source = translator.encode(["a dog", "the cat sat on a mat"])[0]
+    config = translator.model.config
+    tokens = translator.search(translator.model, source).tokens.numpy()[:, 0]
+    assert (tokens[:, 6] == config.forced_eos_id).all() and (tokens[:, 7:] == config.pad_id).all()
+    whole = Greedy()(translator.model, source).tokens.numpy()[:, 0]
+    np.testing.assert_array_equal(tokens[:, :6], whole[:, :6])
+    assert (whole[:, 7:] != config.pad_id).any()
+    (alignment,) = translator.align(["a dog"])
+    assert len(alignment.target) <= 7
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (
+            "ctranslate2",
+            "cannot express `bad_words_ids` without `renormalize_logits`: .* convert it again",
+        ),
+        ("marian", "Marian cannot express hf, a Marian model in Hugging Face's format: "),
+    ],
+)
+def test_a_run_that_cannot_have_a_form_is_refused_before_its_weights_are_read(
+    form, message, tmp_path
+):
+    write_folder(tmp_path / "hf", renormalize_logits=False)
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    with zipfile.ZipFile(run.model) as archive:
+        config = archive.read("config.json")
+    with zipfile.ZipFile(run.model, "w") as archive:  # nothing else is left
+        archive.writestr("config.json", config)
+    (tmp_path / "lines").write_text("a dog\n")
+    command = ["export", form, str(run.path), str(tmp_path / "out")]
+    done = CliRunner().invoke(cli, [*command, "--sentences", str(tmp_path / "lines")])
+    assert done.exit_code == 1 and re.search(message, done.output), done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_weights_the_configuration_of_a_run_can_be_read(tmp_path):
+    write_folder(tmp_path / "hf")
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    assert run.read_model_config() == run.load_model().config
+    run.model.write_bytes(b"PK")
+    assert run.read_model_config() is None
+    run.model.unlink()
+    assert run.read_model_config() is None
 
 
 @pytest.mark.slow
@@ -180,6 +244,16 @@ def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
         cli, ["translate", str(tmp_path / "run"), *options, "--input", str(tmp_path / "in.txt")]
     )
     assert done.exit_code == 0, done.output
+    (tmp_path / "in.txt").write_text("a dog\nthe cat sat\n")
+    translate = ["translate", str(tmp_path / "run"), "--input", str(tmp_path / "in.txt")]
+    translator = Translator.from_run(tmp_path / "run")
+    for extra, search in {(): Greedy(19), ("--max-output", "3"): Greedy(3)}.items():
+        done = CliRunner().invoke(cli, [*translate, "--greedy", *extra])
+        assert done.exit_code == 0, done.output
+        expected = translator(["a dog", "the cat sat"], search=search)
+        assert done.stdout.splitlines() == expected
+    done = CliRunner().invoke(cli, [*translate, "--max-output", "3"])
+    assert done.exit_code == 2 and "--max-output needs --beam or --greedy." in done.output
     again = CliRunner().invoke(cli, command)
     assert again.exit_code == 1 and "run must not exist yet" in again.output
     nothing = CliRunner().invoke(cli, [*command[:2], str(tmp_path), str(tmp_path / "new")])

@@ -30,7 +30,7 @@ BEAM = Beam(4, 1.0, normalization="power", extra_length=None, stopping="score")
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hf")
-    write_folder(folder, codes=CODES, seed=2, d_model=24)
+    write_folder(folder, codes=CODES, seed=2, d_model=24, max_length=10)
     translator = Translator.from_pretrained(folder)
     model = translator.model
     factors = {"query/kernel": 3, "cross_attention/output/kernel": 6, "table": 2}
@@ -42,7 +42,7 @@ def translator(tmp_path_factory):
     bias[[model.config.pad_id, model.config.eos_id]] = 9, 3  # the first one is banned
     model.output_bias.assign(bias)
     outputs = translator(SENTENCES)
-    assert len(set(outputs)) > 3
+    assert len(set(outputs)) > 3 and translator.greedy == Greedy(max_length=9)
     return translator
 
 
@@ -52,19 +52,32 @@ def test_a_saved_model_in_a_session_and_in_python(translator, tmp_path):
     assert report["agreement"] == 1
     assert json.loads((tmp_path / "m/1/assets.extra/origin.json").read_text()) == ORIGIN
     assert "- license: cc-by-4.0\n" in (tmp_path / "m/1/README.md").read_text()
+    source = translator.encode(SENTENCES)[0].numpy()
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "m/1"))
         signature = meta.signature_def["serving_default"]
         name = next(iter(signature.inputs.values())).name
         text = signature.outputs["translation"].name
         texts = session.run(text, {name: [sentence.encode() for sentence in SENTENCES]})
+        tokens = meta.signature_def["tokens"]
+        name = next(iter(tokens.inputs.values())).name
+        greedy = session.run(tokens.outputs["tokens"].name, {name: source})
     assert [text.decode() for text in texts] == translator(SENTENCES, search=BEAM)
+    expected = translator.greedy(translator.model, source).tokens.numpy()[:, 0]
+    np.testing.assert_array_equal(greedy, expected)
+    assert (greedy != Greedy()(translator.model, source).tokens.numpy()[:, 0]).any()
 
 
 def test_a_tflite_file(translator, tmp_path):
     path = tmp_path / "m.tflite"
     report = export_litert(translator, path, SENTENCES, origin=ORIGIN)
     assert report["agreement"] == 1
+    loaded = LiteRTTranslator(path, Greedy())
+    found = [best.text for best in loaded.translate_batch(SENTENCES)]
+    assert found == translator(SENTENCES, search=translator.greedy)
+    assert found != translator(SENTENCES, search=Greedy())
+    with pytest.raises(ValueError, match=r"`max_length` of the greedy search of .* is 9, as "):
+        LiteRTTranslator(path, Greedy(max_length=8))
     loaded = LiteRTTranslator(path)
     assert [best.text for best in loaded.translate_batch(SENTENCES)] == translator(SENTENCES)
     facts = json.loads(zipfile.ZipFile(path).read("facts.json"))
@@ -79,7 +92,7 @@ def test_a_folder_for_ctranslate2(translator, tmp_path):
     loaded = CTranslate2Translator(tmp_path / "m")
     ids = translator.source_tokenizer.encode(SENTENCES)
     tokens, scores = loaded.decode(ids.to_list())
-    expected = Greedy()(translator.model, ids.to_tensor(translator.model.config.pad_id))
+    expected = translator.greedy(translator.model, ids.to_tensor(translator.model.config.pad_id))
     np.testing.assert_array_equal(tokens, expected.tokens)
     np.testing.assert_allclose(scores, expected.scores, rtol=0, atol=1e-4)
-    assert (tokens[:, 0, -1] == translator.model.config.eos_id).any()
+    assert (tokens[:, 0, 8] == translator.model.config.eos_id).any()

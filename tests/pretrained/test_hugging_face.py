@@ -214,6 +214,18 @@ def test_searches_emit_the_same_tokens(name, search):
             )
 
 
+@pytest.mark.parametrize("name", ["shared", "forced_end_of_its_own", "no_forced_end"])
+def test_greedy_search_stops_where_generate_does(name):
+    """The model has room for 31 tokens, the search of the checkpoint for fewer."""
+    checkpoint, expected = converted(name)
+    assert checkpoint.search == Greedy(max_length=LIMIT - 1)
+    tokens = checkpoint.search(checkpoint.model, expected["right_source"].astype("int32"))[0]
+    theirs = expected["right_greedy"][:, 1:]
+    theirs = np.pad(theirs, [(0, 0), (0, 31 - theirs.shape[1])], constant_values=PAD)
+    np.testing.assert_array_equal(tokens[:, 0], theirs)
+    assert (theirs[:, LIMIT - 2] != PAD).any()
+
+
 def test_the_outputs_above_show_something():
     """Some end before the limit, some at it, and they depend on the source."""
     rows = [row for name in CASES for row in converted(name)[1]["right_beam4"]]

@@ -8,6 +8,7 @@ import marian_in_numpy as marian
 import ml_dtypes
 import numpy as np
 import pytest
+import safetensors.numpy
 from opus_folders import CODES, SIZES, random_tokens, vocabulary, write_folder
 
 from keras_transformer import Beam, Greedy, Transformer, Translator
@@ -119,7 +120,9 @@ def test_what_hugging_faces_marian_does_not_read_has_no_effect(named, tmp_path):
     written = {**plain, **ignored, "extra_pos_embeddings": 2, "architectures": named}
     (tmp_path / "config.json").write_text(json.dumps(written))
     checkpoint = read_checkpoint(tmp_path)
-    assert_equal_to_numpy(checkpoint.model, plain, tensors)
+    with pytest.warns(UserWarning, match="`normalize_before` = true has no effect: Hugging Face"):
+        model = Transformer.from_pretrained(tmp_path)
+    assert_equal_to_numpy(model, plain, tensors)
     assert checkpoint.notes == [
         f"`{name}` = {json.dumps(value)} has no effect: Hugging Face's Marian models do not read it"
         for name, value in ignored.items()
@@ -178,7 +181,7 @@ def test_what_the_files_say_of_a_search(tmp_path):
     generation = {"eos_token_id": 0, "max_length": 20, "no_repeat_ngram_size": 3}
     (tmp_path / "generation_config.json").write_text(json.dumps(generation))
     checkpoint = read_opus_mt(tmp_path)
-    assert checkpoint.search == Greedy()
+    assert checkpoint.search == Greedy(max_length=19)
     assert checkpoint.model.config.banned_ids == ()
     assert checkpoint.model.config.forced_eos_id is None
     assert checkpoint.notes == ["`no_repeat_ngram_size` = 3 is not carried over"]
@@ -319,8 +322,6 @@ def test_tensors_that_do_not_fit_are_named(more, message, tmp_path):
 
 
 def test_a_missing_tensor_is_named(tmp_path):
-    import safetensors.numpy
-
     _, tensors = write_folder(tmp_path)
     tensors = {name: values.astype("float32") for name, values in tensors.items()}
     del tensors["model.decoder.layers.1.encoder_attn.k_proj.bias"]
@@ -340,10 +341,7 @@ def test_missing_files_are_named_and_a_pickle_is_not_read(tmp_path):
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
     with pytest.raises(ValueError, match=r"pytorch_model\.bin is a pickle.*save_pretrained"):
         read_checkpoint(tmp_path)
-    (tmp_path / "pytorch_model.bin").rename(tmp_path / "model.safetensors.index.json")
-    with pytest.raises(ValueError, match=r"the weights must be in one file, model\.safetensors"):
-        read_checkpoint(tmp_path)
-    (tmp_path / "model.safetensors.index.json").unlink()
+    (tmp_path / "pytorch_model.bin").unlink()
     with pytest.raises(ValueError, match=r"model\.safetensors is missing\."):
         read_checkpoint(tmp_path)
     (tmp_path / "config.json").unlink()
@@ -351,6 +349,76 @@ def test_missing_files_are_named_and_a_pickle_is_not_read(tmp_path):
         read_checkpoint(tmp_path)
     with pytest.raises(ValueError, match=r"must be a folder with a checkpoint\. There is none\."):
         read_checkpoint(tmp_path / "nowhere")
+
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+INDEX = "model.safetensors.index.json"
+
+
+def write_shards(folder, change=None, more=None):
+    """Splits the weights of a folder in two, with an index; returns the expected model.
+
+    `change`: of the index; `more`: tensors of the second file beside its own.
+    """
+    settings, tensors = write_folder(folder)
+    tensors = {name: values.astype("float32") for name, values in tensors.items()}
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    half = len(names) // 2
+    places = {name: SHARDS[number >= half] for number, name in enumerate(names)}
+    for shard in SHARDS:
+        held = {name: tensors[name] for name in names if places[name] == shard}
+        if shard == SHARDS[1]:
+            held |= {name: tensors.get(name, np.zeros(1, "float32")) for name in more or ()}
+        safetensors.numpy.save_file(held, folder / shard)
+    places.update(change or {})
+    content = {"metadata": {"total_size": 1}, "weight_map": places}
+    (folder / INDEX).write_text(json.dumps(content))
+    return settings, tensors
+
+
+def test_weights_in_several_files(tmp_path):
+    settings, tensors = write_shards(tmp_path)
+    model = Transformer.from_pretrained(tmp_path)
+    assert_equal_to_numpy(
+        model, settings, {name: values.astype("float64") for name, values in tensors.items()}
+    )
+
+
+FIRST = "final_logits_bias"
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "message"),
+    [
+        ({FIRST: "../a"}, None, r"must name files of its own folder\. Received: '\.\./a'\."),
+        ({FIRST: "/etc/passwd"}, None, r"must name files of its own folder\. .*'/etc/passwd'"),
+        ({FIRST: ".."}, None, r"must name files of its own folder\. Received: '\.\.'\."),
+        ({FIRST: "a\\b"}, None, r"must name files of its own folder\."),
+        ({FIRST: ["a"]}, None, r"must name files of its own folder\. Received: \['a'\]\."),
+        ({FIRST: 3}, None, r"`weight_map` must name files of its own folder\. Received: 3\."),
+        ({FIRST: "c.safetensors"}, None, r"names the file c\.safetensors, which is missing\."),
+        ({"strange": SHARDS[0]}, None, r"strange must be in model-00001-.* It is not there\."),
+        ({}, [FIRST], r"final_logits_bias must be in one file\. It is in .*1-of.* and in .*2-of"),
+        ({}, ["strange"], r"index\.json does not name strange, which is in model-00002"),
+    ],
+)
+def test_an_index_that_is_not_that_of_the_files_is_named(change, more, message, tmp_path):
+    write_shards(tmp_path, change, more)
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value) and str(tmp_path / INDEX) in str(error.value)
+
+
+def test_a_shard_that_is_a_link_out_of_the_folder_or_an_empty_index_is_named(tmp_path):
+    write_shards(tmp_path / "a")
+    (tmp_path / "a" / SHARDS[0]).rename(tmp_path / "outside")
+    (tmp_path / "a" / SHARDS[0]).symlink_to(tmp_path / "outside")
+    with pytest.raises(ValueError, match=r"00001-of-00002\.safetensors must lie in its folder\."):
+        read_checkpoint(tmp_path / "a")
+    (tmp_path / "a" / INDEX).write_text("{}")
+    with pytest.raises(ValueError, match=r"`weight_map` must name the file of each tensor\."):
+        read_checkpoint(tmp_path / "a")
 
 
 def test_a_link_that_leaves_the_folder_is_refused(tmp_path):

@@ -2,15 +2,40 @@
 
 import dataclasses
 
+from keras_transformer.checks import is_integer
 from keras_transformer.decoding.greedy import greedy_decode
-from keras_transformer.decoding.search.base import Search
+from keras_transformer.decoding.search.base import Search, check_setting
 
 
 @dataclasses.dataclass(frozen=True)
 class Greedy(Search):
-    """Takes the most probable token at each step: see `greedy_decode`."""
+    """Takes the most probable token at each step: see `greedy_decode`.
+
+    Args:
+        max_length: Longest output in tokens, an integer. `None`, or more: that of the cache.
+
+    Raises:
+        ValueError: If `max_length` is out of range.
+
+    Example:
+        >>> from keras_transformer import Greedy, Transformer, TransformerConfig
+        >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
+        >>> Greedy(max_length=5)(model, [[7, 8, 3]], cache_length=9).tokens.shape
+        TensorShape([1, 1, 9])
+    """
+
+    max_length: int | None = None
+
+    def __post_init__(self):
+        most = self.max_length
+        right = most is None or is_integer(most) and most >= 1
+        check_setting("max_length", most, right, "an integer of at least 1, or None")
+
+    def limit(self, source_length, longest):  # noqa: D102
+        return longest if self.max_length is None else min(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):
+        options = {"max_length": self.limit(None, longest), **options}
         return greedy_decode(predictor, source, cache_length=longest, **options)
 
     def __str__(self):

@@ -11,8 +11,10 @@ from keras_transformer.pretrained.opus_mt.settings import Settings, as_marian
 from keras_transformer.pretrained.opus_mt.vocabulary import read_tokenizers
 from keras_transformer.pretrained.opus_mt.weights import read_model
 from keras_transformer.pretrained.safetensors_file import SafetensorsFile
+from keras_transformer.pretrained.sharded_safetensors import ShardedSafetensors
 
 CONFIG, GENERATION, WEIGHTS = "config.json", "generation_config.json", "model.safetensors"
+INDEX = f"{WEIGHTS}.index.json"  # of weights in several files
 PICKLED, CARD = "pytorch_model.bin", "README.md"
 CONVERSION = (
     'python -c "import sys; from transformers import MarianMTModel as M; '
@@ -23,8 +25,9 @@ CONVERSION = (
 def read_opus_mt(path, license=None, name=None):
     """Returns the `Checkpoint` in a folder.
 
-    Read are `config.json`, `generation_config.json`, `model.safetensors`, `vocab.json`, where it is
-    there `target_vocab.json`, `source.spm`, `target.spm`, and of `README.md` the line `license:`.
+    Read are `config.json`, `generation_config.json`, `model.safetensors` or the files that
+    `model.safetensors.index.json` names, `vocab.json`, where it is there `target_vocab.json`,
+    `source.spm`, `target.spm`, and of `README.md` the line `license:`.
 
     Args:
         path: The folder.
@@ -41,7 +44,7 @@ def read_opus_mt(path, license=None, name=None):
     generation = settings if content is None else Settings(content, folder.path / GENERATION)
     architecture = read_architecture(settings, generation)
     wanted = read_generation(generation)
-    model = read_model(SafetensorsFile(_weights(folder)), architecture)
+    model = read_model(_open_weights(folder), architecture)
     tokenizers = read_tokenizers(folder, model.config, architecture.shared)
     origin = {
         "format": "opus-mt",
@@ -56,13 +59,13 @@ def _require_json(folder, name):
     return folder.json(name)
 
 
-def _weights(folder):
-    """The path of the weights; other forms of them are named with what to do."""
+def _open_weights(folder):
+    """The tensors, in one file or several; other forms of them are named with what to do."""
     path = folder.file(WEIGHTS)
     if path is not None:
-        return path
-    if folder.file(f"{WEIGHTS}.index.json") is not None:
-        raise ValueError(f"{folder.path}: the weights must be in one file, {WEIGHTS}.")
+        return SafetensorsFile(path)
+    if folder.file(INDEX) is not None:
+        return ShardedSafetensors(folder, INDEX)
     if folder.file(PICKLED) is not None:
         raise ValueError(
             f"{folder.path / PICKLED} is a pickle, which may run any program when it is read, and "

@@ -49,7 +49,7 @@ def read_generation(generation):
         # Hugging Face counts the token that starts an output.
         longest = max(1, generation.count("max_length") - 1)
     if beams == 1:
-        return Generation(Greedy(), notes)
+        return Generation(Greedy(longest), notes)
     penalty = generation.number("length_penalty", 1.0)
     early = generation.get("early_stopping", False)
     if early == "never":

@@ -17,6 +17,11 @@ WORDS = [
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
     usage("translate", "Missing argument 'MODEL'"),
     usage("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
+    usage(
+        "translate Helsinki-NLP/opus-mt-en-de",
+        "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
+        "`keras-transformer convert opus-mt opus-mt-en-de RUN` makes a run of it",
+    ),
     usage("translate RUN IN.txt", "unexpected extra argument"),
     usage("translate RUN --beem 4", "No such option '--beem'.*'--beam'"),
     usage("evaluate", "Missing argument 'RUN'"),

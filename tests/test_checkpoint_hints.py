@@ -1,0 +1,43 @@
+"""The next command where a run is asked for and something else is there."""
+
+import pytest
+
+from keras_transformer import Run, Transformer, Translator
+from keras_transformer.checkpoint_hints import hint
+
+NAME = "Helsinki-NLP/opus-mt-en-de"
+DOWNLOAD = f"`hf download {NAME} --local-dir opus-mt-en-de` downloads it"
+CONVERT = "`keras-transformer convert opus-mt {} RUN` makes a run of it."
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
+def test_a_folder_of_hugging_face_is_to_be_converted(weights, tmp_path):
+    assert hint(tmp_path) == ""
+    (tmp_path / "config.json").touch()
+    assert hint(tmp_path) == ""  # as the folder of an export may have one
+    (tmp_path / weights).touch()
+    assert hint(tmp_path) == f" It is a checkpoint: {CONVERT.format(tmp_path)}"
+    with pytest.raises(ValueError, match="is not a finished run: .* It is a checkpoint: `keras-"):
+        Run(tmp_path).load_model()
+
+
+def test_the_name_of_a_repository_is_to_be_downloaded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert DOWNLOAD in hint(NAME) and CONVERT.format("opus-mt-en-de") in hint(NAME)
+    for opened in (Translator, Transformer):
+        with pytest.raises(ValueError, match="must be a folder with a checkpoint") as error:
+            opened.from_pretrained(NAME)
+        assert str(error.value).endswith(f"{DOWNLOAD}.") and "\n" not in str(error.value)
+    for path in ("nowhere", "runs/demo", "/a/b", "a/b/c", "../b", str(tmp_path / "none")):
+        assert hint(path) == "", path
+    (tmp_path / "Helsinki-NLP").mkdir()
+    assert hint(NAME) == ""
+
+
+def test_a_file_of_marian_and_a_run_are_told_apart(tmp_path):
+    file = tmp_path / "model.npz"
+    file.touch()
+    assert f"`keras-transformer convert marian {file} RUN` makes a run of it." in hint(file)
+    (tmp_path / "config.toml").touch()
+    with pytest.raises(ValueError, match="must be a folder with a config.json.* It is a run: `fro"):
+        Translator.from_pretrained(tmp_path)
