@@ -9,8 +9,18 @@ from support import randomise
 from keras_transformer import (
     Classifier,
     ClassifierConfig,
+    ImageClassifier,
+    ImageClassifierConfig,
+    ImageRecognizer,
     LanguageModel,
     LanguageModelConfig,
+    QuestionAnswerer,
+    SeriesConfig,
+    SeriesRegressor,
+    SeriesSimulator,
+    SpanPredictor,
+    SpanPredictorConfig,
+    Summarizer,
     TextClassifier,
     TextGenerator,
     TokenClassifier,
@@ -78,3 +88,36 @@ def recurrent_translator():
     """Its decoder has SSRUs."""
     config = TransformerConfig(vocab_size=30, **SIZES, decoder="ssru", decoder_start="zeros")
     return Translator(with_larger_weights(Transformer(config)), tokenizer())
+
+
+@functools.cache
+def summarizer():
+    return Summarizer(translator().model, tokenizer())
+
+
+@functools.cache
+def answerer():
+    config = SpanPredictorConfig(vocab_size=30, **SIZES, max_answer=4)
+    return QuestionAnswerer(with_larger_weights(SpanPredictor(config)), tokenizer())
+
+
+STACK = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "dropout": 0.0}
+
+
+@functools.cache
+def recognizer():
+    """Of images of 6 x 10 pixels."""
+    config = ImageClassifierConfig(
+        image_height=6, image_width=10, patch_size=2, labels=LABELS, **STACK
+    )
+    return ImageRecognizer(randomise(ImageClassifier(config)))
+
+
+@functools.cache
+def simulator():
+    """Of windows of 9 steps, of which the last 4 count."""
+    config = SeriesConfig(
+        max_length=9, scored=4, inputs=("rain", "warmth"), target="flow",
+        input_mean=(1.0, 2.0), input_scale=(3.0, 4.0), **STACK,
+    )  # fmt: skip
+    return SeriesSimulator(randomise(SeriesRegressor(config)))
