@@ -1,4 +1,41 @@
-"""Checks of arguments and reasons of errors for the programs that open an export."""
+"""What the programs that open an export share: checks, reasons of errors, and a pool."""
+
+import contextlib
+import queue
+
+from keras_transformer.checks import is_integer
+
+
+class Pool:
+    """Objects of which each is used by one thread at a time.
+
+    Args:
+        items: List of them.
+    """
+
+    def __init__(self, items):
+        self._free = queue.LifoQueue()  # so that few threads warm up few of them
+        for item in items:
+            self._free.put(item)
+
+    @contextlib.contextmanager
+    def borrow(self):
+        """Lends one to the block; waits while other threads have them all."""
+        item = self._free.get()
+        try:
+            yield item
+        finally:
+            self._free.put(item)
+
+
+def check_threads(**numbers):
+    """Raises a `ValueError` unless numbers of threads or of calls are integers of at least 1."""
+    for name, number in numbers.items():
+        if not is_integer(number) or number < 1:
+            raise ValueError(
+                f"`{name}` must be an integer of at least 1. Received: {name}={number!r}."
+            )
+
 
 import re
 

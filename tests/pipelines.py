@@ -16,8 +16,12 @@ from keras_transformer import (
     LanguageModelConfig,
     QuestionAnswerer,
     Run,
+    SeriesConfig,
+    SeriesRegressor,
+    SeriesSimulator,
     SpanPredictor,
     SpanPredictorConfig,
+    Summarizer,
     TextClassifier,
     TextGenerator,
     TokenClassifier,
@@ -88,6 +92,11 @@ def recurrent_translator():
 
 
 @functools.cache
+def summarizer():
+    return Summarizer(translator().model, tokenizer())
+
+
+@functools.cache
 def answerer():
     config = SpanPredictorConfig(vocab_size=30, **SIZES, max_answer=4)
     return QuestionAnswerer(with_larger_weights(SpanPredictor(config)), tokenizer())
@@ -101,6 +110,19 @@ def recognizer():
     image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
     config = ImageClassifierConfig(**sizes, **image, labels=LABELS)
     return ImageRecognizer(with_larger_weights(ImageClassifier(config)))
+
+
+SERIES = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "dropout": 0.0}
+
+
+@functools.cache
+def simulator():
+    """Of windows of 9 steps, of which the last 4 count."""
+    config = SeriesConfig(
+        max_length=9, scored=4, inputs=("rain", "warmth"), target="flow",
+        input_mean=(1.0, 2.0), input_scale=(3.0, 4.0), **SERIES,
+    )  # fmt: skip
+    return SeriesSimulator(randomise(SeriesRegressor(config)))
 
 
 def write_run(pipeline, folder, config=""):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.runtime import reason
+from keras_transformer.export.runtime import check_threads, reason
 from keras_transformer.tasks.results import to_best, to_n_best
 from keras_transformer.tasks.strings import generate_strings
 from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
@@ -24,20 +24,24 @@ BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops a
 class CTranslate2Translator:
     """A folder written by `export_ctranslate2`; nothing else is needed.
 
+    Any number of threads may share it.
+
     Args:
         path: The folder.
         search: `Greedy`, or a `Beam` that CTranslate2 has: without a limit that depends on the
             source (`extra_length=None`), a `min_length` of 1, and ranked by the mean or by the sum
             of log-probabilities, or by the sum divided by a power of the length
             (`normalization="average"`, `"none"` or `"power"`).
-        num_threads: Threads that CTranslate2 may use. `None`: its default.
+        num_threads: Threads that CTranslate2 may use in a call. `None`: its default.
+        num_parallel_calls: Calls from different threads that run at the same time; others wait.
+            They share the weights. CTranslate2's `inter_threads`.
         compute_type: Of `ctranslate2.Translator`: `"float32"` computes in that with the weights of
             a quantised model as well.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
-        ValueError: If ctranslate2 is missing, the folder is something else, or CTranslate2 has no
-            such search.
+        ValueError: If ctranslate2 is missing, the folder is something else, CTranslate2 has no
+            such search, or a number is out of range.
 
     Example:
         from keras_transformer import Beam
@@ -47,8 +51,16 @@ class CTranslate2Translator:
 
     blank = True
 
-    def __init__(self, path, search=Greedy(), num_threads=None, compute_type="default"):
+    def __init__(
+        self,
+        path,
+        search=Greedy(),
+        num_threads=None,
+        compute_type="default",
+        num_parallel_calls=1,
+    ):
         ctranslate2 = load_ctranslate2()
+        check_threads(num_parallel_calls=num_parallel_calls)
         options = _options(search)
         path = pathlib.Path(path)
         vocabulary = SEPARATE if (path / SEPARATE[0]).is_file() else (SHARED,)
@@ -70,7 +82,10 @@ class CTranslate2Translator:
         self._ids = {piece: number for number, piece in enumerate(target_pieces)}
         try:
             self._model = ctranslate2.Translator(
-                str(path), intra_threads=num_threads or 0, compute_type=compute_type
+                str(path),
+                intra_threads=num_threads or 0,
+                inter_threads=num_parallel_calls,
+                compute_type=compute_type,
             )
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error

@@ -8,14 +8,19 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.checks import is_integer
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.packed import SIGNATURES, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
-from keras_transformer.export.runtime import check_n_best, check_strings, reason
+from keras_transformer.export.runtime import (
+    Pool,
+    check_n_best,
+    check_strings,
+    check_threads,
+    reason,
+)
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import to_best, to_n_best
@@ -23,14 +28,21 @@ from keras_transformer.tasks.strings import generate_strings
 
 
 class LiteRTFile:
-    """A .tflite file written by `export_litert`, and an interpreter for it.
+    """A .tflite file written by `export_litert`, and interpreters for it.
+
+    Any number of threads may share it. An interpreter of LiteRT has one set of buffers, so that two
+    threads in it at once would end the process or exchange their tokens: here each call has an
+    interpreter to itself, or waits for one.
 
     Args:
         path: The file.
         search: `Greedy`, or a `Beam` as the file was exported with: `length_penalty`,
             `extra_length` and `max_length` may be others. `None`: the search that the model had by
             default, if it is in the file, otherwise greedy search.
-        num_threads: Threads that LiteRT may use. `None`: its default, one.
+        num_threads: Threads that LiteRT may use in a call. `None`: its default, one.
+        num_parallel_calls: Interpreters, and so the calls from different threads that run at the
+            same time; others wait. Each interpreter has buffers and repacked weights of its own,
+            about one and a half times the size of the file.
 
     Raises:
         TypeError: If `search` is something else.
@@ -44,11 +56,14 @@ class LiteRTFile:
     kind = SIGNATURES
     answers = Generator  # the class of what it was exported from
 
-    def __init__(self, path, search=None, num_threads=None):
+    def __init__(self, path, search=None, num_threads=None, num_parallel_calls=1):
         interpreter = self._interpreter_class()
         if search is not None:
             check_search(search, Greedy, Beam)
-        _check_threads(num_threads)
+        check_threads(
+            num_threads=1 if num_threads is None else num_threads,
+            num_parallel_calls=num_parallel_calls,
+        )
         path = pathlib.Path(path)
         self.facts, signatures, self.tokenizers = unpack(path)
         if self.kind not in signatures:
@@ -58,10 +73,15 @@ class LiteRTFile:
         self.search = search = search_in(self.facts, search, self.kind, path)
         self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
-            self._interpreter = interpreter(model_path=str(path), num_threads=num_threads)
+            # All of them now: the file may be another one later.
+            interpreters = [
+                interpreter(model_path=str(path), num_threads=num_threads)
+                for _ in range(num_parallel_calls)
+            ]
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
-        inside = self._interpreter.get_signature_list()
+        self._interpreters = Pool(interpreters)
+        inside = interpreters[0].get_signature_list()
         for signature in self.signatures:
             if signature.name not in inside:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
@@ -75,6 +95,16 @@ class LiteRTFile:
 
     def _interpreter_class(self):
         return load_interpreter()
+
+    def run_signature(self, name, **inputs):
+        """Runs a signature as it is: arrays of its shapes in, a dictionary of arrays out.
+
+        Args:
+            name: Its name in the file.
+            **inputs: Its inputs.
+        """
+        with self._interpreters.borrow() as interpreter:
+            return interpreter.get_signature_runner(name)(**inputs)
 
     def _choices(self, signature):
         """The signatures to choose from: the one that is given, or all."""
@@ -92,7 +122,7 @@ class LiteRTTranslator(LiteRTFile):
     """A .tflite file written by `export_litert`; nothing else is needed.
 
     Args:
-        path, search, num_threads: See `LiteRTFile`.
+        path, search, num_threads, num_parallel_calls: See `LiteRTFile`.
 
     Raises:
         TypeError: As `LiteRTFile`.
@@ -169,7 +199,7 @@ class LiteRTTranslator(LiteRTFile):
             limits = self.search.limit(lengths, self.max_length)
             controls["max_length"] = np.asarray(limits, np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
-        return self._interpreter.get_signature_runner(signature.name)(source=batch, **controls)
+        return self.run_signature(signature.name, source=batch, **controls)
 
 
 def pipeline_class_of(path):
@@ -180,14 +210,6 @@ def pipeline_class_of(path):
 def exported_beam(path):
     """Returns the `Beam` in a .tflite file as it was exported, or `None`."""
     return beam_in(unpack(pathlib.Path(path))[0])
-
-
-def _check_threads(num_threads):
-    if num_threads is not None and (not is_integer(num_threads) or num_threads < 1):
-        raise ValueError(
-            "`num_threads` must be an integer of at least 1, or None. "
-            f"Received: num_threads={num_threads!r}."
-        )
 
 
 def check_lengths(lengths, signatures):

@@ -28,7 +28,7 @@ class LiteRTSinglePass(LiteRTFile):
     """A .tflite file of a model that answers in one pass; nothing else is needed.
 
     Args:
-        path, num_threads: See `LiteRTFile`.
+        path, num_threads, num_parallel_calls: See `LiteRTFile`.
 
     Raises:
         ValueError: As `LiteRTFile`.
@@ -36,8 +36,8 @@ class LiteRTSinglePass(LiteRTFile):
 
     answers = SinglePass
 
-    def __init__(self, path, num_threads=None):
-        super().__init__(path, num_threads=num_threads)
+    def __init__(self, path, num_threads=None, num_parallel_calls=1):
+        super().__init__(path, num_threads=num_threads, num_parallel_calls=num_parallel_calls)
         self.path = path
         self.codec = self.pipeline.codec_class.from_facts(self.facts, self.tokenizers)
 
@@ -79,7 +79,7 @@ class LiteRTSinglePass(LiteRTFile):
         rows = [None] * len(lengths)
         for signature, chosen in plan(lengths, signatures):
             batch = self._batch(signature, inputs, chosen)
-            outputs = self._interpreter.get_signature_runner(signature.name)(**batch)
+            outputs = self.run_signature(signature.name, **batch)
             for place, number in enumerate(chosen):
                 rows[number] = {name: output[place] for name, output in outputs.items()}
         return {

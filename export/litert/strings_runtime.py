@@ -17,7 +17,7 @@ class LiteRTStringTranslator(LiteRTFile):
     other signatures, which need no operators but LiteRT's own.
 
     Args:
-        path, search, num_threads: See `LiteRTFile`.
+        path, search, num_threads, num_parallel_calls: See `LiteRTFile`.
 
     Raises:
         TypeError: As `LiteRTFile`.
@@ -55,8 +55,8 @@ class LiteRTStringTranslator(LiteRTFile):
             extra = longest if extra is None else min(extra, longest)
             controls["extra_length"] = np.array([extra], np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
-        run = self._interpreter.get_signature_runner(signature.name)
-        outputs = run(sentence=np.array([sentence.encode()], object), **controls)
+        sentence = np.array([sentence.encode()], object)
+        outputs = self.run_signature(signature.name, sentence=sentence, **controls)
         (text,), (score,), (truncated,) = (
             outputs[name] for name in (self.output, "score", "truncated")
         )

@@ -4,10 +4,12 @@ TensorFlow is imported by the commands that need it, so that `--help` answers at
 """
 
 import contextlib
+import functools
 import importlib
 import math
 import os
 import pathlib
+import re
 import signal
 import sys
 import tempfile
@@ -19,6 +21,8 @@ from click.exceptions import NoArgsIsHelpError
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
+# A line of TensorFlow's C++ log: its severity, after the date where an older release writes one.
+LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:.]+| )")
 
 STRICT = click.option(
     "--strict",
@@ -171,24 +175,43 @@ def _terminate(number, frame):
 
 
 def _start_tensorflow():
-    """Imports TensorFlow without its remarks on stderr, which no log level stops any more.
+    """Imports TensorFlow without its remarks on stderr, which no log level stops by itself.
 
-    Whoever sets `TF_CPP_MIN_LOG_LEVEL` sees them, and so does whoever meets an error on the way.
+    `TF_CPP_MIN_LOG_LEVEL` chooses those that are shown nevertheless: 3, which is the default, none;
+    2 errors; 1 warnings as well; 0 everything at once. An error on the way shows all of them.
     """
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+    # What matters of its errors is raised as well.
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    level = int(level) if re.fullmatch("[0-9]+", level) else 0  # as TensorFlow reads it
+    if level == 0:
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # what matters of its errors is raised as well
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as remarks:
         os.dup2(remarks.fileno(), 2)
+        shown = functools.partial(remarks_of_level, level=level)
         try:
             importlib.import_module("keras_transformer.models.transformer")  # registers the layers
             importlib.import_module("tensorflow").config.list_physical_devices()
         except Exception:
-            remarks.seek(0)
-            os.write(stderr, remarks.read())
+            shown = bytes  # all of them
             raise
         finally:
             os.dup2(stderr, 2)
+            remarks.seek(0)
+            os.write(stderr, shown(remarks.read()))
             os.close(stderr)
+
+
+def remarks_of_level(remarks, level):
+    """Returns the lines of TensorFlow's C++ log that a log level shows.
+
+    Args:
+        remarks: Bytes, what it wrote.
+        level: Lowest level that is shown, from 1: 1 of warnings, 2 of errors, 3 of fatal errors.
+    """
+    return b"".join(
+        line
+        for line in remarks.splitlines(keepends=True)
+        if (begin := LOGGED.match(line)) and b"IWEF".index(begin[1]) >= level
+    )

@@ -9,7 +9,7 @@ from keras_transformer.decoding import Shortlisted, greedy_decode
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.graphs import trace_alignment, trace_score
+from keras_transformer.tasks.graphs import trace_alignment, trace_score, traced_once
 from keras_transformer.tasks.results import Alignment, Score, to_best
 from keras_transformer.tasks.strings import check_sentences, map_sorted
 
@@ -33,8 +33,8 @@ class ConditionalGenerator(Generator):
         # In a function: a `tf.Module` would look through it for what it could track.
         restricted = None if shortlist is None else Shortlisted(model, shortlist)
         self._restricted = lambda: restricted
-        self._scorer = functools.cache(functools.partial(trace_score, self))
-        self._aligner = functools.cache(functools.partial(trace_alignment, self))
+        self._scorer = traced_once(functools.partial(trace_score, self))
+        self._aligner = traced_once(functools.partial(trace_alignment, self))
 
     @property
     def shortlist(self):

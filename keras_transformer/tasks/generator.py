@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
-from keras_transformer.tasks.graphs import trace_search
+from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.results import Generated, to_n_best
@@ -44,8 +44,7 @@ class Generator(TextPipeline):
         if search is not None:
             check_search(search, Greedy, Beam)
             self.search = search
-        # In a cache and not in a dictionary: what a SavedModel could track would be saved with it.
-        self._searcher = functools.cache(functools.partial(trace_search, self))
+        self._searcher = traced_once(functools.partial(trace_search, self))
 
     @classmethod
     def with_files_of(cls, run, model, max_length=None):  # noqa: D102

@@ -4,6 +4,9 @@ Each is a `tf.function` of strings in which what can change is an argument. They
 the translator: every `tf.function` of a `tf.Module` would be part of its SavedModel.
 """
 
+import functools
+import threading
+
 import tensorflow as tf
 
 from keras_transformer.decoding import score
@@ -11,6 +14,20 @@ from keras_transformer.tasks.results import COLUMNS
 from keras_transformer.tasks.strings import encode, generate_strings
 
 STRINGS = tf.TensorSpec([None], tf.string)
+
+
+def traced_once(trace):
+    """Returns `trace`, remembering what it made: threads that share a pipeline share its graphs.
+
+    It is a function and not an object: what a SavedModel could track would be saved with it.
+    """
+    lock, cached = threading.Lock(), functools.cache(trace)
+
+    def graph(*arguments):
+        with lock:  # `functools.cache` lets every thread make its own
+            return cached(*arguments)
+
+    return graph
 
 
 def trace_search(translator, search, n_best):

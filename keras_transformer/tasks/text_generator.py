@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.graphs import trace_text_score
+from keras_transformer.tasks.graphs import trace_text_score, traced_once
 from keras_transformer.tasks.results import Score
 from keras_transformer.tasks.strings import check_sentences, map_sorted
 
@@ -38,7 +38,7 @@ class TextGenerator(Generator):
 
     def __init__(self, model, tokenizer, max_length=None, search=None):
         super().__init__(model, tokenizer, max_length, search)
-        self._scorer = functools.cache(functools.partial(trace_text_score, self))
+        self._scorer = traced_once(functools.partial(trace_text_score, self))
 
     def score(self, texts, batch_size=64):
         """Returns how probable the model finds texts.

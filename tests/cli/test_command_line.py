@@ -12,6 +12,7 @@ from support import small_config
 
 import keras_transformer
 from keras_transformer import Beam
+from keras_transformer.cli.command import remarks_of_level
 from keras_transformer.cli.main import cli
 
 
@@ -27,6 +28,31 @@ def error_line(*arguments, **options):
     lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]  # progress
     assert len([line for line in lines if line]) == 1, done.stderr
     return lines[-1]
+
+
+LOG = (
+    b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
+    b"I0000 00:00:1795449989.689644   22781 port.cc:153] oneDNN custom operations are on.\n"
+    b"To enable the following instructions: AVX2.\n"
+    b"2025-11-23 12:00:00.123456: W external/local_xla/xla.cc:9] older releases write a date\n"
+    b"E0000 00:00:1795450002.731256   22781 cuda_platform.cc:52] failed call to cuInit\n"
+    b"Error: not a line of the log\n"
+)
+
+
+@pytest.mark.parametrize(("level", "shown"), [(1, [3, 4]), (2, [4]), (3, []), (9, [])])
+def test_a_log_level_shows_what_is_as_severe(level, shown):
+    lines = LOG.splitlines(keepends=True)
+    assert remarks_of_level(LOG, level) == b"".join(lines[number] for number in shown)
+
+
+@pytest.mark.slow
+def test_the_highest_log_level_is_silence(tmp_path):
+    """In a process of its own: TensorFlow writes its remarks when it is imported."""
+    command = [sys.executable, "-m", "keras_transformer", "evaluate", str(tmp_path)]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.stderr.startswith(f"Error: {tmp_path} ") and done.stderr.count("\n") == 1
 
 
 def test_help_needs_no_tensorflow(tmp_path):

@@ -103,9 +103,8 @@ def test_rows_of_wrong_ids_have_no_answer(answerer, files):
     good = [*right, *[0] * (20 - len(right))]
     bos, eos = answerer.codec.tokenizer.bos_id, answerer.codec.tokenizer.eos_id
     for wrong in ([9999, bos, 7, eos], [0] * 4, [7, 8, eos], [7, bos, 8, bos, eos], [bos, 7]):
-        run = loaded._interpreter.get_signature_runner("answer_3x20")
         rows = np.array([good, [*wrong, *[0] * (20 - len(wrong))], good], np.int32)
-        answer = run(source=rows)
+        answer = loaded.run_signature("answer_3x20", source=rows)
         for name in ("start", "end"):
             np.testing.assert_array_equal(answer[name][1], np.float32(-1e9))
             np.testing.assert_array_equal(answer[name][0], answer[name][2])

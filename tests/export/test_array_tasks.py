@@ -14,6 +14,7 @@ from small_runs import run_quietly
 
 from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
+from keras_transformer.export.litert.runtime import load_interpreter
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass, export_single_pass
 from keras_transformer.export.parity import ExportError
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
@@ -96,8 +97,8 @@ def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
     assert loaded.facts["image"] == {"height": 4, "width": 6, "channels": 1, "resize": False}
     if quantize == "none":
         assert labels == command("predict", folder, data=lines).splitlines()
-        pixels = loaded._interpreter.get_signature_list()["classify_1"]["inputs"]
-        assert pixels == ["pixels"]
+        signatures = load_interpreter()(model_path=str(file)).get_signature_list()
+        assert signatures["classify_1"]["inputs"] == ["pixels"]
 
 
 def test_a_bad_image_costs_no_other_its_answer_in_an_export(runs, corpus, tmp_path):

@@ -96,8 +96,7 @@ def test_rows_of_wrong_ids_have_no_label(file):
     right = loaded.tokenizers.source.encode(["in 3"]).to_list()[0]
     good = [*right, *[0] * (7 - len(right))]
     for wrong in ([9999, 3, 0, 0, 0, 0, 0], [0] * 7, [3, 7, 3, 0, 0, 0, 0]):
-        run = loaded._interpreter.get_signature_runner("label_3x7")
-        answer = run(source=np.array([good, wrong, good], np.int32))
+        answer = loaded.run_signature("label_3x7", source=np.array([good, wrong, good], np.int32))
         np.testing.assert_array_equal(answer["probabilities"][1], 0)
         np.testing.assert_array_equal(answer["label"][1], -1)
         alone = loaded.run(source=np.array([right]))["probabilities"][0]

@@ -4,6 +4,7 @@ import sys
 import zipfile
 
 import pytest
+from threads import in_threads, turned
 
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
@@ -36,6 +37,15 @@ def test_translates_as_the_model_in_memory(loaded, translator, sentences):
     assert any(output.truncated for output in expected)
     same(loaded.translate_batch(sentences), expected)
     same(map_sorted(loaded.translate_batch, sentences, 4), expected)
+
+
+@pytest.mark.slow
+def test_eight_threads_get_what_one_gets(serving, sentences):
+    """Of a .tflite file: see `test_threads`, in a process of its own."""
+    shared, batches = SavedModelTranslator(serving[0]), turned(sentences[:3])
+    answers = in_threads(shared.translate_batch, batches)
+    assert answers == [shared.translate_batch(batch) for batch in batches]
+    assert len(set(answers[0])) == 3
 
 
 @pytest.mark.slow

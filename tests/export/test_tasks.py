@@ -221,8 +221,9 @@ def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classi
     right = loaded.tokenizers.source.encode(["in 3 days"]).to_list()[0]
     good = [*right, *[0] * (16 - len(right))]
     for wrong in ([*right[:-1], *[0] * (17 - len(right))], [9999, 3, *[0] * 14], [0] * 16):
-        run = loaded._interpreter.get_signature_runner("classify_3x16")
-        answer = run(source=np.array([good, wrong, good], np.int32))
+        answer = loaded.run_signature(
+            "classify_3x16", source=np.array([good, wrong, good], np.int32)
+        )
         np.testing.assert_array_equal(answer["probabilities"][1], 0)
         assert answer["label"][1] == -1
         alone = loaded.run(source=np.array([right] * 2))["probabilities"]

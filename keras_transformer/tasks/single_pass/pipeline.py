@@ -1,9 +1,8 @@
 """A model that answers in one pass, in use."""
 
-import functools
-
 import tensorflow as tf
 
+from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.strings import map_sorted
 
@@ -21,7 +20,7 @@ class SinglePass(Pipeline):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self._responder = functools.cache(self._trace)
+        self._responder = traced_once(self._trace)
 
     @classmethod
     def parse(cls, line):  # noqa: D102

@@ -1,0 +1,119 @@
+"""Threads that share an export get what one thread alone gets."""
+
+import pathlib
+import pickle
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pipelines
+import pytest
+from phrases import phrase_translator, phrases, unigram_tokenizer
+from support import normal
+from threads import THREADS, in_threads
+
+from keras_transformer import Beam
+from keras_transformer.export import export_ctranslate2, export_litert
+from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export.runtime import Pool, check_threads
+
+PROGRAM = pathlib.Path(__file__).parent / "shared_by_threads.py"
+SENTENCES = [source for source, _ in phrases()[4480:4488]]
+TASKS = {
+    pipelines.classifier: pipelines.LINES,
+    pipelines.labeller: pipelines.LINES,
+    pipelines.recognizer: list(
+        np.random.default_rng(0).integers(0, 255, (4, 4, 6, 1)).astype("uint8")
+    ),
+    pipelines.simulator: list(normal(4, 9, 2)),
+    pipelines.answerer: [("a cat", line) for line in pipelines.LINES],
+}
+
+
+def test_no_two_threads_have_the_same_object():
+    items, lent, most = [object() for _ in range(3)], [], []
+    pool = Pool(items)
+
+    def use(_):
+        with pool.borrow() as item:
+            assert item not in lent
+            lent.append(item)
+            most.append(len(lent))
+            time.sleep(0.01)
+            lent.remove(item)
+        return item
+
+    used = in_threads(use, range(THREADS))
+    assert set(used) == set(items) and max(most) == 3
+    for _ in range(2):  # an error gives it back
+        for _ in items:
+            with pytest.raises(KeyError), pool.borrow():
+                raise KeyError
+    assert {use(0) for _ in range(9)} <= set(items)
+
+
+def test_one_thread_after_the_other_has_the_same_object():
+    pool, items = Pool([1, 2, 3]), []
+    for _ in range(5):
+        thread = threading.Thread(target=lambda: items.append(take(pool)))
+        thread.start()
+        thread.join()
+    assert len(set(items)) == 1
+
+
+def take(pool):
+    with pool.borrow() as item:
+        return item
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None])
+def test_numbers_of_calls_are_positive_integers(wrong):
+    message = "`num_parallel_calls` must be an integer of at least 1. Received: num_parallel_calls="
+    with pytest.raises(ValueError, match=message):
+        check_threads(num_parallel_calls=wrong)
+
+
+def single_pass_jobs(folder):
+    """A .tflite file of each task that is answered in one pass, and a SavedModel of one."""
+    for make, examples in TASKS.items():
+        pipeline, file = make(), folder / f"{make.__name__}.tflite"
+        lengths = {"lengths": [11]} if pipeline.codec.longest == 11 else {}
+        exporter_of("litert", pipeline)(pipeline, file, examples, **lengths)
+        yield "LiteRTSinglePass", [file], {}, examples
+    exporter_of("saved-model", pipeline)(pipeline, folder / "saved", examples)
+    yield "SavedModelSinglePass", [folder / "saved"], {}, examples
+
+
+def translator_jobs(folder):
+    """A .tflite file with a tokenizer and a beam, and a folder for CTranslate2."""
+    translator, beam = phrase_translator(unigram_tokenizer()), Beam(3)
+    file, model = folder / "t.tflite", folder / "ct2"
+    export_litert(translator, file, SENTENCES, searches=[beam], lengths=[20], tokenizer=True)
+    yield "LiteRTTranslator", [file], {}, SENTENCES
+    yield "LiteRTTranslator", [file, beam], {"num_parallel_calls": 3}, SENTENCES
+    yield "LiteRTStringTranslator", [file], {}, SENTENCES
+    export_ctranslate2(translator, model, SENTENCES)
+    for calls in (1, 3):
+        yield "CTranslate2Translator", [model], {"num_parallel_calls": calls}, SENTENCES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "jobs_of", [translator_jobs, pytest.param(single_pass_jobs, marks=pytest.mark.long)]
+)
+def test_eight_threads_get_what_one_gets(jobs_of, tmp_path):
+    """In a process of its own: two threads in one interpreter of LiteRT can end the process."""
+    for package in ("ai_edge_litert", "ctranslate2"):
+        pytest.importorskip(package)
+    jobs = list(jobs_of(tmp_path))
+    (tmp_path / "jobs").write_bytes(pickle.dumps(jobs))
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(tmp_path / "jobs")],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, f"{done.returncode} {done.stdout[-2000:]} {done.stderr[-2000:]}"
+    assert done.stdout.count("gives eight threads what one gets") == len(jobs)
