@@ -46,17 +46,18 @@ class Browser:
     def __init__(self, process, address=""):
         self.process, self.address = process, address
 
-    def call(self, method, **params):
-        self.process.stdin.write(json.dumps({"method": method, "params": params}) + "\n")
+    def call(self, method, worker=False, **params):
+        step = {"method": method, "params": params, "worker": worker}
+        self.process.stdin.write(json.dumps(step) + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())
         assert "error" not in answer and "exceptionDetails" not in answer, answer
         return answer
 
-    def evaluate(self, code):
-        """The value of JavaScript, awaited."""
+    def evaluate(self, code, worker=False):
+        """The value of JavaScript, awaited, in the page or in its worker."""
         answer = self.call(
-            "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
+            "Runtime.evaluate", worker, expression=code, awaitPromise=True, returnByValue=True
         )
         return answer["result"].get("value")
 

@@ -1,7 +1,7 @@
 /** What the page shows, and when. `?model=other.tflite` in the address takes another file. */
 
 import { drawAttention } from "./attention.js";
-import { Translator } from "./translate.js";
+import { WorkerTranslator } from "./client.js";
 
 const byId = (id) => document.getElementById(id);
 const url = new URLSearchParams(location.search).get("model") ?? "model.tflite";
@@ -12,12 +12,9 @@ function say(text, isError = false) {
   byId("status").classList.toggle("error", isError);
 }
 
-/** Lets the browser draw: the model then keeps the page busy until it is done. */
-const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-
 async function load() {
   say("Loading the model …");
-  const translator = await Translator.load(url, (share) => {
+  const translator = await WorkerTranslator.load(url, (share) => {
     byId("progress").value = share;
     if (share === 1) say("Preparing …");
   });
@@ -37,16 +34,10 @@ function describe(facts) {
 }
 
 async function translate(translator) {
-  byId("translate").disabled = true;
   say("Translating …");
-  await drawn();
-  try {
-    const begin = performance.now();
-    const result = await translator.translate(byId("source").value);
-    show(result, performance.now() - begin, translator.facts.max_length);
-  } finally {
-    byId("translate").disabled = false;
-  }
+  const begin = performance.now();
+  const result = await translator.translate(byId("source").value);
+  show(result, performance.now() - begin, translator.facts.max_length);
 }
 
 function show(result, milliseconds, limit) {
@@ -61,6 +52,7 @@ function show(result, milliseconds, limit) {
 }
 
 function fail(error) {
+  if (error?.name === "AbortError") return; // a newer sentence is being translated
   byId("progress").hidden = true;
   say(String(error?.message ?? error).split("\n")[0], true);
 }
@@ -69,7 +61,7 @@ try {
   const translator = await load();
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (!byId("translate").disabled) translate(translator).catch(fail);
+    translate(translator).catch(fail);
   });
 } catch (error) {
   fail(error);

@@ -1,11 +1,12 @@
 /** A .tflite file of `keras-transformer export litert` as a translator, run by LiteRT.js. */
 
 import { readArchive } from "./archive.js";
+import { loadLiteRt } from "./litert.js";
 import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 
 const FORMAT = 2; // of the facts in the file
 const BYTES_PER_TOKEN = 64; // no token has more
-const RUNTIME = new URL("node_modules/@litertjs/core/wasm/", import.meta.url).href;
+const WARMING = 2000; // milliseconds that the calls before the first translation may take
 
 export class Translator {
   /**
@@ -14,7 +15,7 @@ export class Translator {
    */
   static async load(url, report = () => {}) {
     // Both at once, yet the download to its end: its reports would hide why the runtime is missing.
-    const [arrived, runtime] = await Promise.allSettled([download(url, report), loadRuntime()]);
+    const [arrived, runtime] = await Promise.allSettled([download(url, report), loadLiteRt()]);
     for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
     const [bytes, litert] = [arrived.value, runtime.value];
     const { facts, vocabularies } = readMembers(bytes, url);
@@ -23,7 +24,9 @@ export class Translator {
     const model = await compiling.catch((cause) => {
       throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
     });
-    return new Translator(litert, model, facts, vocabularies);
+    const translator = new Translator(litert, model, facts, vocabularies);
+    await translator.warmUp();
+    return translator;
   }
 
   constructor(litert, model, facts, { source, target }) {
@@ -117,6 +120,34 @@ export class Translator {
     };
   }
 
+  /**
+   * Runs the model until calls no longer become faster. A browser compiles WebAssembly that runs
+   * often a second time, in the background: until then calls take up to ten times as long. What one
+   * signature runs, the others run as well.
+   */
+  async warmUp() {
+    const shortest = this.signatures.find((each) => each.batch_size === 1);
+    const row = this.sample(shortest.source_length);
+    const end = performance.now() + WARMING;
+    const times = [];
+    const fastest = (calls) => Math.min(...calls); // any one may have been interrupted
+    do {
+      const begin = performance.now();
+      await this.run(shortest, [row]);
+      times.push(performance.now() - begin);
+    } while (
+      performance.now() < end &&
+      !(fastest(times.slice(-5)) > 0.8 * fastest(times.slice(0, -5))) // of none: Infinity
+    );
+  }
+
+  /** Tokens of a given length, such as a sentence has. */
+  sample(length) {
+    const { tokens: special, vocab_size: size } = this.facts;
+    const ids = [...Array(size).keys()].filter((id) => !Object.values(special).includes(id));
+    return [...ids.slice(0, length - 1), special.eos].map((id) => ({ id }));
+  }
+
   /** The outputs of a signature by name, as typed arrays. */
   async run(signature, rows) {
     const shape = [signature.batch_size, signature.source_length];
@@ -132,17 +163,6 @@ export class Translator {
       // Tensors lie in WebAssembly's memory, which nobody tidies up.
       for (const tensor of [input, ...Object.values(outputs)]) tensor.delete();
     }
-  }
-}
-
-async function loadRuntime() {
-  try {
-    const litert = await import("@litertjs/core");
-    await litert.loadLiteRt(RUNTIME);
-    return litert;
-  } catch (cause) {
-    const advice = "run `npm install` in the folder of this page";
-    throw new Error(`LiteRT.js is missing or damaged: ${advice}.`, { cause });
   }
 }
 

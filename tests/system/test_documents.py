@@ -40,7 +40,7 @@ MARKED = {
     "docs/ship_pretrained.md": ["download", "browser"],
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone"],
-    "examples/browser/README.md": ["browser"],
+    "examples/browser/README.md": ["browser", "browser"],
     "examples/ios/README.md": ["phone"],
 }
 # The test that runs each kind, or why there is none.

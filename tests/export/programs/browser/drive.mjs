@@ -2,7 +2,8 @@
  * Drives a headless Chromium: `node drive.mjs CHROMIUM EMPTY_FOLDER`.
  *
  * Reads one step a line from standard input, `{"method": ..., "params": ...}` of the DevTools
- * protocol, for the one page that is open, and answers each with a line: its result, or `{"error"}`.
+ * protocol, for the one page that is open, or with `"worker": true` for the worker that it started
+ * last, and answers each with a line: its result, or `{"error"}`.
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -19,11 +20,15 @@ const browser = spawn(chromium, flags, { stdio });
 const waiting = new Map();
 let rest = "";
 let number = 0;
+let worker; // its session
 
 browser.stdio[4].setEncoding("utf8").on("data", (data) => {
   const messages = (rest + data).split("\0");
   rest = messages.pop();
-  for (const { id, result, error } of messages.map((message) => JSON.parse(message))) {
+  for (const { id, result, error, method, params } of messages.map((text) => JSON.parse(text))) {
+    if (method === "Target.attachedToTarget" && params.targetInfo.type === "worker") {
+      worker = params.sessionId;
+    }
     waiting.get(id)?.(error ? { error } : result);
     waiting.delete(id);
   }
@@ -38,8 +43,10 @@ function send(method, params, sessionId) {
 
 const { targetId } = await send("Target.createTarget", { url: "about:blank" });
 const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
+const attach = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
+await send("Target.setAutoAttach", attach, sessionId);
 for await (const line of createInterface({ input: process.stdin })) {
-  const { method, params } = JSON.parse(line);
-  console.log(JSON.stringify(await send(method, params, sessionId)));
+  const { method, params, worker: inWorker } = JSON.parse(line);
+  console.log(JSON.stringify(await send(method, params, inWorker ? worker : sessionId)));
 }
 await Promise.race([send("Browser.close"), new Promise((resolve) => browser.on("exit", resolve))]);

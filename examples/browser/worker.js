@@ -1,0 +1,24 @@
+/**
+ * The worker of `client.js`: it answers each message with one, in order, and reports a download.
+ *
+ * A classic worker: LiteRT.js loads its WebAssembly with `importScripts`, which modules lack.
+ */
+
+let translator;
+
+const commands = {
+  async load({ url }) {
+    const { Translator } = await import("./translate.js");
+    translator = await Translator.load(url, (share) => postMessage({ share }));
+    return translator.facts;
+  },
+  translate: ({ sentence }) => translator.translate(sentence),
+};
+
+onmessage = async ({ data: { command, ...request } }) => {
+  try {
+    postMessage({ result: await commands[command](request) });
+  } catch (error) {
+    postMessage({ error: String(error?.message ?? error) });
+  }
+};
