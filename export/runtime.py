@@ -2,6 +2,7 @@
 
 import contextlib
 import queue
+import re
 
 from keras_transformer.checks import is_integer
 
@@ -35,9 +36,6 @@ def check_threads(**numbers):
             raise ValueError(
                 f"`{name}` must be an integer of at least 1. Received: {name}={number!r}."
             )
-
-
-import re
 
 
 def check_strings(sentences):
