@@ -41,7 +41,7 @@ def test_translates_as_the_model_in_memory(loaded, translator, sentences):
 
 @pytest.mark.slow
 def test_eight_threads_get_what_one_gets(serving, sentences):
-    """Of a .tflite file: see `test_threads`, in a process of its own."""
+    """Of a .tflite file: see `test_threads_of_exports`, in a process of its own."""
     shared, batches = SavedModelTranslator(serving[0]), turned(sentences[:3])
     answers = in_threads(shared.translate_batch, batches)
     assert answers == [shared.translate_batch(batch) for batch in batches]
