@@ -17,6 +17,8 @@ class AttendingLayer(CompositeLayer):
 
     # The argument whose positions are the keys of a mask; the queries are those of `x`.
     keys_of = {"allowed": "x", "memory_allowed": "memory", "mask": "x", "memory_mask": "memory"}
+    # Of a layer with a memory, what to take where there is none.
+    without_memory = None
 
     def checked_arguments(self, given):
         """Returns the masks of a call, Keras's among them; refuses what does not fit."""
@@ -25,6 +27,11 @@ class AttendingLayer(CompositeLayer):
             check_positions(value, name, self, ndim=3)
         if "x" not in positions:
             return {}  # Keras names what is missing
+        if "memory" in self.call_arguments() and "memory" not in positions:
+            raise TypeError(
+                "`memory`, what `x` attends to, must be given. Where there is none, use "
+                f"{self.without_memory}. Received by {self.name!r}: no memory."
+            )
         if len(positions) == 2:
             check_same_batch(positions, self)
         masks = {}
@@ -44,6 +51,7 @@ class AttendingLayer(CompositeLayer):
         """What a call returns, without a trace of it: a model is built in a third of the time."""
         if return_weights:
             options["return_weights"] = True
+        if return_weights or self.has_call_of_its_own():
             return keras.Operation.compute_output_spec(self, x, *arguments, **options)
         return keras.KerasTensor(self.compute_output_shape(x.shape), self.compute_dtype)
 

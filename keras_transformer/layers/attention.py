@@ -226,6 +226,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     """
 
     keys_of = {"allowed": "memory", "mask": "x", "memory_mask": "memory"}
+    without_memory = "`MultiHeadSelfAttention`"
 
     def build(self, x_shape, memory_shape, allowed_shape=None):  # noqa: D102
         self._build_projections(x_shape, memory_shape)

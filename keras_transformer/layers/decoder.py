@@ -8,6 +8,7 @@ import typing
 import keras
 
 from keras_transformer.checks import check_choice
+from keras_transformer.config.arguments import with_fields
 from keras_transformer.config.block import Autoregression
 from keras_transformer.config.positions import check_recurrent
 from keras_transformer.layers.block import Block, split_arguments
@@ -35,6 +36,7 @@ class Autoregressive:
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+@with_fields("final_norm", "embedding_norm")
 class DecoderBlock(Autoregressive, Block):
     """Causal self-attention, attention to the memory, then a feed-forward network.
 
@@ -77,6 +79,7 @@ class DecoderBlock(Autoregressive, Block):
     """
 
     causal = cross = True
+    without_memory = "`EncoderBlock(..., causal=True)`"
 
     def __init__(self, num_heads, d_ff, autoregression="self_attention", **arguments):
         config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
@@ -103,6 +106,7 @@ class DecoderBlock(Autoregressive, Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+@with_fields()
 class Decoder(Autoregressive, Stack):
     """A stack of `DecoderBlock`s.
 
@@ -140,6 +144,7 @@ class Decoder(Autoregressive, Stack):
     """
 
     block_class = DecoderBlock
+    without_memory = "`Encoder(..., causal=True)`"
 
     def __init__(self, num_layers, num_heads, d_ff, autoregression="self_attention", **arguments):
         self.autoregression = autoregression  # of the blocks

@@ -3,11 +3,13 @@
 import keras
 
 from keras_transformer.checks import check_flag
+from keras_transformer.config.arguments import with_fields
 from keras_transformer.layers.block import Block, split_arguments
 from keras_transformer.layers.stack import Stack
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+@with_fields("final_norm", "embedding_norm")
 class EncoderBlock(Block):
     """Self-attention, then a feed-forward network, each with a residual connection and norm.
 
@@ -58,6 +60,7 @@ class EncoderBlock(Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+@with_fields()
 class Encoder(Stack):
     """A stack of `EncoderBlock`s.
 
