@@ -360,6 +360,23 @@ def test_linear_filling_cannot_wait_for_the_next_line():
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        ["date,rain", "2005-08-01,1", "2005-08-02,", "2005-08-05,"],
+        ["date,rain", "2005-08-01,1", "2005-08-02,", "2005-08-05,2"],
+        ["date,rain", "2005-08-01,", "2005-08-02,1"],
+    ],
+)
+def test_empty_cells_and_lines_that_are_missing_are_one_gap(tmp_path, lines):
+    table = TableFormat(date_column="date", step="1 day", fill="forward", fill_limit=2)
+    with pytest.raises(ValueError, match="rain is empty up to here and cannot be filled: .*most 2"):
+        steps(lines, table, ("rain",))
+    path = written(tmp_path, [f"{line},{'flow' if line == lines[0] else 1}" for line in lines])
+    with pytest.raises(ValueError, match="rain is empty and cannot be filled: .*at most 2 steps"):
+        read_series(path, ["rain"], "flow", "date", step="1 day", fill="forward", fill_limit=2)
+
+
+@pytest.mark.parametrize(
     ("lines", "values"),
     [
         (["1,5", "", "2"], [1.5, NAN, 2]),

@@ -8,6 +8,7 @@ import tensorflow as tf
 from support import normal, randomise, to_numpy
 
 from keras_transformer import SeriesConfig, SeriesRegressor, SeriesSimulator, SnowAccount
+from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.series.windows import Windowed, window_of
@@ -228,6 +229,14 @@ def test_a_wrong_line_is_named(simulator, lines, message):
     with pytest.raises(ValueError, match=message) as error:
         answers(simulator, lines)
     assert "\n" not in str(error.value)
+
+
+def test_facts_of_an_older_export_have_no_format(simulator):
+    facts, codec = simulator.codec.facts(), type(simulator.codec)
+    table = codec.from_facts(facts, None).table
+    assert table == simulator.codec.table == simulator.model.config.table
+    del facts["table"]
+    assert codec.from_facts(facts, None).table == TableFormat()
 
 
 def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):

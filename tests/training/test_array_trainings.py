@@ -311,7 +311,28 @@ def test_options_without_effect_are_refused(finished, kind):
             "`stride` must be at most `scored`, and `scored` at mos",
         ),
         ("time_series", ['data.inputs=["flow"]'], "`inputs` must name different columns, and not"),
-        ("time_series", ["data.train=[1]"], "data.train"),
+        (
+            "time_series",
+            ["data.train=[1, 2]"],
+            "data.train.0 must be a date without quotes, such as",
+        ),
+        (
+            "time_series",
+            ["data.date_column=rain"],
+            "`date_column` must be neither one of `inputs`",
+        ),
+        ("time_series", ["data.step=daily"], "`step` must be a number and one of .*: 'daily'."),
+        (
+            "time_series",
+            ["data.fill=spline"],
+            "data.fill must be 'forward' or 'linear'. Rec",
+        ),
+        (
+            "time_series",
+            ["data.fill_limit=0"],
+            "data.fill_limit must be greater than 0. Rec",
+        ),
+        ("time_series", ['data.separator="|"'], "data.separator must be ',', ';' or '.*t'. Rec"),
         ("time_series", ['data.snow=["rain", "flow"]'], "`snow` must name two of `inputs`, precip"),
     ],
 )

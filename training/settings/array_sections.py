@@ -3,14 +3,21 @@
 import datetime
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from keras_transformer.config.table_format import DECIMALS, FILLS, ORDERS, SEPARATORS
 from keras_transformer.tasks.series.steps import Step
 from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
 
+
+def _check_date(value):
+    if not isinstance(value, datetime.date):  # of which datetimes are a kind
+        raise ValueError("must be a date without quotes, such as 2005-08-31, which may have a time")
+    return value
+
+
 Period = Annotated[
-    list[datetime.datetime | datetime.date],
+    list[Annotated[datetime.datetime | datetime.date, BeforeValidator(_check_date)]],
     Field(min_length=2, max_length=2),
     WithJsonSchema({"type": "list of: date, or date and time"}),
 ]

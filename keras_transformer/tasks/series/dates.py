@@ -66,9 +66,11 @@ def parse_date(text, order=None):
         order: `"day_first"` or `"month_first"` for dates such as 03/04/2005. `None`: these are not
             read.
     """
-    patterns = [*_PATTERNS, *([_ORDERED_PATTERNS[order]] if order else [])]
-    match = next(filter(None, (pattern.fullmatch(text) for pattern in patterns)), None)
-    if match is None:
+    patterns = [_ORDERED_PATTERNS[order], *_PATTERNS] if order else _PATTERNS
+    for pattern in patterns:
+        if match := pattern.fullmatch(text):
+            break
+    else:
         return None
     fields = match.groupdict()
     numbers = [int(fields[name] or 1) for name in ("year", "month", "day")]

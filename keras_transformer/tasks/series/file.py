@@ -1,7 +1,9 @@
 """A whole CSV file of a series: what is not named is decided from all of its lines."""
 
 import dataclasses
+import itertools
 import pathlib
+import re
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from keras_transformer.tasks.series.gaps import fill_gaps, steps_since
 from keras_transformer.tasks.series.steps import Step, find_step
 from keras_transformer.tasks.series.table import find_columns, find_decimal, read_number
 from keras_transformer.text.lines import read_lines
+
+_TIME_OF_DAY = re.compile("[T ].*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,41 +64,30 @@ def read_series(
         ValueError: If the file cannot be read, a line is wrong, or something is not decided. One
             line, which names the file and, where there is one, the line.
     """
-    names = (date_column, *inputs, target)
     path = pathlib.Path(path)
-    columns, rows = _read_rows(path, names, separator)
-    dates, *cells = zip(*rows, strict=True)
+    columns, rows = _read_rows(path, (date_column, *inputs, target), separator)
+    dates = [row[0] for row in rows]
     if decimal is None:
-        numbers = ((line, cell) for column in cells for line, cell in enumerate(column, start=2))
+        numbers = ((line, cell) for line, row in enumerate(rows, start=2) for cell in row[1:])
         decimal = find_decimal(numbers, columns.separator, path)
-    values = np.array(
-        [
-            [
-                read_number(cell, name, f"{path}, line {line}", decimal, name == target or fill)
-                for cell, name in zip(row[1:], names[1:], strict=True)
-            ]
-            for line, row in enumerate(rows, start=2)
-        ]
-    )  # [lines, F + 1]
+    values = _values(path, columns.names, rows, decimal, fill)  # [lines, F + 1]
     if date_order is None:
         date_order = _find_order(path, dates, fill)
-    moments = [
-        read_date(date, f"{path}, line {line}", date_order)
-        for line, date in enumerate(dates, start=2)
-    ]
+    numbered = enumerate(dates, start=2)
+    moments = [read_date(date, f"{path}, line {line}", date_order) for line, date in numbered]
     step = find_step(moments) if step is None else Step.parse(step)
     counts = [
         steps_since(*pair, step, f"{path}, line {line}", fill, fill_limit)
-        for line, pair in enumerate(zip(moments, moments[1:], strict=False), start=3)
+        for line, pair in enumerate(itertools.pairwise(moments), start=3)
     ]
     places = np.cumsum([0, *counts])  # of the lines among the steps
-    whole = np.full((places[-1] + 1, values.shape[1]), np.nan)
-    whole[places] = values
-    known = np.isfinite(whole[:, :-1]).all(axis=1)
+    steps = np.full((places[-1] + 1, values.shape[1]), np.nan)  # [N, F + 1]
+    steps[places] = values
+    filled = int((~np.isfinite(steps[:, :-1])).any(axis=1).sum())
     if fill is not None:
-        whole[:, :-1] = fill_gaps(whole[:, :-1], fill, fill_limit)
-        _check_filled(path, whole[:, :-1], places, inputs, fill, fill_limit)
-    whole = whole.astype(np.float32)
+        steps[:, :-1] = fill_gaps(steps[:, :-1], fill, fill_limit)
+        _check_filled(path, steps[places, :-1], inputs, fill, fill_limit)
+    steps = steps.astype(np.float32)
     table = TableFormat(
         separator=columns.separator,
         decimal=decimal,
@@ -103,9 +96,9 @@ def read_series(
         step=str(step),
         fill=fill,
         fill_limit=fill_limit,
-        filled=int((~known).sum()),
+        filled=filled,
     )
-    return SeriesFile(_all_moments(moments, counts, step), whole[:, :-1], whole[:, -1], table)
+    return SeriesFile(_all_moments(moments, counts, step), steps[:, :-1], steps[:, -1], table)
 
 
 def _read_rows(path, names, separator):
@@ -123,37 +116,63 @@ def _read_rows(path, names, separator):
     return columns, rows
 
 
+def _values(path, names, rows, decimal, fill):
+    """The numbers of lines, `[lines, F + 1]`, the target last, `nan` where a cell is empty."""
+    may_be_empty = [False, *(fill is not None for _ in names[1:-1]), True]
+    return np.array(
+        [
+            [
+                read_number(cell, name, f"{path}, line {line}", decimal, empty)
+                for cell, name, empty in zip(row[1:], names[1:], may_be_empty[1:], strict=True)
+            ]
+            for line, row in enumerate(rows, start=2)
+        ]
+    )
+
+
 def _find_order(path, dates, fill):
     """The order of day and month in dates; `None` if there is no date that needs one."""
     line = next((line for line, date in enumerate(dates, start=2) if needs_order(date)), None)
     if line is None:
         return None
+    days = list(dict.fromkeys(_TIME_OF_DAY.sub("", date) for date in dates))
+    places = {order: _first_wrong(days, order) for order in ORDERS}
+    if places["day_first"] != places["month_first"]:
+        return max(ORDERS, key=places.get)
     series = {order: [parse_date(date, order) for date in dates] for order in ORDERS}
-    valid = [order for order in ORDERS if None not in series[order]]
-    if len(valid) == 2:
-        valid = [order for order in ORDERS if _is_regular(series[order], fill)]
-    if len(valid) == 2:
+    regular = [
+        order for order in ORDERS if None in series[order] or _is_regular(series[order], fill)
+    ]
+    if len(regular) == 2 and places["day_first"] == len(days):
+        day = _TIME_OF_DAY.sub("", dates[line - 2])
+        readings = " or ".join(str(parse_date(day, order)) for order in ORDERS)
         raise ValueError(
-            f"{path}, line {line}: {dates[line - 2]!r} is {series['day_first'][line - 2]} or "
-            f"{series['month_first'][line - 2]}, and no line shows which. Set `data.date_order` to "
-            '"day_first" or "month_first".'
+            f"{path}, line {line}: {day!r} is {readings}, and no line shows which. "
+            'Set `data.date_order` to "day_first" or "month_first".'
         )
-    if valid:
-        return valid[0]
-    return max(ORDERS, key=lambda order: [*series[order], None].index(None))
+    return regular[0] if regular else ORDERS[0]
+
+
+def _first_wrong(days, order):
+    """The place of the first day that is none in this order; their number if there is none."""
+    wrong = (place for place, day in enumerate(days) if parse_date(day, order) is None)
+    return next(wrong, len(days))
 
 
 def _is_regular(moments, fill):
     """Whether every line is a step after the one before it, or several where gaps are filled."""
     step = find_step(moments)
-    counts = {step.between(*pair) for pair in zip(moments, moments[1:], strict=False)}
+    counts = {step.between(*pair) for pair in itertools.pairwise(moments)}
     return all(count is not None and (count == 1 or fill and count > 1) for count in counts)
 
 
-def _check_filled(path, inputs, places, names, fill, limit):
-    """Refuses what is still not known; it is in a line, since no gap between lines is too long."""
-    for place, line in zip(places, range(2, len(places) + 2), strict=True):
-        for name, value in zip(names, inputs[place], strict=True):
+def _check_filled(path, lines, names, fill, limit):
+    """Refuses lines `[lines, F]` with an input that is still not known.
+
+    No gap between two lines is too long: where steps that were added stay unknown, so does a line.
+    """
+    for line, row in enumerate(lines, start=2):
+        for name, value in zip(names, row, strict=True):
             if not np.isfinite(value):
                 beside = "before and after" if fill == "linear" else "before"
                 raise ValueError(

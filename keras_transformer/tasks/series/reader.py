@@ -92,11 +92,11 @@ class SeriesReader:
         rows = np.concatenate([self._rows, gap, [row]])
         self._rows = rows[-table.fill_limit - 1 :]
         steps = fill_gaps(rows, table.fill, table.fill_limit)[-count:]
-        for name, value in zip(self._inputs, steps[-1], strict=True):
-            if not np.isfinite(value):
+        for name, values in zip(self._inputs, steps.T, strict=True):
+            if not np.isfinite(values).all():
                 raise ValueError(
-                    f"{where}: {name} is empty and cannot be filled: there must be a value before, "
-                    f"and at most {table.fill_limit} steps without one."
+                    f"{where}: {name} is empty up to here and cannot be filled: there must be a "
+                    f"value before, and at most {table.fill_limit} steps without one."
                 )
         self.filled += int((~np.isfinite(rows[-count:])).any(axis=1).sum())
         return steps

@@ -107,6 +107,9 @@ def find_step(moments):
     ]
     if not candidates:
         return Step(length=DAY)
+    candidates = list(dict.fromkeys(candidates))
+    if len(candidates) == 1:
+        return candidates[0]
     return max(candidates, key=lambda step: sum(step.between(*pair) == 1 for pair in pairs))
 
 

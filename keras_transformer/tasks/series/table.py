@@ -10,10 +10,13 @@ import dataclasses
 import math
 import re
 
+import numpy as np
+
 from keras_transformer.config.table_format import DECIMALS, SEPARATORS
 from keras_transformer.text.numbers import parse_number
 
 SPACES = " \t\n\v\f\r"  # around a cell
+LARGEST = float(np.finfo(np.float32).max)
 # 1,234 or 1,234,567: with a comma or a point.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.][0-9]{3})+")
 
@@ -115,7 +118,7 @@ def read_number(cell, name, where, decimal=".", may_be_empty=False):
     if may_be_empty and not cell:
         return math.nan
     number = parse_number(cell, decimal)
-    if number is None:
+    if number is None or abs(number) > LARGEST:
         rule = "a number or empty" if may_be_empty else "a number"
         other = next(sign for sign in DECIMALS if sign != decimal)
         hint = f", and the decimal sign is a {DECIMALS[decimal]}" if other in cell else ""

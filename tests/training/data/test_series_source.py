@@ -102,6 +102,7 @@ def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
         ({"_4": f"{day(2)},1_0,x,1,1"}, "line 4: rain must be a number. Received: '1_0'."),
         ({"_4": f'{day(2)},"1,x,1,1'}, "line 4: must have 5 columns with a comma .*: 2."),
         ({"_4": f"{day(2)},,x,1,1"}, "line 4: rain must be a number. Received: ''."),
+        ({"_4": f"{day(2)},1e39,x,1,1"}, "line 4: rain must be a number. Received: '1e39'."),
         ({"_4": f"{day(2)},1,x,warm,1"}, "line 4: warmth must be a number. Received: 'warm'."),
         ({"_4": f"{day(2)},1,x,1,nan"}, "line 4: flow must be a number or empty. Received: 'nan'."),
         ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns with a comma between them, date, "
