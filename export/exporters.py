@@ -25,7 +25,11 @@ EXPORTERS = {
 
 # What refuses a run in a form that cannot have every model: a function of its configuration, its
 # tokenizers, the quantisation and its origin. The weights need not be read.
-CHECKS = {"marian": "marian.arrays:check_run", "ctranslate2": "ctranslate2.spec:check_run"}
+CHECKS = {
+    "marian": "marian.arrays:check_run",
+    "ctranslate2": "ctranslate2.spec:check_run",
+    "litert": "litert.strings:check_run",  # where the file is to take strings
+}
 
 
 def check_run(form, run, quantize):

@@ -1,5 +1,6 @@
 /** What a .tflite file carries to turn text into the ids of its model and back. */
 
+import { UNUSED } from "./model-proto.js";
 import { SentencePiece } from "./sentencepiece.js";
 
 const CODE = /^>>.*?<</s; // of a target language, such as ">>deu<<"
@@ -19,6 +20,11 @@ export class Vocabulary {
     if (!table) return;
     this.places = new Map(table.ids.map((id, place) => [id, place]).filter(([id]) => id >= 0));
     const names = Object.entries(table.names).map(([id, name]) => [name, Number(id)]);
+    // Pieces that SentencePiece puts into no text, such as letters that only the other language has.
+    const { pieces, types } = this.sentencePiece;
+    this.unused = new Map(pieces.map((piece, place) => [piece, place]).filter(
+      ([, place]) => types[place] === UNUSED,
+    ));
     this.codes = new Map(names.filter(([name]) => name.startsWith(">>") && name.endsWith("<<")));
   }
 
@@ -29,8 +35,10 @@ export class Vocabulary {
     const unknown = this.table.unk_id;
     const first = code === undefined ? [] : [{ id: this.codes.get(code) ?? unknown, piece: code }];
     const rest = this.sentencePiece.encode(text.slice(code?.length ?? 0));
+    const placeOf = ({ id, piece }) =>
+      id === this.sentencePiece.unknown ? this.unused.get(piece) ?? id : id;
     const idOf = (place) => (this.table.ids[place] < 0 ? unknown : this.table.ids[place]);
-    return [...first, ...rest.map(({ id, piece }) => ({ id: idOf(id), piece }))];
+    return [...first, ...rest.map((token) => ({ id: idOf(placeOf(token)), piece: token.piece }))];
   }
 
   /** Joins pieces into text. What the table has no piece for gives nothing, as padding does. */

@@ -21,6 +21,16 @@ def string_signatures(lengths, target_length, beam_size=None, greedy_length=None
     return signatures
 
 
+def check_run(config, tokenizers, quantize="none", origin=None):
+    """Raises unless LiteRT has the vocabularies of a run.
+
+    Raises:
+        ExportError: If TensorFlow Text's operators for it do not.
+    """
+    for side in dict.fromkeys(tokenizers):
+        FastTokenizer(side, config.max_length)
+
+
 def string_options(translator, sentences, lengths, beam_size=None, greedy_length=None):
     """Returns what `convert` needs for the signatures that take strings: options by name.
 

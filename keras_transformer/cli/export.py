@@ -168,6 +168,8 @@ def litert(
     check_limits(options["quantize"], sentences, references)
     check_suffix(file, ".tflite")
     check_place_of_file(file)
+    if options["tokenizer"]:
+        refuse_run("litert", run, options["quantize"])
     checked_with = read_sentences(run, sentences, references)
     options["n_best"] = options["n_best"] or 1
     options["searches"] = [search]

@@ -35,6 +35,19 @@ def training_of(model):
     return kind, spec.split_digits, round(spec.character_coverage, 6)  # kept as a float32
 
 
+def unused_pieces(model):
+    """Returns the pieces of a model that it puts into no text, a dictionary to their ids.
+
+    Args:
+        model: The bytes of the model.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    pieces = enumerate(_read(model).pieces)
+    return {piece.piece: number for number, piece in pieces if piece.type == UNUSED}
+
+
 def with_unused_pieces(model, pieces):
     """Returns the bytes of a model with more pieces, which it puts into no text but can decode.
 

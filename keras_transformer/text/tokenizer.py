@@ -15,6 +15,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.text.language_codes import split_code, split_codes
+from keras_transformer.text.unknown_pieces import UnknownPieces
 
 
 class Tokenizer(tf.Module):
@@ -62,6 +63,8 @@ class Tokenizer(tf.Module):
             self.vocab_size = table.size
         # In a function: a `tf.Module` would look through a table for what it could track.
         self._table = lambda: table
+        hidden = None if table is None else UnknownPieces.of(model, table)
+        self._unknown = lambda: hidden
         source = processor if table is None else table
         for name in ("pad_id", "unk_id", "bos_id", "eos_id"):
             number = getattr(source, name)
@@ -130,9 +133,27 @@ class Tokenizer(tf.Module):
         if self.table is None:
             return self._pieces().tokenize(strings)
         codes, strings = split_codes(strings, self.table, self.unk_id)
-        pieces = self._pieces().tokenize(strings)
-        pieces = pieces.with_flat_values(tf.gather(tf.constant(self._ids()), pieces.flat_values))
-        return pieces if codes is None else tf.concat([codes, pieces], axis=1)
+        tokenizer = self._pieces()
+        pieces = tokenizer.tokenize(strings)
+        ids = pieces.with_values(tf.gather(tf.constant(self._ids()), pieces.values))
+        if self._unknown():
+            ids = self._with_unknown(tokenizer, strings, ids)
+        return ids if codes is None else tf.concat([codes, ids], axis=1)
+
+    def _with_unknown(self, tokenizer, strings, ids):
+        """The ids `[B, (S)]` of strings, with those of unknown pieces that the vocabulary has.
+
+        Only strings in which there are unknown pieces are cut again, now into texts.
+        """
+        unknown = ids.with_values(tf.equal(ids.values, self.unk_id))  # [B, (S)]
+        some = tf.reduce_any(unknown, axis=1)  # [B]
+        tokenizer.out_type = tf.string  # of the same resource, whose bytes the graph has once
+        texts = tokenizer.tokenize(tf.boolean_mask(strings, some)).values
+        of_those = tf.gather(some, ids.value_rowids())  # [number of ids]
+        texts = tf.boolean_mask(texts, tf.boolean_mask(unknown.values, of_those))
+        places = tf.where(unknown.values)
+        values = tf.tensor_scatter_nd_update(ids.values, places, self._unknown().look_up(texts))
+        return ids.with_values(values)
 
     def _ids(self):
         """The model's id for each of SentencePiece's."""
@@ -190,14 +211,15 @@ class Tokenizer(tf.Module):
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
         sentencepiece.set_random_generator_seed(seed)
         # One thread, which is new and therefore begins with that seed.
-        rows = processor.encode(
-            strings, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
-        )
+        options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
         if self.table is None:
-            return rows
-        ids = self._ids()
+            return processor.encode(strings, **options)
+        rows = processor.encode(strings, out_type=str, **options)
+        ids, unknown = self._ids(), self._unknown().ids
+        known = {processor.id_to_piece(place): number for place, number in enumerate(ids)}
         return [
-            [*code, *(ids[piece] for piece in row)] for code, row in zip(codes, rows, strict=True)
+            [*code, *(unknown.get(piece, known.get(piece, self.unk_id)) for piece in row)]
+            for code, row in zip(codes, rows, strict=True)
         ]
 
     def pieces(self, tokens):

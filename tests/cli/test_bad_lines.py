@@ -134,7 +134,7 @@ def test_a_bad_line_of_a_series_is_an_error_without_strict_as_well():
     """Where it is read: in a column of another name it is not."""
 
     class Sums:
-        num_inputs = 2
+        num_inputs = 1
 
         def extend(self, rows):
             return np.sum(rows, axis=1)

@@ -158,6 +158,26 @@ def write_folder(
     return kept, {name: values.astype("float64") for name, values in tensors.items()}
 
 
+UNKNOWN = ["ж", "жж", "€", "漢字", "漢", "ÿ", "xyz", "▁ж"]  # pieces that no SentencePiece model has
+
+
+def with_unknown_pieces(folder):
+    """A folder whose `vocab.json` has them; returns it."""
+    write_folder(folder, codes=CODES, extra=len(UNKNOWN))
+    vocab = json.loads((folder / "vocab.json").read_text())
+    size = len(vocab)
+    vocab |= {piece: size + number for number, piece in enumerate(UNKNOWN)}
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    return vocab
+
+
+UNKNOWN_TEXTS = [
+    "ж", "a ж dog", "жж", "жжж a жж", "a€", "€€", "漢字", "漢", "字漢", "漢字漢字", "ж€", "ÿ a",
+    "xyz", "the \uff58 cat", "\uff21\uff22", "a\u00a0ж", ">>deu<< ж", ">>xxx<<жж", "ж >>deu<<",
+    "", "a dog", "😀 ж😀", "</s> ж", "<unk>", "Ж",
+]  # fmt: skip
+
+
 def random_tokens(settings, lengths, seed=0, left=False, size="vocab_size", start=None):
     """Random sentences `[B, max]`, padded on one side; each ends in the end of a text."""
     rng = np.random.default_rng(seed)

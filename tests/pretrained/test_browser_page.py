@@ -6,7 +6,15 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from chromium import call, program
-from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, spm, write_folder
+from opus_folders import (
+    CODES,
+    SOURCE_TEXT,
+    TARGET_TEXT,
+    UNKNOWN_TEXTS,
+    spm,
+    with_unknown_pieces,
+    write_folder,
+)
 
 from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
 
@@ -53,6 +61,25 @@ def test_ids_and_text_are_those_of_the_tokenizers(options, tmp_path):
     texts = target.decode(tf.ragged.constant(rows, dtype=tf.int32)).numpy()
     assert answer["texts"] == [text.decode() for text in texts]
     assert answer["names"] == [target.pieces(row) for row in rows]
+
+
+def test_characters_that_the_vocabulary_alone_has_are_looked_up_as_in_python(tmp_path):
+    """There they are those of SentencePiece and `vocab.json`: see `test_opus_mt.py`."""
+    program("node")
+    with_unknown_pieces(tmp_path / "hf")
+    tokenizers = read_opus_mt(tmp_path / "hf").tokenizers
+    files = {}
+    for name, content in tokenizers.files().items():
+        (tmp_path / name).write_bytes(content)
+        files[name] = str(tmp_path / name)
+    rng = random.Random(2)
+    mixed = ["".join(rng.choices("abdogcet жж€漢字ÿxyzüQ1", k=1 + k % 17)) for k in range(300)]
+    sentences = list(dict.fromkeys([*UNKNOWN_TEXTS, *mixed]))
+    answer = call("vocabularies", files=files, sentences=sentences, rows=[])["result"]
+    expected = [row[:-1] for row in tokenizers.source.encode(sentences).to_list()]
+    assert dict(zip(sentences, answer["ids"], strict=True)) == dict(
+        zip(sentences, expected, strict=True)
+    )
 
 
 def test_a_shared_vocabulary_with_a_table(tmp_path):

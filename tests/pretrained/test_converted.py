@@ -134,6 +134,7 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
             "ctranslate2",
             "cannot express `bad_words_ids` without `renormalize_logits`: .* convert it again",
         ),
+        ("litert --tokenizer", "`tokenizer` needs a vocabulary whose ids are SentencePiece's own"),
         ("marian", "Marian cannot express hf, a Marian model in Hugging Face's format: "),
     ],
 )
@@ -147,10 +148,10 @@ def test_a_run_that_cannot_have_a_form_is_refused_before_its_weights_are_read(
     with zipfile.ZipFile(run.model, "w") as archive:  # nothing else is left
         archive.writestr("config.json", config)
     (tmp_path / "lines").write_text("a dog\n")
-    command = ["export", form, str(run.path), str(tmp_path / "out")]
+    command = ["export", *form.split(), str(run.path), str(tmp_path / "out.tflite")]
     done = CliRunner().invoke(cli, [*command, "--sentences", str(tmp_path / "lines")])
     assert done.exit_code == 1 and re.search(message, done.output), done.output
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.tflite").exists()
 
 
 def test_without_weights_the_configuration_of_a_run_can_be_read(tmp_path):

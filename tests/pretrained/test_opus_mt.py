@@ -9,12 +9,24 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
-from opus_folders import CODES, SIZES, random_tokens, vocabulary, write_folder
+import sentencepiece
+import tensorflow as tf
+from opus_folders import (
+    CODES,
+    SIZES,
+    UNKNOWN,
+    UNKNOWN_TEXTS,
+    random_tokens,
+    vocabulary,
+    with_unknown_pieces,
+    write_folder,
+)
 
 from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.layers.positions import sinusoids
 from keras_transformer.pretrained.checkpoint import read_checkpoint
 from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
+from keras_transformer.text.tokenizers import Tokenizers
 
 LENGTHS = (11, 4, 1)
 
@@ -203,8 +215,6 @@ def test_a_start_a_padding_and_a_forced_end_of_their_own(tmp_path):
 
 def test_text_becomes_the_ids_of_hugging_face(tmp_path):
     """Pieces by SentencePiece, ids by the table; unknown where it lacks the piece; codes first."""
-    import sentencepiece
-
     vocab = vocabulary("source", "target", codes=CODES)
     write_folder(tmp_path, codes=CODES)
     translator = Translator.from_pretrained(tmp_path)
@@ -221,6 +231,52 @@ def test_text_becomes_the_ids_of_hugging_face(tmp_path):
     assert translator.source_tokenizer.encode(texts).to_list() == expected
     sampled = translator.source_tokenizer.sample(texts, 0.5, 1)
     assert [row[: len(code)] for row, code in zip(sampled, codes, strict=True)] == codes
+
+
+def test_characters_that_the_vocabulary_alone_has_are_looked_up_as_hugging_face_does(tmp_path):
+    """The reference: SentencePiece's own pieces as strings, and `vocab.json`."""
+    vocab = with_unknown_pieces(tmp_path)
+    rng = np.random.default_rng(0)
+    alphabet = [*"abdogcet ", *"жж€漢字ÿxyzüQ1"]
+    texts = [*UNKNOWN_TEXTS, *("".join(rng.choice(alphabet, 1 + n % 17)) for n in range(500))]
+    tokenizers = Translator.from_pretrained(tmp_path).tokenizers
+    for tokenizer, name in zip(tokenizers, ("source", "target"), strict=True):
+        spm = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / f"{name}.spm"))
+        expected = []
+        for text in texts:
+            match = re.match(">>.*?<<", text)
+            code = [] if match is None else [vocab.get(match[0], vocab["<unk>"])]
+            pieces = spm.encode_as_pieces(text[match.end() :] if match else text)
+            expected.append([*code, *(vocab.get(p, vocab["<unk>"]) for p in pieces), 0])
+        assert tokenizer.encode(texts).to_list() == expected
+        found = {number for row in expected for number in row}
+        assert len(found & {vocab[piece] for piece in UNKNOWN}) >= 5
+        one = [tokenizer.encode([text]).to_list()[0] for text in texts[:40]]
+        assert one == expected[:40]
+        sampled = tokenizer.sample(["ж a dog €"] * 3, 0.5, 1)
+        assert all({vocab["ж"], vocab["€"]} <= set(row) for row in sampled)
+
+
+def test_they_are_looked_up_in_a_saved_model_and_from_the_files_of_an_export(tmp_path):
+    """The program that serves a SavedModel has no Python: it is loaded as that program does."""
+    with_unknown_pieces(tmp_path / "hf")
+    tokenizers = Translator.from_pretrained(tmp_path / "hf").tokenizers
+    expected = tokenizers.source.encode(UNKNOWN_TEXTS)
+    module = tf.Module()
+    module.tokenizer = tokenizers.source
+    texts = tf.TensorSpec([None], tf.string, name="texts")
+    encode = tf.function(
+        lambda texts: {"ids": module.tokenizer.encode(texts).to_tensor(-1)}, input_signature=[texts]
+    )
+    tf.saved_model.save(module, str(tmp_path / "saved"), {"encode": encode})
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved"))
+        signature = meta.signature_def["encode"]
+        feed = {signature.inputs["texts"].name: [text.encode() for text in UNKNOWN_TEXTS]}
+        ids = session.run(signature.outputs["ids"].name, feed)
+    np.testing.assert_array_equal(ids, expected.to_tensor(-1))
+    again = Tokenizers.from_files(tokenizers.files().get).source
+    assert again.encode(UNKNOWN_TEXTS).to_list() == expected.to_list()
 
 
 def test_ids_become_text_also_of_pieces_that_the_other_side_alone_has(tmp_path):
