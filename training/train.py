@@ -18,7 +18,7 @@ from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.session import Session
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.settings.changes import REOPENS, check_changes
-from keras_transformer.training.settings.derived import complete
+from keras_transformer.training.settings.derived import check_length, complete
 from keras_transformer.training.settings.toml import (
     SettingsError,
     differences,
@@ -115,7 +115,9 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
 def _completed(run, settings):
     """The settings, with the numbers of a run that was trained where they leave them out."""
     if run.config.exists() and is_trained(run):
-        return complete(settings, load_settings(run.config))
+        completed = complete(settings, load_settings(run.config))
+        check_length(settings, completed)
+        return completed
     return settings
 
 

@@ -23,8 +23,8 @@ from keras_transformer.training.loop.progress import Progress, Stopwatch
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.validator import Validator
 from keras_transformer.training.loop.vectors import described, give_vectors
-from keras_transformer.training.settings.changes import describe_changes, value_of
-from keras_transformer.training.settings.derived import derive, left_out
+from keras_transformer.training.settings.changes import describe_changes, describe_derived
+from keras_transformer.training.settings.derived import derive
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import TRAININGS
 
@@ -89,9 +89,8 @@ class Session:
         size = tokenizers.source.vocab_size if tokenizers else None
         steps = math.ceil(self.epochs.steps / settings.training.accumulate)
         derived = derive(settings, steps, d_model, size)
-        if names := left_out(settings):
-            numbers = ", ".join(f"{name} = {value_of(derived, name)}" for name in names)
-            say(self.console, f"Chosen by the size of the data, as they are not set: {numbers}.")
+        if chosen := describe_derived(settings, derived):
+            say(self.console, chosen)
         return derived
 
     def restore(self, before=None):

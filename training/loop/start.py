@@ -9,15 +9,16 @@ FREE = {
     "dropout", "attention_dropout", "activation_dropout", *OF_THE_VOCABULARY, *OF_THE_DATA,
 }  # fmt: skip
 
+DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}  # by a run, any version
 NOT_OF_WEIGHTS = {"start_from", "vectors", "freeze_vectors"}  # keys of [model]: how a run began
 
 
 def inherit(values, load):
     """Fills in what a configuration leaves to the run that `[model] start_from` names.
 
-    Without `preset` these are the fields of `[model]` that are not given, without `size` the keys
-    of `[vocabulary]`. A configuration that was written for a run holds everything, so that the run
-    stays readable when the other one is gone.
+    Without `preset` these are the fields of `[model]` that are not given, and in any case the keys
+    of `[vocabulary]` that are not. A configuration that was written for a run holds everything, so
+    that the run stays readable when the other one is gone.
 
     A task without a vocabulary inherits none.
 
@@ -31,13 +32,14 @@ def inherit(values, load):
     model, vocabulary = values.get("model"), values.get("vocabulary", {})
     if not (isinstance(model, dict) and isinstance(vocabulary, dict)):
         return
-    if not isinstance(model.get("start_from"), str) or ("preset" in model and "size" in vocabulary):
+    described = vocabulary.keys() >= DESCRIBED
+    if not isinstance(model.get("start_from"), str) or ("preset" in model and described):
         return
     theirs = load(_require(model["start_from"]).config)
     if "preset" not in model:
         fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
         values["model"] = {**fields, **model}
-    if "size" not in vocabulary and theirs.task.get().reads_text:
+    if not described and theirs.task.get().reads_text:
         values["vocabulary"] = {**theirs.vocabulary.description(), **vocabulary}
 
 

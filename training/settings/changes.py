@@ -24,7 +24,7 @@ def check_changes(run, before, settings):
     fixed = [key for key in differences(before, settings) if key not in free]
     if fixed:
         changes = ", ".join(
-            f"{key} ({value_of(before, key)}, now {value_of(settings, key)})" for key in fixed
+            f"{key} ({_value(before, key)}, now {_value(settings, key)})" for key in fixed
         )
         raise SettingsError(
             f"{run.path} was begun with other settings: {changes} cannot change in a run that goes "
@@ -48,7 +48,7 @@ def describe_changes(before, settings, update):
         update: Updates done.
     """
     changes = [
-        f"{key} from {value_of(before, key)} to {value_of(settings, key)}"
+        f"{key} from {_value(before, key)} to {_value(settings, key)}"
         for key in differences(before, settings)
     ]
     if not changes:
@@ -64,6 +64,17 @@ def describe_changes(before, settings, update):
     return lines
 
 
+def describe_derived(settings, derived):
+    """Returns the line that shows the numbers that the data have decided; empty without any.
+
+    Args:
+        settings: The `Settings` as they were written.
+        derived: What `derive` returned for them.
+    """
+    numbers = ", ".join(f"{key} = {_value(derived, key)}" for key in differences(settings, derived))
+    return f"Chosen by the size of the data, as they are not set: {numbers}." if numbers else ""
+
+
 def _free(settings):
     """The dotted keys that may change, which the sections themselves declare."""
     sections = {name: getattr(settings, name) for name in type(settings).model_fields}
@@ -75,8 +86,7 @@ def _free(settings):
     ]
 
 
-def value_of(settings, key):
-    """Returns the value of a dotted key, to be shown."""
+def _value(settings, key):
     section, _, name = key.partition(".")
     value = getattr(getattr(settings, section), name, None)
     return "nothing" if value is None else repr(value)

@@ -77,9 +77,6 @@ def complete(settings, before):
     Args:
         settings: The `Settings` that the run is to go on with.
         before: Those that it has.
-
-    Raises:
-        ValueError: If they make the training shorter than a warm-up that they leave out.
     """
     names = left_out(settings)
     schedule = settings.schedule
@@ -90,12 +87,19 @@ def complete(settings, before):
     numbers = {f"{section}.{key}": n for section in theirs for key, n in theirs[section].items()}
     if before.schedule.scale is not None:
         numbers["schedule.peak"] = None
-    completed = _filled(settings, numbers, names)
-    _check_length(settings, completed)
-    return completed
+    return _filled(settings, numbers, names)
 
 
-def _check_length(settings, completed):
+def check_length(settings, completed):
+    """Refuses a training that was made shorter than its warm-up, which the settings leave out.
+
+    Args:
+        settings: The `Settings` as they were written.
+        completed: What `complete` returned for them.
+
+    Raises:
+        ValueError: If it is.
+    """
     updates, shortest = completed.training.updates, completed.schedule.shortest
     follows = settings.schedule.warmup_steps is None
     if follows and None not in (updates, shortest) and updates < shortest:

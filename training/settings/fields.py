@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 Positive = Annotated[int, Field(gt=0)]
-OF_THE_DATA = {"default_in_words": "follows from the data"}  # `derived.py` has the rules
+FROM_DATA = {"default_in_words": "follows from the data"}  # `derived.py` has the rules
 Rate = Annotated[float, Field(ge=0, lt=1)]
 # `toml.py` makes whatever has this format absolute.
 PathText = Annotated[str, Field(json_schema_extra={"format": "path"})]

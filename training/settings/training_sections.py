@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, create_model, field_validator, model_validator
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.fields import OF_THE_DATA, Files, Positive, Rate, Section
+from keras_transformer.training.settings.fields import FROM_DATA, Files, Positive, Rate, Section
 
 
 class _Vocabulary(Section):
@@ -26,7 +26,7 @@ class _Vocabulary(Section):
         description="Number of pieces, the special ones included. Left out: 4,000, or as many as "
         "the training text gives if these are fewer; where it has more characters, twice as many "
         "as it has.",
-        json_schema_extra=OF_THE_DATA,
+        json_schema_extra=FROM_DATA,
     )
     model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
     split_digits: bool = Field(True, description="Whether every digit is a piece of its own.")
@@ -125,7 +125,7 @@ class ScheduleSettings(Section):
         None,
         description="Updates of the warm-up; 1 is none. Not longer than the training. Left out: a "
         "tenth of the updates, at most 4,000.",
-        json_schema_extra=OF_THE_DATA,
+        json_schema_extra=FROM_DATA,
     )
     scale: float | None = Field(
         None, gt=0, description='Factor on Eq. 3, for `kind = "inverse_sqrt"` without `peak`.'
@@ -200,7 +200,7 @@ class TrainingSettings(Section):
         description="Length of the training, in optimizer updates. Left out: 20 times through the "
         "training data, at least 1,000 and at most 100,000 updates, and at least twice a "
         "`warmup_steps` that is given.",
-        json_schema_extra=OF_THE_DATA,
+        json_schema_extra=FROM_DATA,
     )
     accumulate: Positive = Field(
         1,
@@ -234,7 +234,7 @@ class TrainingSettings(Section):
         None,
         description="Updates between two validations. Left out: a tenth of `updates`, at most "
         "1,000.",
-        json_schema_extra=OF_THE_DATA,
+        json_schema_extra=FROM_DATA,
     )
     validate_sentences: int = Field(
         200,
@@ -246,7 +246,7 @@ class TrainingSettings(Section):
         None,
         description="Updates between two checkpoints. Left out: a tenth of `updates`, at most "
         "1,000.",
-        json_schema_extra=OF_THE_DATA,
+        json_schema_extra=FROM_DATA,
     )
     keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
     best_by: Literal[tuple(_figures())] | None = Field(

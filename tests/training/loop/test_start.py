@@ -120,7 +120,7 @@ def test_a_run_is_complete_when_the_one_it_started_from_is_gone(folder, tmp_path
     [
         ("model.d_ff=25", "first do not fit: model.d_ff is 25 here and 24 there. Leave "),
         ("model.norm=pre", "do not fit: model.norm is 'pre' here and 'post' there."),
-        ("vocabulary.size=16", "do not fit: vocabulary.size is 16 here and 15 there."),
+        ("vocabulary.size=16", "do not fit: vocabulary.size is 16 here and 15 there. Leave"),
         ("model.preset=tiny", "num_layers is 4 here and 1 there, model.d_model is 128 here "),
     ],
 )
@@ -153,3 +153,17 @@ def test_a_run_does_not_start_from_itself(folder):
     settings = tuning(folder)
     with pytest.raises(SettingsError, match=r"model.start_from \(nothing, now .* cannot change"):
         train(settings, folder / "first")
+
+
+def test_keys_of_the_vocabulary_that_are_not_written_are_those_of_the_other_run(tmp_path):
+    """So that an error names no key but those that somebody has written."""
+    other = Run(tmp_path / "first")
+    other.path.mkdir()
+    data = '[data]\nsource = "cldr"\n'
+    other.config.write_text(f'{data}[vocabulary]\nsize = 15\nmodel_type = "unigram"\n')
+    other.model.touch()
+    config = tmp_path / "config.toml"
+    start = '[model]\npreset = "tiny"\nstart_from = "first"\n'
+    config.write_text(f"{start}{data}[vocabulary]\nsize = 16\n")
+    vocabulary = load_settings(config).vocabulary
+    assert (vocabulary.size, vocabulary.model_type) == (16, "unigram")

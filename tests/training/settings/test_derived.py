@@ -12,7 +12,13 @@ from keras_transformer.files import write_text
 from keras_transformer.run import Run
 from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.loop.inputs import take_tokenizers
-from keras_transformer.training.settings.derived import complete, derive, left_out
+from keras_transformer.training.settings.changes import describe_derived
+from keras_transformer.training.settings.derived import (
+    check_length,
+    complete,
+    derive,
+    left_out,
+)
 from keras_transformer.training.settings.schema import CldrData, Settings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 
@@ -48,7 +54,7 @@ def numbers(derived):
 def test_the_size_of_the_data_decides(steps, expected):
     derived = derive(settings(), steps, BASE, vocab_size=4000)
     assert numbers(derived) == expected
-    assert left_out(derived) == [] or derived.schedule.warmup_steps == 4000
+    assert left_out(derived) == []
     assert derived.vocabulary.size == 4000
 
 
@@ -56,6 +62,13 @@ def test_the_paper_s_corpus_has_the_paper_s_schedule():
     schedule = derive(settings(), 5000, BASE).schedule
     assert (schedule.kind, schedule.warmup_steps) == ("inverse_sqrt", 4000)
     assert schedule.peak is schedule.scale is None  # Eq. 3
+    whole = derive(settings(), 5000, BASE, 4000)
+    assert describe_derived(settings(), whole) == (
+        "Chosen by the size of the data, as they are not set: vocabulary.size = 4000, "
+        "schedule.warmup_steps = 4000, training.updates = 100000, training.validate_every = 1000, "
+        "training.checkpoint_every = 1000."
+    )
+    assert describe_derived(whole, whole) == ""
 
 
 def learned(tmp_path, source, target, **vocabulary):
@@ -125,6 +138,12 @@ def test_a_run_that_goes_on_has_the_numbers_that_it_was_begun_with():
     assert numbers(longer) == (5000, 240, 240, 240)
     assert longer.schedule.peak == before.schedule.peak
     assert complete(Settings(data=CldrData()), settings()) == settings()  # of a run without them
+    shorter = settings({"updates": 239})
+    with pytest.raises(
+        ValueError, match="`training.updates` must be at least 240: the run was beg"
+    ):
+        check_length(shorter, complete(shorter, before))
+    check_length(settings({"updates": 240}), complete(settings({"updates": 240}), before))
 
 
 SMALL = """
@@ -163,9 +182,9 @@ def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
     assert 10 < size < 40, "digits, what begins a word and a few pairs"
     assert run.load_tokenizers().source.vocab_size == size
     assert (
-        "Chosen by the size of the data, as they are not set: training.updates = 1000, "
-        "training.validate_every = 100, training.checkpoint_every = 100, schedule.warmup_steps = "
-        f"100, schedule.peak = 0.00559, vocabulary.size = {size}.\n"
+        f"Chosen by the size of the data, as they are not set: vocabulary.size = {size}, "
+        "schedule.warmup_steps = 100, schedule.peak = 0.00559, training.updates = 1000, "
+        "training.validate_every = 100, training.checkpoint_every = 100.\n"
     ) in shown
     assert left_out(kept) == [] and numbers(kept) == (1000, 100, 100, 100)
     with pytest.raises(ValueError, match="`training.updates` must be at least 100: the run was b"):
