@@ -6,6 +6,9 @@ import re
 
 from keras_transformer.checks import is_integer
 
+# What TensorFlow writes before the message of an error in a graph.
+PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
+
 
 class Pool:
     """Objects of which each is used by one thread at a time.
@@ -55,9 +58,12 @@ def check_n_best(n, most):
 
 
 def reason(error):
-    """Returns the first line of an error that is not empty."""
+    """Returns the first line of an error that says what was wrong, not where in a graph."""
     message = getattr(error, "message", None) or str(error)
-    return message.removeprefix("Graph execution error:").strip().partition("\n")[0]
+    lines = [line for line in message.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(PLACES)]
+    return (said or lines or [""])[0].strip()
+
 
 
 def rule(error):

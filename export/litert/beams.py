@@ -81,7 +81,7 @@ def search_in(facts, search, kind, path):
         path: The file, for the error.
 
     Raises:
-        ValueError: If the file's beam is another one.
+        ValueError: If the file's beam is another one, or it has none.
     """
     held = beam_in(facts)
     if search is None:
@@ -89,9 +89,14 @@ def search_in(facts, search, kind, path):
     if not isinstance(search, Beam):
         _check_greedy(search, facts, path)
         return search
+    if held is None:
+        raise ValueError(
+            f"{path} was exported for greedy search only, so it has no beam of {search.size}. "
+            f"Export it again with --beam {search.size}."
+        )
     check_beam(search, kind)
     for name in ("normalization", "stopping"):
-        ours, theirs = getattr(search, name), getattr(held or search, name)
+        ours, theirs = getattr(search, name), getattr(held, name)
         if ours != theirs:
             raise ValueError(
                 f'`{name}` of the beam of {path} is "{theirs}", as it was exported. '

@@ -228,10 +228,9 @@ def _with_beam(signatures, beam_size, path):
     chosen = [signature for signature in signatures if signature.beam_size == beam_size]
     if not chosen:
         sizes = sorted({signature.beam_size for signature in signatures} - {None})
-        has = f"one of {', '.join(map(str, sizes))}" if sizes else "none"
         raise ValueError(
-            f"{path} has no beam of {beam_size}, but {has}. Export it again with "
-            f"--beam {beam_size}."
+            f"{path} has no beam of {beam_size}, but one of {', '.join(map(str, sizes))}. Export "
+            f"it again with --beam {beam_size}."
         )
     return chosen
 

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Found
+from keras_transformer.export.saved_model.inputs import of_these_shapes
 from keras_transformer.export.searches import SOURCE, RequestedSearch
 from keras_transformer.tasks.strings import generate_strings
 from keras_transformer.tasks.token_rows import assertions, checked_ids
@@ -35,7 +36,8 @@ class Endpoint:
         self.name, self.search, self.beam = name, search, beam
         self.translator = search.translator
         self._graph, self._several = graph, several
-        self.function = tf.function(self.answer, input_signature=self.inputs, autograph=False)
+        answer = of_these_shapes(self.answer, {spec.name: spec for spec in self.inputs})
+        self.function = tf.function(answer, input_signature=self.inputs, autograph=False)
 
     def answer(self, *inputs):
         """Returns the outputs for the inputs, by name."""
@@ -65,7 +67,8 @@ class Sentences(Endpoint):
     `score`, float32, both `[B]`, or `[B, M]` with the best first; and `truncated`, boolean `[B]`:
     whether the sentence was longer than `max_length` tokens and was cut. An empty sentence stays
     empty, where a model translates. Where a search finds fewer than M, the others are empty and
-    have a score of -1e9.
+    have a score of -1e9. So is all that a string gets which is not UTF-8; the other sentences of
+    its batch are as without it.
     """
 
     inputs = (tf.TensorSpec([None], tf.string, name="sentences"),)

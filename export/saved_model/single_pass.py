@@ -10,6 +10,7 @@ from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.facts import write_facts
 from keras_transformer.export.saved_model.guide import README, model_name
+from keras_transformer.export.saved_model.inputs import of_these_shapes
 from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.warmup import PATH, Request, write_requests
 from keras_transformer.export.single_pass_agreement import SinglePassAgreement
@@ -132,7 +133,9 @@ def _signatures(pipeline):
     if codec.signature is not None:
         functions[codec.signature] = (of_inputs, codec.input_specs())
     return {
-        name: tf.function(function, autograph=False).get_concrete_function(**specs)
+        name: tf.function(of_these_shapes(function, specs), autograph=False).get_concrete_function(
+            **specs
+        )
         for name, (function, specs) in functions.items()
     }
 

@@ -35,7 +35,8 @@ $signatures
   no more than that are given; `length_penalty`, at least 0; `max_length`, the longest output in
   tokens, $shortest to $max_length. Settings out of range are an error.
 - Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is read, and
-  `truncated` says so. $empty Token ids that cannot be read are an error.
+  `truncated` says so. A string that is not UTF-8 has empty outputs with a score of -1e9. $empty
+  Token ids that cannot be read are an error.
 $alignment
 How they search:
 

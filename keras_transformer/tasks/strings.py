@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
+from keras_transformer.decoding.hypotheses import NONE
 
 BYTES_PER_TOKEN = 64  # SentencePiece's pieces have 16 characters at most, UTF-8's 4 bytes
 
@@ -77,8 +78,16 @@ def encode(tokenizer, sentences, max_length):
     return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
 
 
+def is_utf8(strings):
+    """Returns which of `[B]` strings are UTF-8, `[B]`, as Python's decoder sees it."""
+    return tf.equal(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "ignore"), strings)
+
+
 def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
     """Encodes strings, searches, and writes what was found as strings.
+
+    A string that is not UTF-8 has empty outputs with the score `NONE`, as one has that does not
+    exist: a file of lines treats such a line in the same way.
 
     Args:
         tokenizers: The `Tokenizers` of inputs and outputs.
@@ -93,16 +102,17 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
         `empty`, boolean `[B]`, and `source`, ragged, as `encode` gives them; and `found`, which is
         what `decode` returned.
     """
+    valid = is_utf8(sentences)  # [B]
+    sentences = tf.where(valid, sentences, "")
     source, truncated, empty = encode(tokenizers.source, sentences, max_length)
-    if not blank:
-        empty = tf.zeros_like(empty)
+    empty = empty & blank | ~valid
     result = decode(source)
     tokens, scores = result[:2]
     texts = tokenizers.target.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
     nothing = tf.expand_dims(empty, 1)  # [B, 1]
     return {
         "text": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))),
-        "score": tf.where(nothing, 0.0, scores),
+        "score": tf.where(nothing, tf.expand_dims(tf.where(valid, 0.0, NONE), 1), scores),
         "truncated": truncated,
         "empty": empty,
         "source": source,

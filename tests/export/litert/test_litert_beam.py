@@ -170,7 +170,10 @@ def test_a_beam_that_the_file_does_not_have_is_named(made, export):
     message = f"{path} has no beam of 5, but one of 4. Export it again with --beam 5."
     with pytest.raises(ValueError, match=re.escape(message)):
         LiteRTTranslator(path, Beam(5))
-    with pytest.raises(ValueError, match="has no beam of 4, but none. Export"):
+    with pytest.raises(
+        ValueError,
+        match="was exported for greedy search only, so it has no beam of 4. Export it again with",
+    ):
         LiteRTTranslator(export("none")[0], BEAM)
 
 

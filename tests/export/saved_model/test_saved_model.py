@@ -1,6 +1,8 @@
+import io
 import json
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +11,12 @@ from support import listing
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import Transformer, Translator
+from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.export import export_saved_model
+from keras_transformer.export.saved_model.inputs import of_these_shapes
+from keras_transformer.export.saved_model.loaders import LOADERS
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.saved_model.signatures import make_endpoints
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
@@ -189,3 +196,82 @@ def test_versions_are_counted_up_and_mixed_precision_becomes_float32(light, sent
     assert sorted(os.listdir(directory)) == ["10", "11", "2"]
     assert (directory / "2" / "saved_model.pb").read_bytes() == b"an older one"
     assert "DT_BFLOAT16" not in str(graph_of(report["path"]))
+
+
+BROKEN = b"in \xff weeks"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("load", "program"), LOADERS)
+def test_a_string_that_is_not_utf8_is_translated_as_translate_does(serving, load, program):
+    """Nothing, and the other sentences of the batch are as without it."""
+    strings = [b"in 3 weeks", BROKEN, b"after 12 hours"]
+    with load(serving[0] / "1") as model:
+        for name in ("serving_default", "n_best", "alignment"):
+            mixed, alone = (
+                {key: np.asarray(value) for key, value in answer.items()}
+                for answer in (
+                    model.run(name, sentences=tf.constant(batch))
+                    for batch in (strings, [strings[0], strings[2]])
+                )
+            )
+            for key in ("translation", "truncated"):
+                np.testing.assert_array_equal(np.delete(mixed[key], 1, axis=0), alone[key])
+            np.testing.assert_allclose(np.delete(mixed["score"], 1, axis=0), alone["score"], 1e-5)
+            assert set(np.ravel(mixed["translation"][1])) == {b""} and not mixed["truncated"][1]
+            np.testing.assert_array_equal(mixed["score"][1], np.float32(-1e9))
+    lines = io.BytesIO()
+    warnings = []
+    answer_stream(SavedModelTranslator(serving[0]), strings, lines, warnings.append)
+    texts = lines.getvalue().split(b"\n")
+    with load(serving[0] / "1") as model:
+        answer = model.run("serving_default", sentences=tf.constant(strings))
+    assert texts[:3] == np.asarray(answer["translation"]).tolist() and len(warnings) == 1
+
+
+@pytest.mark.slow
+def test_tensors_of_a_wrong_rank_are_refused(serving):
+    """TensorFlow Serving does so by itself; a column was answered as if it were a list."""
+    model = tf.saved_model.load(str(serving[0] / "1"))
+    sentence, ids = tf.constant("in 3 weeks"), tf.constant([7, 3])
+    wrong = {
+        "serving_default": [{"sentences": sentence}, {"sentences": sentence[None, None]}],
+        "n_best": [{"sentences": sentence[None, None]}],
+        "alignment": [{"sentences": sentence}],
+        "tokens": [{"source": ids}, {"source": ids[None, None]}],
+        "beam_tokens": [{"source": ids}],
+    }
+    settings = {"beam_size": [2], "length_penalty": [1.0], "max_length": [9]}
+    settings = {name: tf.constant(value) for name, value in settings.items()}
+    wrong["search"] = [
+        {"sentences": sentence, **settings},
+        {"sentences": sentence[None], **settings, "beam_size": tf.constant([[2]])},
+    ]
+    for name, requests in wrong.items():
+        for request in requests:
+            with pytest.raises(tf.errors.InvalidArgumentError, match=WRONG_SHAPE):
+                model.signatures[name](**request)
+    answer = model.signatures["serving_default"](sentences=sentence[None])
+    assert answer["translation"].shape == [1]
+
+
+WRONG_SHAPE = r"Shape of tensor \w+ \[[0-9,]*\] is not compatible with expected shape \[\?"
+
+
+def test_a_function_refuses_tensors_of_other_shapes(tmp_path):
+    specs = {
+        "x": tf.TensorSpec([None], tf.int32, name="x"),
+        "y": tf.TensorSpec([None, 2], tf.int32, name="y"),
+    }
+    module = tf.Module()
+    module.f = tf.function(
+        of_these_shapes(lambda x, y: {"sum": tf.reduce_sum(x) + tf.reduce_sum(y)}, specs),
+        input_signature=list(specs.values()),
+    )
+    tf.saved_model.save(module, tmp_path, signatures=module.f)
+    run = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    assert run(x=tf.constant([1]), y=tf.constant([[2, 3]]))["sum"] == 6
+    for x, y in ((1, [[2, 3]]), ([[1]], [[2, 3]]), ([1], [2, 3])):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=WRONG_SHAPE) as caught:
+            run(x=tf.constant(x), y=tf.constant(y))
+        assert re.match(WRONG_SHAPE, reason(caught.value))
