@@ -65,7 +65,6 @@ def reason(error):
     return (said or lines or [""])[0].strip()
 
 
-
 def rule(error):
     """Returns what an assertion says that inputs must be; without one see `reason`."""
     in_graph, eagerly = r"assertion failed: \[([^\]]+)\]", r"Summarized data: b'([^']+)'"

@@ -2,17 +2,19 @@ import Foundation
 import SentencepieceTokenizer
 import TensorFlowLite
 
-/// A translation, and the sum of the log-probabilities of its tokens.
+/// A translation, the sum of the log-probabilities of its tokens, and whether the sentence was longer
+/// than the model reads and was cut.
 public struct Translation {
   public let text: String
   public let score: Float
+  public let cut: Bool
 }
 
 public enum TranslationError: Error {
   case notAnExport  // not written by `keras-transformer export litert`, or damaged
   case otherFormat(Int)
   case otherVocabulary  // two of them, or one whose pieces the model numbers in an order of its own
-  case tooLong(tokens: Int, limit: Int)
+  case noSignature  // none that searches greedily for one sentence of any length
 }
 
 /// A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
@@ -67,12 +69,15 @@ public final class Translator {
     interpreter = try Interpreter(modelPath: path)
   }
 
+  /// A sentence that is longer than the model reads is cut, translated, and reported as cut.
   public func translate(_ sentence: String) throws -> Translation {
-    var ids = try vocabulary.encode(sentence).map { Int32($0) }
-    guard !ids.isEmpty else { return Translation(text: "", score: 0) }
-    ids.append(facts.tokens.eos)
+    let limit = bytesPerToken * facts.maxLength
+    let words = try vocabulary.encode(beginning(of: sentence, bytes: limit)).map { Int32($0) }
+    let cut = words.count + 1 > facts.maxLength || sentence.utf8.count > limit
+    guard !words.isEmpty || cut else { return Translation(text: "", score: 0, cut: false) }
+    let ids = Array(words.prefix(facts.maxLength - 1)) + [facts.tokens.eos]
     guard let signature = signatures.first(where: { $0.sourceLength >= ids.count }) else {
-      throw TranslationError.tooLong(tokens: ids.count, limit: facts.maxLength)
+      throw TranslationError.noSignature
     }
     let padding = Array(repeating: facts.tokens.pad, count: signature.sourceLength - ids.count)
     let runner = try interpreter.signatureRunner(with: signature.name)
@@ -81,13 +86,25 @@ public final class Translator {
     let length: [Int32] = try values(runner.output(named: "length"))
     let score: [Float] = try values(runner.output(named: "score"))
     // The last token is the end of the sentence, unless the limit came first.
-    let words = tokens.prefix(Int(length[0])).filter { $0 != facts.tokens.eos }
-    return Translation(text: try vocabulary.decode(words.map { Int($0) }), score: score[0])
+    let output = tokens.prefix(Int(length[0])).filter { $0 != facts.tokens.eos }
+    let text = try vocabulary.decode(output.map { Int($0) })
+    return Translation(text: text, score: score[0], cut: cut)
   }
 
   private func values<Value>(_ tensor: Tensor) -> [Value] {
     tensor.data.withUnsafeBytes { Array($0.bindMemory(to: Value.self)) }
   }
+}
+
+private let bytesPerToken = 64  // no token has more
+
+/// At most so many bytes of a text in UTF-8, of which none is a part of a character.
+private func beginning(of text: String, bytes: Int) -> String {
+  guard var end = text.utf8.index(text.startIndex, offsetBy: bytes, limitedBy: text.endIndex) else {
+    return text
+  }
+  while end.samePosition(in: text.unicodeScalars) == nil { end = text.utf8.index(before: end) }
+  return String(text.unicodeScalars[..<end])
 }
 
 /// The members of the ZIP archive that ends a .tflite file, by name; they are not compressed.

@@ -1,9 +1,9 @@
 """The program in docs/litert.md, as it stands there."""
 
-import re
-
 import pytest
 from documents import blocks, run
+
+from keras_transformer.export.litert.runtime import LiteRTTranslator
 
 pytest.importorskip("ai_edge_litert")
 
@@ -18,23 +18,21 @@ def program(export, tmp_path, monkeypatch, capsys):
 
 
 def test_it_prints_the_translation_of_its_sentence(program, translator):
-    assert program[1] == translator(["in 17 weeks"])[0] + "\n"
+    assert program[1] == f"{(translator(['in 17 weeks'])[0], False)}\n"
 
 
-def test_it_translates_sentences_of_every_length(program, translator, sentences):
+def test_it_translates_sentences_of_every_length_and_reports_what_was_cut(
+    program, export, sentences
+):
     translate, vocabulary = program[0]["translate"], program[0]["vocabulary"]
-    whole = [
-        sentence
-        for sentence in sentences
-        if sentence.strip() and len(vocabulary.encode(sentence)) < 20
+    limit = 64 * 20  # of bytes, for 20 tokens; what lies beyond is not read
+    longest = ["in 17 weeks" + "\u3000" * limit, "ж" * (limit // 2), "a" + "ж" * (limit // 2)]
+    edges = ["weeks " * words for words in (15, 16, 19, 20)]
+    sentences = [*sentences, *edges, *longest]
+    lengths = {len(vocabulary.encode(sentence)) + 1 for sentence in sentences}
+    assert {16, 17, 20, 21} <= lengths  # the signatures are for 16 and 20 tokens
+    expected = LiteRTTranslator(export("none")[0]).translate_batch(sentences)
+    assert {output.truncated for output in expected} == {True, False}
+    assert [translate(sentence) for sentence in sentences] == [
+        (output.text, output.truncated) for output in expected
     ]
-    lengths = {len(vocabulary.encode(sentence)) + 1 for sentence in whole}
-    assert min(lengths) < 16 < max(lengths)  # the signatures are for 16 and 20 tokens
-    assert [translate(sentence) for sentence in whole] == translator(whole)
-
-
-def test_it_refuses_a_sentence_that_is_longer_than_the_model_reads(program, sentences):
-    (sentence,) = [text for text in sentences if "far more tokens" in text]
-    message = rf"'{re.escape(sentence)}' has \d\d tokens; the model reads 20\."
-    with pytest.raises(ValueError, match=message):
-        program[0]["translate"](sentence)

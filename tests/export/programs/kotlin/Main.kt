@@ -1,8 +1,12 @@
-/** Prints for each line of the input its token ids, and then the text that these make. */
+/**
+ * Prints for each line of the input its token ids, the text that these make, and then the ids that a
+ * model of 7 tokens gets and whether the line was cut for it.
+ */
 import java.io.File
 import java.nio.ByteBuffer
 import translate.SentencePiece
 import translate.readArchive
+import translate.sourceOf
 
 fun main(arguments: Array<String>) {
     val members = readArchive(ByteBuffer.wrap(File(arguments[0]).readBytes()))
@@ -13,5 +17,6 @@ fun main(arguments: Array<String>) {
         val ids = vocabulary.encode(line)
         output.println(ids)
         output.println(vocabulary.decode(ids))
+        output.println(sourceOf(line, vocabulary, longest = 7, eos = 3))
     }
 }

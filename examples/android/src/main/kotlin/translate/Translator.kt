@@ -7,8 +7,11 @@ import java.nio.channels.FileChannel
 import org.json.JSONObject
 import org.tensorflow.lite.Interpreter
 
-/** A translation, and the sum of the log-probabilities of its tokens. */
-class Translation(val text: String, val score: Float)
+/**
+ * A translation, the sum of the log-probabilities of its tokens, and whether the sentence was longer
+ * than the model reads and was cut.
+ */
+class Translation(val text: String, val score: Float, val cut: Boolean)
 
 /**
  * A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
@@ -22,6 +25,7 @@ class Translator(file: File) : Closeable {
     private val signatures: List<Signature>
     private val pad: Int
     private val eos: Int
+    private val longest: Int
 
     init {
         val bytes = FileInputStream(file).channel.use {
@@ -42,6 +46,7 @@ class Translator(file: File) : Closeable {
         val special = facts.getJSONObject("tokens")
         pad = special.getInt("pad")
         eos = special.getInt("eos")
+        longest = facts.getInt("max_length")
         val all = facts.getJSONArray("signatures")
         signatures = (0 until all.length()).map { all.getJSONObject(it) }
             .filter { it.isNull("beam_size") && it.getInt("batch_size") == 1 }
@@ -50,16 +55,17 @@ class Translator(file: File) : Closeable {
                 Signature(it.getString("name"), lengths.first, lengths.second)
             }
             .sortedBy { it.sourceLength }
+        require(signatures.isNotEmpty() && signatures.last().sourceLength == longest) {
+            "$file cannot search greedily for one sentence: export it again."
+        }
         interpreter = Interpreter(bytes)
     }
 
-    /** @throws IllegalArgumentException If the sentence has more tokens than the model reads. */
+    /** A sentence that is longer than the model reads is cut, translated, and reported as cut. */
     fun translate(sentence: String): Translation {
-        val ids = vocabulary.encode(sentence) + eos
-        if (ids.size == 1) return Translation("", 0f) // nothing to translate
-        val signature = requireNotNull(signatures.firstOrNull { it.sourceLength >= ids.size }) {
-            "The sentence has ${ids.size} tokens; the model reads ${signatures.last().sourceLength}."
-        }
+        val (ids, cut) = sourceOf(sentence, vocabulary, longest, eos)
+        if (ids.isEmpty()) return Translation("", 0f, cut) // nothing to translate
+        val signature = signatures.first { it.sourceLength >= ids.size }
         val source = IntArray(signature.sourceLength) { ids.getOrElse(it) { pad } }
         val tokens = arrayOf(IntArray(signature.targetLength))
         val score = FloatArray(1)
@@ -69,7 +75,7 @@ class Translator(file: File) : Closeable {
             mapOf("tokens" to tokens, "score" to score, "length" to length),
             signature.name,
         )
-        return Translation(vocabulary.decode(tokens[0].take(length[0])), score[0])
+        return Translation(vocabulary.decode(tokens[0].take(length[0])), score[0], cut)
     }
 
     override fun close() = interpreter.close()
