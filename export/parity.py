@@ -171,7 +171,11 @@ def in_float32(translator):
 
     Exports compute in float32 whatever the policy the model was trained under: its weights are
     float32 in any case, and neither LiteRT nor most CPUs multiply in bfloat16.
+
+    Raises:
+        ValueError: If it has several models.
     """
+    translator.require_one("cannot be exported")
     policy = translator.model.policy
     if policy.compute_dtype == policy.variable_dtype == "float32":
         return translator

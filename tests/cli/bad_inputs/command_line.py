@@ -17,7 +17,9 @@ WORDS = [
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
     usage("translate", "Missing argument 'MODEL'"),
     usage("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
-    usage("translate RUN IN.txt", "unexpected extra argument"),
+    usage(
+        "translate RUN IN.txt", "IN.txt is not a run: several models that answer together .* stdin"
+    ),
     usage("translate RUN --beem 4", "No such option '--beem'.*'--beam'"),
     usage("evaluate", "Missing argument 'RUN'"),
     usage("score RUN --source IN.txt", "Missing option '--target'"),
