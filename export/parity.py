@@ -174,7 +174,9 @@ def in_float32(translator):
 
     Raises:
         ExportError: If the model was quantised in memory.
+        ValueError: If it has several models.
     """
+    translator.require_one("cannot be exported")
     if any(layer.quantization_mode for layer in translator.model._flatten_layers()):
         raise ExportError(
             "The model was quantised by `model.quantize`, and an export starts from floating "

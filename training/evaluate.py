@@ -1,7 +1,9 @@
 """Measuring a run on test data (section 6.1)."""
 
-from keras_transformer.run import Run
+import numpy as np
+
 from keras_transformer.tasks import open_run
+from keras_transformer.tasks.ensemble import check_tasks, runs_of
 from keras_transformer.text.lines import read_lines, read_parallel
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
@@ -11,7 +13,7 @@ def evaluate_files(run, source, reference=None, pipeline=None, **options):
     """Evaluates a run on text files.
 
     Args:
-        run: Folder of the run.
+        run: Folder of the run, or a list of several, which answer together.
         source: File of inputs, one per line.
         reference: File of what belongs to them, line by line, such as translations or labels.
             `None` for a task with one column.
@@ -20,60 +22,102 @@ def evaluate_files(run, source, reference=None, pipeline=None, **options):
         **options: Those of the task's `evaluate`.
 
     Returns:
-        The dictionary of the task's `evaluate`.
+        The dictionary of the task's `evaluate`; of several runs it also has `runs`, their folders.
 
     Raises:
         ValueError: If a file is not UTF-8, they differ in their number of lines, or the task needs
-            other files.
+            other files; or if several runs do not fit together.
     """
-    task = task_of(run)
+    task, runs = task_of(run), runs_of(run)
     if (len(task.columns) == 2) != (reference is not None):
         raise ValueError(
-            f"{run} is a run for {task.name}, whose data have {' and '.join(task.columns)}: "
-            f"evaluating files takes {'two of them' if reference is None else 'one of them'}."
+            f"{_named(runs)} is a run for {task.name}, whose data have "
+            f"{' and '.join(task.columns)}: evaluating files takes "
+            f"{'two of them' if reference is None else 'one of them'}."
         )
     if reference is None:
         columns = [read_lines(source, task.decoding_errors)]
     else:
         columns = read_parallel(source, reference, task.decoding_errors)
-    return task.evaluate(open_run(run) if pipeline is None else pipeline, columns, **options)
+    return _evaluate(task, runs, pipeline, columns, options)
 
 
 def evaluate_split(run, split="test", pipeline=None, **options):
     """Evaluates a run on a split of its own data; the test split's figures stay in the run.
 
     Args:
-        run: Folder of the run.
+        run: Folder of the run, or a list of several, which answer together. The figures of several
+            stay in none of them.
         split: `"train"`, `"validation"` or `"test"`.
         pipeline: See `evaluate_files`.
         **options: Those of the task's `evaluate`.
 
     Returns:
-        The dictionary of the task's `evaluate`. For the test split `metrics.json` of the run also
-        has it.
+        The dictionary of the task's `evaluate`; of several runs it also has `runs`, their folders.
+        For the test split `metrics.json` of the run also has it.
+
+    Raises:
+        ValueError: If several runs do not fit together, or differ in this split.
     """
-    folder, task = Run(run), task_of(run)
-    folder.require_finished(task.reads_text)
-    data = open_source(load_settings(folder.config).data, task.columns)
-    data.check_split(split)
-    pipeline = open_run(run) if pipeline is None else pipeline
-    results = task.evaluate(pipeline, read_columns(data, task, split), **options)
-    if split == "test":
+    task, runs = task_of(run), runs_of(run)
+    columns = _columns_of(runs[0], task, split)
+    for other in runs[1:]:
+        if not _equal(columns, _columns_of(other, task, split)):
+            raise ValueError(
+                f"{runs[0].path} and {other.path} differ in their split {split}: name the files to "
+                "evaluate them on together."
+            )
+    results = _evaluate(task, runs, pipeline, columns, options)
+    if split == "test" and len(runs) == 1:
         figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
-        folder.update_metrics(**figures)
+        runs[0].update_metrics(**figures)
     return results
 
 
 def task_of(run):
-    """Returns the `Task` of a run, which its settings name.
+    """Returns the `Task` of a run, which its settings name; of several, that of all.
+
+    Args:
+        run: Folder of the run, or a list of several.
 
     Raises:
-        ValueError: If there are none.
+        ValueError: If there are no settings, or several runs have different tasks.
     """
-    folder = Run(run)
-    if not folder.config.is_file():
-        folder.require_finished(vocabulary=False)
-    return load_settings(folder.config).task.get()
+    runs = runs_of(run)
+    for folder in runs:
+        if not folder.config.is_file():
+            folder.require_finished(vocabulary=False)
+    check_tasks(runs)
+    return load_settings(runs[0].config).task.get()
+
+
+def _evaluate(task, runs, pipeline, columns, options):
+    """What an evaluation prints, with the folders of several runs."""
+    folders = [run.path for run in runs]
+    if pipeline is None:
+        pipeline = open_run(folders[0] if len(folders) == 1 else folders)
+    results = task.evaluate(pipeline, columns, **options)
+    return results if len(runs) == 1 else {**results, "runs": [str(path) for path in folders]}
+
+
+def _columns_of(run, task, split):
+    """What a run is evaluated on: see `read_columns`."""
+    run.require_finished(task.reads_text)
+    data = open_source(load_settings(run.config).data, task.columns)
+    data.check_split(split)
+    return read_columns(data, task, split)
+
+
+def _equal(ours, theirs):
+    """Whether two lists of columns, of strings or of arrays, are the same."""
+    return len(ours) == len(theirs) and all(
+        len(one) == len(other) and all(map(np.array_equal, one, other))
+        for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _named(runs):
+    return " and ".join(str(run.path) for run in runs)
 
 
 def read_columns(data, task, split, limit=None):

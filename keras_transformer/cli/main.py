@@ -31,6 +31,8 @@ from keras_transformer.cli.search_options import (
 )
 from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
 
+RUNS = click.argument("runs", type=FOLDER, nargs=-1, required=True, metavar="RUN...")
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--traceback", is_flag=True, help="Show where in the code an error was raised.")
@@ -116,7 +118,7 @@ def average(run, last, output):
 
 
 @cli.command()
-@click.argument("run", type=FOLDER)
+@RUNS
 @click.option("--source", type=EXISTING_FILE, help="Inputs, one per line.")
 @click.option(
     "--reference",
@@ -135,7 +137,7 @@ def average(run, last, output):
 @click.option("--lowercase", is_flag=True, help="Of translations: ignore case in BLEU and chrF.")
 @greedy_or_beam()
 @SHORTLIST
-def evaluate(run, source, reference, split, shortlist, **options):
+def evaluate(runs, source, reference, split, shortlist, **options):
     """Measure RUN as its task is measured, and print the figures as JSON on stdout.
 
     Translations: sacreBLEU and chrF with signatures. Summaries: ROUGE. Labels: accuracy and macro
@@ -143,6 +145,10 @@ def evaluate(run, source, reference, split, shortlist, **options):
 
     Without files, a split of the data that RUN was trained on; the figures of the test split are
     kept in RUN/metrics.json.
+
+    Several runs answer together, see `predict`; the figures name them, and no run keeps them.
+    Without files their data must be the same. A line that is not UTF-8 is an error: no line is left
+    out of a metric.
     """
     from keras_transformer.tasks import open_run
     from keras_transformer.training.evaluate import evaluate_files, evaluate_split, task_of
@@ -152,15 +158,16 @@ def evaluate(run, source, reference, split, shortlist, **options):
     if source:
         refuse(["split"], "has no effect with --source.")
     standard("stdout")  # open? before the work is done
+    run, name = runs[0] if len(runs) == 1 else list(runs), " and ".join(map(str, runs))
     options["search"] = search_of_run(run, options)
     task = task_of(run)
-    for name in options:
-        if name not in task.evaluation_options:
-            names = OF_GREEDY_OR_BEAM if name == "search" else [name]
-            refuse(names, f"has no effect on {run}, a run for {task.name}.")
-    options = {name: options[name] for name in task.evaluation_options}
+    for option in options:
+        if option not in task.evaluation_options:
+            names = OF_GREEDY_OR_BEAM if option == "search" else [option]
+            refuse(names, f"has no effect on {name}, a run for {task.name}.")
+    options = {option: options[option] for option in task.evaluation_options}
     if shortlist:
-        options["pipeline"] = with_shortlist(open_run(run), shortlist, run)
+        options["pipeline"] = with_shortlist(open_run(run), shortlist, name)
     if source:
         results = evaluate_files(run, source, reference, **options)
     else:
@@ -169,7 +176,7 @@ def evaluate(run, source, reference, split, shortlist, **options):
 
 
 @cli.command()
-@click.argument("run", type=FOLDER)
+@RUNS
 @click.option("--source", type=EXISTING_FILE, required=True, help="Sentences, one per line.")
 @click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
 @click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
@@ -179,8 +186,8 @@ def evaluate(run, source, reference, split, shortlist, **options):
     help="Stop at the first pair with a line that is not UTF-8, with an error; the scores of the "
     "pairs before it are written.  [default: warn, and write 0 and 0 tokens]",
 )
-def score(run, source, target, batch_size, strict):
-    """Write how probable RUN finds given translations.
+def score(runs, source, target, batch_size, strict):
+    """Write how probable RUN finds given translations; several runs, with their mean probability.
 
     One line for each pair: the natural logarithm of the probability of the translation, a tab, and
     its number of tokens, the end of the sentence included in both.
@@ -191,7 +198,7 @@ def score(run, source, target, batch_size, strict):
 
     count_parallel(source, target)  # before the model is loaded
     score_files(
-        Translator.from_run(run),
+        Translator.from_run(list(runs)),
         source,
         target,
         standard("stdout"),

@@ -14,10 +14,10 @@ OPTIONS = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run takes al
 
 
 def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None):
-    """Returns one of `line_searches` for the run or the export at `path`.
+    """Returns one of `line_searches` for a run, for several that answer together, or an export.
 
     Args:
-        path: The path.
+        path: The path of the run or the export, or a list of those of several runs.
         search: The search that the options describe: see `make_search`. `None`: the model's own.
         n_best: Translations of each line. `None`: one, without the number of the line.
         max_length: Longest source and longest output in tokens. `None`: the model's.
@@ -29,8 +29,19 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         click.UsageError: If there is nothing, or an option has no effect on it.
         ValueError: If it is damaged or something else.
     """
-    if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")
+    paths = path if isinstance(path, list) else [path]
+    for path in paths:
+        if not path.exists():
+            raise click.UsageError(
+                f"{path} does not exist: MODEL is a run or an export.{hint(path)}"
+            )
+        if len(paths) > 1 and _is_export(path):
+            raise click.UsageError(
+                f"{path} is not a run: several models that answer together are runs. Lines to "
+                "answer come from stdin or --input."
+            )
+    if len(paths) > 1:
+        return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist)
     if path.is_file():
         return _litert(path, search, n_best)
     if _is_saved_model(path):
@@ -42,7 +53,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         )
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
-    return _run(path, search, n_best, max_length, alignments, batch_size, shortlist)
+    return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist)
 
 
 def open_attention(path):
@@ -76,14 +87,24 @@ def _is_saved_model(path):
     return any(path.glob("saved_model.pb")) or any(path.glob("*/saved_model.pb"))
 
 
-def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
+def _is_export(path):
+    """Whether it is a file, or a folder with an export."""
+    is_file = path.is_file() or any(
+        (path / name).is_file() for name in ("decoder.yml", "model.bin")
+    )
+    return is_file or _is_saved_model(path)
+
+
+def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
     from keras_transformer.cli.line_searches import Aligned, Searched
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.generator import Generator
 
-    _check_folder(path)
-    translator = with_shortlist(open_run(path, max_length), shortlist, path)
+    for path in paths:
+        _check_folder(path)
+    path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
+    translator = with_shortlist(open_run(run, max_length), shortlist, path)
     if not isinstance(translator, Generator):
         refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
         return _answered(translator, path)
@@ -95,7 +116,7 @@ def _run(path, search, n_best, max_length, alignments, batch_size, shortlist):
         return Aligned(translator)
     if search is None:
         search = translator.search if n_best is None else translator.search_for(n_best)
-        name_default(path, translator.search)
+        name_default(run, translator.search)
     search = limited(search, translator.search)
     translator.check(search, n_best or 1)
     if isinstance(search, Beam):
@@ -118,10 +139,10 @@ def _check_memory(translator, size, batch_size):
     """Refuses a beam that is too large even for a word; warns of one that may be for some lines."""
     from keras_transformer.tasks import memory
 
-    config = translator.model.config
+    configs, length = [model.config for model in translator.models], translator.max_length
     free = memory.available_memory()
-    needed = memory.beam_memory(config, batch_size, size, translator.max_length)
-    memory.check_memory(config, 1, size, 1)
+    needed = sum(memory.beam_memory(config, batch_size, size, length) for config in configs)
+    memory.check_memory(configs, 1, size, 1)
     if free is not None and needed > free / 2:
         warn(
             f"a beam of {size} for {batch_size} of the longest sentences takes about "

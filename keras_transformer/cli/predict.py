@@ -22,7 +22,7 @@ from keras_transformer.files import replacing
 
 
 @click.command(cls=Command)
-@click.argument("model", type=FOLDER)
+@click.argument("models", type=FOLDER, nargs=-1, required=True, metavar="MODEL...")
 @click.option("--input", "source", type=EXISTING_FILE, help="Lines to answer. Default: stdin.")
 @click.option(
     "--output",
@@ -53,7 +53,7 @@ from keras_transformer.files import replacing
 )
 @STRICT
 def predict(
-    model,
+    models,
     source,
     target,
     batch_size,
@@ -70,6 +70,9 @@ def predict(
     A line becomes its translation, its summary, its label, or a text that goes on from it, as the
     task of MODEL is: a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run takes
     all options of its task; the others take what their export put into them.
+
+    Several runs answer together: with the mean of their probabilities, or of the values that they
+    predict.
 
     A bad line, such as one that is not UTF-8 or that names an image that cannot be read, has an
     empty answer, and a warning names it. In a time series it is an error, since later answers
@@ -95,7 +98,9 @@ def predict(
             raise ValueError(f"{target.parent} does not exist: make it first.")
     with _lines(source) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
-        search = open_search(model, wanted, n_best, max_length, alignments, batch_size, shortlist)
+        search = open_search(
+            list(models), wanted, n_best, max_length, alignments, batch_size, shortlist
+        )
         answer_stream(
             search,
             lines,

@@ -210,13 +210,13 @@ def search_of_run(run, options):
     """Returns what `taken_search` does, or where no option names a search that of a run.
 
     Args:
-        run: The folder.
+        run: The folder, or a list of several; if they name different searches, it is greedy search.
         options: See `taken_search`.
     """
     from keras_transformer.decoding import Greedy
-    from keras_transformer.run import Run
 
-    search, own = taken_search(options), Run(run).read_search() or Greedy()
+    search, searches = taken_search(options), _searches_of(run)
+    own = searches.pop() if len(searches) == 1 else Greedy()
     if search is None:
         name_default(run, own)
         return own
@@ -241,14 +241,28 @@ def name_default(run, search, others="--greedy and --beam"):
     """Prints on stderr how a run is searched where no option names a search, but for greedily.
 
     Args:
-        run: The folder.
+        run: The folder, or a list of several.
         search: Its search.
         others: The options that replace it.
     """
     from keras_transformer.decoding import Greedy
 
-    if not isinstance(search, Greedy):
-        click.echo(
-            f"{run} is searched as its search.json says: {search}. {others} replace it.",
-            err=True,
-        )
+    folders = run if isinstance(run, list) else [run]
+    name, several = " and ".join(map(str, folders)), len(folders) > 1
+    if several and len(_searches_of(run)) > 1:
+        says = f"are searched greedily, since their search.json differ. {others} replace it."
+    elif isinstance(search, Greedy):
+        return
+    else:
+        says = "are searched as their" if several else "is searched as its"
+        says = f"{says} search.json says: {search}. {others} replace it."
+    click.echo(f"{name} {says}", err=True)
+
+
+def _searches_of(run):
+    """The set of searches that one or several runs name; greedy search is that of one without."""
+    from keras_transformer.decoding import Greedy
+    from keras_transformer.run import Run
+
+    folders = run if isinstance(run, list) else [run]
+    return {Run(folder).read_search() or Greedy() for folder in folders}

@@ -15,11 +15,14 @@ class Ensemble(Predictor):
     weights, the mean of those of all, if the steps of all have weights.
 
     Args:
-        models: `Transformer`s or predictors, one or more.
+        models: `Transformer`s, `LanguageModel`s or predictors, one or more.
+        alignment: Layer and head whose weights the steps have, see `EncoderDecoder`; every model
+            must have them. `None`: those of predictors that have weights of their own.
 
     Raises:
         TypeError: If a model is neither.
-        ValueError: If there is no model, or two have different vocabularies.
+        ValueError: If there is no model, two have different vocabularies, or one has no such layer
+            or head.
 
     Example:
         >>> from keras_transformer import Transformer, TransformerConfig, greedy_decode
@@ -31,8 +34,9 @@ class Ensemble(Predictor):
         TensorShape([1, 5])
     """
 
-    def __init__(self, models):
-        self.members = [predictor_of(model) for model in models]
+    def __init__(self, models, alignment=None):
+        self.models = tuple(models)
+        self.members = [predictor_of(model, alignment) for model in self.models]
         if not self.members:
             raise ValueError("`models` must be one or more. Received: none.")
         vocabulary, *others = (member.vocabulary for member in self.members)
@@ -78,6 +82,16 @@ class Ensemble(Predictor):
 
     def logits(self, inputs, tokens):  # noqa: D102
         return log_mean([member.logits(inputs, tokens) for member in self.members])
+
+
+@predictor_of.register(Ensemble)
+def _(ensemble, alignment=None):
+    return ensemble if alignment is None else Ensemble(ensemble.models, alignment)
+
+
+def joined(predictors):
+    """Returns the predictor of a list of one, or the `Ensemble` of several."""
+    return predictors[0] if len(predictors) == 1 else Ensemble(predictors)
 
 
 def log_mean(logits):

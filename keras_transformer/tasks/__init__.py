@@ -28,15 +28,31 @@ TASKS = {
 def open_run(path, max_length=None):
     """Returns what the model in the folder of a run is used by, such as a `Translator`.
 
-    Raises:
-        ValueError: If a file is missing or damaged, or they are not of one run.
-    """
-    from keras_transformer.run import Run
+    Args:
+        path: The folder, or a list of several, whose models answer together: see
+            `Pipeline.from_run`.
+        max_length: See `TextPipeline`.
 
-    run = Run(path)
-    model = run.load_model()
-    kind = pipeline_class_of(type(model), run.task())
-    return kind.with_files_of(run, model, max_length)
+    Raises:
+        ValueError: If a file is missing or damaged, they are not of one run, or several runs do not
+            fit together.
+    """
+    from keras_transformer.tasks.ensemble import check_tasks, open_together, runs_of
+
+    runs = runs_of(path)
+    names = [str(run.path) for run in runs]
+    models = [run.load_model() for run in runs]
+    check_tasks(runs)
+    kinds = [
+        pipeline_class_of(type(model), run.task()) for run, model in zip(runs, models, strict=True)
+    ]
+    for name, kind in zip(names[1:], kinds[1:], strict=True):
+        if kind is not kinds[0]:
+            raise ValueError(
+                f"{names[0]} and {name} cannot answer together: their models are for "
+                f"{kinds[0].task} and {kind.task}."
+            )
+    return open_together(kinds[0], runs, models, max_length)
 
 
 def pipeline_class_of(model_class, task=None):

@@ -31,7 +31,7 @@ class ConditionalGenerator(Generator):
     def __init__(self, model, tokenizer, max_length=None, shortlist=None, search=None):
         super().__init__(model, tokenizer, max_length, search)
         # In a function: a `tf.Module` would look through it for what it could track.
-        restricted = None if shortlist is None else Shortlisted(model, shortlist)
+        restricted = None if shortlist is None else Shortlisted(self.whole, shortlist)
         self._restricted = lambda: restricted
         self._scorer = traced_once(functools.partial(trace_score, self))
         self._aligner = traced_once(functools.partial(trace_alignment, self))
@@ -45,17 +45,21 @@ class ConditionalGenerator(Generator):
     @property
     def searched(self):
         """The model as searches take it, with the shortlist if there is one."""
-        return self._restricted() or self.model
+        return self._restricted() or self.whole
 
     def with_model(self, model):  # noqa: D102
         return self._with(model, self.shortlist)
 
     def with_shortlist(self, shortlist):
         """Returns the same with another `Shortlist`, or with none, `None`."""
-        return self._with(self.model, shortlist)
+        return self._with(self._given(), shortlist)
 
-    def _with(self, model, shortlist):
-        return type(self)(model, self.tokenizers, self.max_length, shortlist, self.search)
+    def with_search(self, search):  # noqa: D102
+        return self._with(self._given(), self.shortlist, search)
+
+    def _with(self, model, shortlist, search=None):
+        search = self.search if search is None else search
+        return type(self)(model, self.tokenizers, self.max_length, shortlist, search)
 
     def score(self, sources, targets, batch_size=64):
         """Returns how probable the model finds given outputs.
@@ -95,7 +99,8 @@ class ConditionalGenerator(Generator):
 
         Args:
             sentences: List of strings, of any length.
-            layer: Number of the decoder's layer.
+            layer: Number of the decoder's layer. Of several models the attention is the mean of
+                theirs: each must have that layer and head.
             head: Number of the attention head. `None`: the mean of all.
             batch_size: Sentences decoded at a time.
 
@@ -105,8 +110,8 @@ class ConditionalGenerator(Generator):
         Raises:
             ValueError: If there is no such layer or head.
         """
-        config = self.model.config
-        check_alignment((layer, head), config)
+        for model in self.models:
+            check_alignment((layer, head), model.config)
 
         def align(batch):
             outputs = self._aligner(layer, head)(tf.constant(batch))

@@ -5,9 +5,10 @@ import functools
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy, Sample
+from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
+from keras_transformer.tasks.ensemble import outputs_difference
 from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
@@ -44,6 +45,8 @@ class Generator(TextPipeline):
         if search is not None:
             check_search(search, Greedy, Beam)
             self.search = search
+        ensemble = Ensemble(self.models) if len(self.models) > 1 else None
+        self._ensemble = lambda: ensemble  # a `tf.Module` would look through it
         self._searcher = traced_once(functools.partial(trace_search, self))
 
     @classmethod
@@ -55,9 +58,27 @@ class Generator(TextPipeline):
         return type(self)(model, self.tokenizers, self.max_length, search=self.search)
 
     @property
+    def whole(self):
+        """The model, or the `Ensemble` of several, without a shortlist."""
+        return self.model if self._ensemble() is None else self._ensemble()
+
+    @property
     def searched(self):
         """The model as searches take it."""
-        return self.model
+        return self.whole
+
+    def with_search(self, search):
+        """Returns the same with another search where none is named."""
+        return type(self)(self._given(), self.tokenizers, self.max_length, search=search)
+
+    def _given(self):
+        """What it was made with: the model, or a list of several."""
+        return self.model if self._ensemble() is None else list(self.models)
+
+    def difference(self, other):  # noqa: D102
+        return super().difference(other) or outputs_difference(
+            *(Vocabulary.of(one.model.config) for one in (self, other))
+        )
 
     @property
     def greedy(self):
@@ -131,9 +152,10 @@ class Generator(TextPipeline):
         """Refuses a beam that cannot fit."""
         if not isinstance(search, Beam):
             return
-        config, count = self.model.config, batch.shape[0]
-        if beam_memory(config, count, search.size, self.max_length) >= SMALL:
-            check_memory(config, count, search.size, self.encode(batch)[0].shape[1])
+        configs, count = [model.config for model in self.models], batch.shape[0]
+        whole = (beam_memory(config, count, search.size, self.max_length) for config in configs)
+        if sum(whole) >= SMALL:
+            check_memory(configs, count, search.size, self.encode(batch)[0].shape[1])
 
     def __call__(self, sentences, search=None, batch_size=64):
         """Returns the translations of a list of strings, in order.

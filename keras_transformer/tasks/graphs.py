@@ -51,7 +51,7 @@ def trace_score(translator):
             for tokenizer, texts in zip(translator.tokenizers, (sources, targets), strict=True)
         )
         source, target = source.to_tensor(pad_id), _whole(target, target_cut).to_tensor(pad_id)
-        _, scores = score(translator.model, source, target)
+        _, scores = score(translator.whole, source, target)
         real = tf.not_equal(target, pad_id)  # [B, T]
         return {
             "score": scores,
@@ -98,7 +98,7 @@ def trace_text_score(generator):
         ids = _whole(ids, truncated)
         text = ids.to_tensor(config.pad_id)  # [B, T]
         prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # of no token
-        _, scores = score(generator.model, prompt, text)
+        _, scores = score(generator.whole, prompt, text)
         tokens = tf.cast(ids.row_lengths(), tf.int32)
         return {"score": scores, "tokens": tokens, "truncated": truncated}
 

@@ -40,11 +40,11 @@ def beam_memory(config, batch, beam_size, length):
     return FLOAT * (cache + scores + logits)
 
 
-def check_memory(config, batch, beam_size, length):
+def check_memory(configs, batch, beam_size, length):
     """Refuses a beam that cannot fit even if its outputs are as short as a stage of the cache.
 
     Args:
-        config: A `TransformerConfig` or a `LanguageModelConfig`.
+        configs: The `TransformerConfig`s or `LanguageModelConfig`s of the models that it is over.
         batch: Sentences B.
         beam_size: Hypotheses N of each.
         length: Tokens of the longest source: outputs are about as long.
@@ -52,7 +52,9 @@ def check_memory(config, batch, beam_size, length):
     Raises:
         ValueError: If it cannot fit; the message says how much it needs.
     """
-    needed = beam_memory(config, batch, beam_size, first_stage(config, length))
+    needed = sum(
+        beam_memory(config, batch, beam_size, first_stage(config, length)) for config in configs
+    )
     free = available_memory()
     if free is not None and needed > free:
         raise ValueError(

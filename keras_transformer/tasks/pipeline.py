@@ -1,22 +1,24 @@
-"""The bases of what trained models are used by: a model, and a model with its tokenizers."""
+"""The bases of what trained models are used by: models, and models with their tokenizers."""
 
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
-from keras_transformer.run import Run
 from keras_transformer.tasks.attention import attentions
+from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_difference
 from keras_transformer.tasks.strings import check_sentence
 from keras_transformer.text.tokenizers import Tokenizers
 
 
 class Pipeline(tf.Module):
-    """A trained model in use.
+    """A trained model in use, or several that answer together.
 
     Args:
-        model: A model of the class `model_class`.
+        model: A model of the class `model_class`, or a list of several: answers are then made with
+            the mean of their probabilities, or of the values that they predict.
 
     Raises:
         TypeError: If it is of another class.
+        ValueError: If there are several whose answers differ in kind.
 
     Attributes:
         task: The name of its task.
@@ -36,25 +38,36 @@ class Pipeline(tf.Module):
 
     def __init__(self, model):
         super().__init__(name=type(self).__name__.lower())
-        if not isinstance(model, self.model_class):
-            raise TypeError(
-                f"`model` must be a {self.model_class.__name__}; "
-                f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
-                f"Received: model of type {type(model).__name__}."
-            )
-        # The variables are tracked and the model is only closed over: a SavedModel of a tracked
+        models = tuple(model) if isinstance(model, (list, tuple)) else (model,)
+        for one in models or [model]:
+            if not isinstance(one, self.model_class):
+                raise TypeError(
+                    f"`model` must be a {self.model_class.__name__}; "
+                    f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
+                    f"Received: model of type {type(one).__name__}."
+                )
+        # The variables are tracked and the models only closed over: a SavedModel of a tracked
         # Keras model can be loaded by Python alone, not by TensorFlow Serving.
-        self.weights = [variable.value for variable in model.variables]
-        self._model = lambda: model
+        self.weights = [variable.value for one in models for variable in one.variables]
+        self._models = lambda: models
 
     @classmethod
     def from_run(cls, path, max_length=None):
-        """Returns what training left in the folder `path`.
+        """Returns what training left in the folder of a run.
+
+        Args:
+            path: The folder, or a list of several, whose models answer together: with the mean of
+                their probabilities, or of the values that they predict. Vocabularies, labels and
+                inputs must be the same; all else may differ.
+            max_length: See the class. `None`: the smallest of the models' `max_length`.
 
         Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
+            ValueError: If a file is missing or damaged, they are not of one run, or several runs
+                do not fit together.
         """
-        return cls.with_files_of(Run(path), Run(path).load_model(cls.model_class), max_length)
+        runs = runs_of(path)
+        models = [run.load_model(cls.model_class) for run in runs]
+        return open_together(cls, runs, models, max_length)
 
     @classmethod
     def with_files_of(cls, run, model, max_length=None):
@@ -80,13 +93,44 @@ class Pipeline(tf.Module):
         return line
 
     def with_model(self, model):
-        """Returns the same with another model, such as a copy that computes in float32."""
+        """Returns the same with another model, or a list of several, as the class takes them."""
         return type(self)(model)
 
     @property
     def model(self):
-        """The model."""
-        return self._model()
+        """The model, of several the first."""
+        return self._models()[0]
+
+    @property
+    def models(self):
+        """All of the models, a tuple."""
+        return self._models()
+
+    def difference(self, other):
+        """Returns why another cannot answer together with this, `None` if it can.
+
+        Args:
+            other: One of the same class.
+
+        Returns:
+            The end of a sentence that begins with both.
+        """
+        return None
+
+    def require_one(self, what):
+        """Refuses what several models that answer together cannot do.
+
+        Args:
+            what: The end of a sentence that begins with `Several models that answer together`.
+
+        Raises:
+            ValueError: If there are several.
+        """
+        if len(self.models) > 1:
+            raise ValueError(
+                f"Several models that answer together {what}: take one of them. "
+                f"Received: {len(self.models)} models."
+            )
 
     def attention(self, example):
         """Returns what a model attends to: see `TextPipeline` and `ImageRecognizer`.
@@ -101,11 +145,11 @@ class TextPipeline(Pipeline):
     """A trained model with its tokenizers.
 
     Args:
-        model: A model of the class `model_class`.
+        model: A model of the class `model_class`, or a list of several: see `Pipeline`.
         tokenizer: The `Tokenizer` it was trained with, or a pair of them: of its inputs and of its
             outputs.
         max_length: Longest input and longest output in tokens, the end of the text included.
-            `None`: the model's `max_length`.
+            `None`: the model's `max_length`, of several the smallest.
 
     Raises:
         TypeError: If an argument is of another type.
@@ -119,13 +163,17 @@ class TextPipeline(Pipeline):
     def __init__(self, model, tokenizer, max_length=None):
         super().__init__(model)
         tokenizers = Tokenizers.of(tokenizer)
-        self.max_length = _check_max_length(max_length, model.config)
-        tokenizers.check_sizes(model.config)
+        self.max_length = _check_max_length(max_length, self.models)
+        for one in self.models:
+            tokenizers.check_sizes(one.config)
         self.source_tokenizer, self.target_tokenizer = tokenizers
 
     @classmethod
     def with_files_of(cls, run, model, max_length=None):  # noqa: D102
         return cls(model, run.load_tokenizers_of(model), max_length)
+
+    def difference(self, other):  # noqa: D102
+        return super().difference(other) or vocabulary_difference(self.tokenizers, other.tokenizers)
 
     def with_model(self, model):  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length)
@@ -142,8 +190,9 @@ class TextPipeline(Pipeline):
 
         Raises:
             TypeError: If `sentence` is not a string.
-            ValueError: If it is empty.
+            ValueError: If it is empty, or there are several models.
         """
+        self.require_one("have no attention of their own")
         inputs, pieces, truncated = self.reading(check_sentence(sentence))
         return attentions(self.model.attention_weights(inputs), pieces, truncated)
 
@@ -166,21 +215,22 @@ class TextPipeline(Pipeline):
         return Tokenizers(self.source_tokenizer, self.target_tokenizer)
 
 
-def _check_max_length(max_length, config):
-    """Returns the longest input in tokens: `max_length`, or that of a model's configuration.
+def _check_max_length(max_length, models):
+    """Returns the longest input in tokens: `max_length`, or the smallest of the models'.
 
     Raises:
         TypeError: If it is not an integer.
         ValueError: If it is out of range.
     """
-    longest = config.max_length if max_length is None else max_length
+    most = min(model.config.max_length for model in models)
+    longest = most if max_length is None else max_length
     if not is_integer(longest):
         raise TypeError(
             f"`max_length` must be an integer, or None. Received: max_length={max_length!r}."
         )
-    if not 1 <= longest <= config.max_length:
+    if not 1 <= longest <= most:
         raise ValueError(
-            f"`max_length` must be between 1 and the model's {config.max_length}. "
+            f"`max_length` must be between 1 and the model's {most}. "
             f"Received: max_length={max_length}."
         )
     return longest

@@ -39,11 +39,11 @@ OUTPUTS = {**OUTPUTS, "pad_id": 42, "bos_id": 42}
 
 
 @functools.cache
-def model(kind="shared"):
+def model(kind="shared", seed=0, **other):
     """Its outputs differ in their words and lengths; see `doubt.talkative`."""
-    changes = OUTPUTS if kind == "outputs" else KINDS[kind]
+    changes = {**(OUTPUTS if kind == "outputs" else KINDS[kind]), **other}
     config = small_config(vocab_size=V, position="learned", norm="pre", **changes)
-    made = randomise(Transformer(config))
+    made = randomise(Transformer(config), seed)
     factors = {"positions": 20, "query/kernel": 4, "attention/output/kernel": 4, "beta": 0}
     for weight in made.weights:
         for path, factor in factors.items():
@@ -97,6 +97,59 @@ def masked(kind, allowed, prefix=None):
         return np.where(mask[:, None], logits, -1e9)
 
     return logits_of
+
+
+def members(kind="shared"):
+    """Two models, one with a layer less in its decoder."""
+    return model(kind), model(kind, seed=5, num_decoder_layers=1)
+
+
+@pytest.mark.parametrize("sizes", [(32,), pytest.param((8,), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "search", [Greedy(), pytest.param(Beam(3, length_penalty=0.6), marks=pytest.mark.slow)], ids=str
+)
+def test_several_models_have_the_mean_of_their_probabilities_among_the_candidates(sizes, search):
+    """By loops in float64, each model's softmax over the candidates of the source alone."""
+    mask = candidates()[:, None]
+
+    def logits_of(source, target):
+        rows = [sources().tolist().index(row.tolist()) for row in source]
+        shares = []
+        for one in members():
+            logits = np.asarray(one({"source": source, "target": target}), "float64")
+            exponentials = np.where(mask[rows], np.exp(logits), 0)
+            shares.append(exponentials / exponentials.sum(-1, keepdims=True))
+        return np.log(np.maximum(np.mean(shares, axis=0), 1e-300))
+
+    found = search(Shortlisted(Ensemble(members()), shortlist(), sizes), sources(), 1, LIMIT)
+    if isinstance(search, Greedy):
+        tokens, scores = reference.greedy(logits_of, sources(), LIMIT, *special("shared"))
+    else:
+        penalty = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
+        best = [
+            reference.beam(logits_of, source, 3, penalty, 1, LIMIT, *special("shared"))[0]
+            for source in sources()
+        ]
+        scores = [value for value, _ in best]
+        tokens = np.array([[*row, *[PAD] * (LIMIT - len(row))] for _, row in best])
+    np.testing.assert_array_equal(found.tokens[:, 0], tokens)
+    np.testing.assert_allclose(found.scores[:, 0], scores, atol=1e-4)
+    reverse = Shortlisted(Ensemble(members()[::-1]), shortlist(), sizes)
+    np.testing.assert_array_equal(search(reverse, sources(), 1, LIMIT).tokens, found.tokens)
+
+
+@pytest.mark.slow
+def test_several_models_score_and_align_among_the_candidates():
+    both, same = (Shortlisted(Ensemble(pair), shortlist()) for pair in (members(), [model()] * 2))
+    target = greedy_decode(both, sources(), LIMIT)[0]
+    each = [np.exp(score(Shortlisted(one, shortlist()), sources(), target)[0]) for one in members()]
+    expected = np.where(target == PAD, 0, np.log(np.mean(each, axis=0)))
+    np.testing.assert_allclose(score(both, sources(), target)[0], expected, atol=1e-4)
+    options = {"alignment": (-1, None)}
+    ours = greedy_decode(same, sources(), LIMIT, **options)
+    theirs = greedy_decode(Shortlisted(model(), shortlist()), sources(), LIMIT, **options)
+    for name in ours:
+        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-4)
 
 
 def special(kind):

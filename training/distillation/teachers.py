@@ -6,10 +6,8 @@ import hashlib
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Ensemble
 from keras_transformer.run import Run
 from keras_transformer.tasks import open_run
-from keras_transformer.tasks.graphs import trace_search
 from keras_transformer.tasks.memory import check_memory
 from keras_transformer.tasks.results import to_n_best
 from keras_transformer.text.tokenizers import Tokenizers
@@ -89,14 +87,8 @@ class Searcher:
     """
 
     def __init__(self, teachers):
-        pipelines = [open_run(teacher.run.path) for teacher in teachers]
-        first, models = pipelines[0], [pipeline.model for pipeline in pipelines]
-        # What the graph of a search needs of a pipeline.
-        self.model, self.tokenizers, self.blank = first.model, first.tokenizers, first.blank
-        self.max_length = min(pipeline.max_length for pipeline in pipelines)
-        self.searched = models[0] if len(models) == 1 else Ensemble(models)
-        self._encode, self._result = first.encode, first.result
-        self._graph = functools.cache(functools.partial(trace_search, self))
+        self._pipeline = open_run([teacher.run.path for teacher in teachers])
+        self.searched, self.max_length = self._pipeline.searched, self._pipeline.max_length
 
     def check(self, search, n, sentences):
         """Raises a `ValueError` if a search does not fit the models, or into memory.
@@ -106,18 +98,14 @@ class Searcher:
             n: Outputs of each sentence.
             sentences: A batch of those that take most memory.
         """
-        config = self.model.config
-        search.check(self._vocabulary(), self.max_length, n)
-        length = self._encode(tf.constant(sentences))[0].shape[1]
-        check_memory(config, len(sentences), search.size, min(length, self.max_length))
-
-    def _vocabulary(self):
-        from keras_transformer.decoding.predictor import predictor_of
-
-        return predictor_of(self.searched).vocabulary
+        self._pipeline.check(search, n)
+        length = self._pipeline.encode(tf.constant(sentences))[0].shape[1]
+        configs = [model.config for model in self._pipeline.models]
+        check_memory(configs, len(sentences), search.size, min(length, self.max_length))
 
     def __call__(self, sentences, search, n=1):
         """Returns for each of a list of strings a list of at most `n` results, the best first."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         values = search.values(range(len(sentences)))
-        return to_n_best(self._graph(search.kind, n)(batch, *values), n, self._result)
+        outputs = self._pipeline.graph(search, n)(batch, *values)
+        return to_n_best(outputs, n, self._pipeline.result)

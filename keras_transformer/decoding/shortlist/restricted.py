@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.constraints import NEVER, checked_banned, checked_prefix
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
+from keras_transformer.decoding.ensemble import Ensemble, joined, log_mean
 from keras_transformer.decoding.predictor import Predictor, Vocabulary, predictor_of
 from keras_transformer.decoding.shortlist.candidates import Candidates, Lists, count, sizes_of
 from keras_transformer.models.transformer import Transformer
@@ -15,12 +16,13 @@ from keras_transformer.models.transformer import Transformer
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shortlisted:
-    """A `Transformer` whose outputs are made of the candidates of each source.
+    """A `Transformer`, or several, whose outputs are made of the candidates of each source.
 
     It takes the place of the model in every search and in `score`. Candidates of a source are the
     first pieces of the vocabulary, padding, beginning and end, the lists of its pieces, these
     themselves where source and target have one vocabulary, and the tokens of its forced prefix.
-    Probabilities are among the candidates: the softmax is over them alone, as in Marian.
+    Probabilities are among the candidates: the softmax is over them alone, as in Marian. Those of
+    an ensemble are the mean of what each of its models makes of the candidates.
 
     A search computes the logits of the candidates of all sources of its batch, and masks those that
     are others' candidates: what a sentence becomes does not depend on the rest of its batch. The
@@ -29,13 +31,13 @@ class Shortlisted:
     all logits are computed. The size changes no result.
 
     Args:
-        model: A `Transformer`.
+        model: A `Transformer`, or an `Ensemble` of `Transformer`s.
         shortlist: A `Shortlist` of its vocabulary.
         sizes: Increasing numbers of logits, multiples of 8. `None`: 1024 and 4096, as far as they
             are worth it.
 
     Raises:
-        TypeError: If `model` is no `Transformer`.
+        TypeError: If `model` is something else.
         ValueError: If the shortlist is another vocabulary's, or `sizes` are not as described.
 
     Example:
@@ -56,11 +58,12 @@ class Shortlisted:
     sizes: tuple | None = None
 
     def __post_init__(self):
-        if not isinstance(self.model, Transformer):
-            raise TypeError(
-                "`model` must be a Transformer. "
-                f"Received: model of type {type(self.model).__name__}."
-            )
+        for model in self.models:
+            if not isinstance(model, Transformer):
+                raise TypeError(
+                    "`model` must be a Transformer, or an Ensemble of them. "
+                    f"Received: model of type {type(model).__name__}."
+                )
         sizes = [] if self.sizes is None else list(self.sizes)
         for size in sizes:
             check_count("sizes", size)
@@ -70,25 +73,34 @@ class Shortlisted:
             )
         _ = self.lists  # checks the vocabulary
 
+    @property
+    def models(self):
+        """The models of an ensemble; the one model without one."""
+        return self.model.models if isinstance(self.model, Ensemble) else (self.model,)
+
     @functools.cached_property
     def lists(self):
-        """The `Lists` of the model's vocabulary."""
-        config = self.model.config
+        """The `Lists` of the models' vocabulary."""
+        config = self.config
         shared = config.target_vocab_size is None or config.tie == "all"
         return Lists(self.shortlist, Vocabulary.of(config), config.vocab_size, shared)
 
     @property
     def config(self):
-        """That of the model."""
-        return self.model.config
+        """That of the model, of several of the first."""
+        return self.models[0].config
 
 
-class Restricted(EncoderDecoder):
+class Restricted(Predictor):
     """The predictor of a `Shortlisted`; see `EncoderDecoder` for `alignment`."""
 
     def __init__(self, shortlisted, alignment=None):
-        super().__init__(shortlisted.model, alignment)
+        self._models, self._alignment = shortlisted.models, alignment
         self._lists, self._sizes = shortlisted.lists, shortlisted.sizes
+        self._members = [EncoderDecoder(model, alignment) for model in self._models]
+        whole = joined(self._members)
+        super().__init__(whole.vocabulary, whole.max_length)
+        self.grows, self.sizes = whole.grows, whole.sizes
 
     def searched(self, search, inputs, constraints=None):  # noqa: D102
         source, prefix = tf.convert_to_tensor(inputs, tf.int32), None
@@ -109,27 +121,41 @@ class Restricted(EncoderDecoder):
     def _search(self, search, allowed, placed, constraints, size):
         """The search over a vocabulary of that size, its tokens numbered as the model's are."""
         if size >= self.vocabulary.size:
-            whole = EncoderDecoder(self.model, self.alignment)
-            return search(Masked(whole, whole.vocabulary, allowed), constraints)
+            masked = [Masked(member, self.vocabulary, allowed) for member in self._members]
+            return search(joined(masked), constraints)
         candidates = Candidates.of(allowed, placed, self._lists, size)
-        output = self.model.output_of(candidates.ids)
-        few = EncoderDecoder(self.model, self.alignment, output)
-        predictor = Masked(few, candidates.vocabulary, candidates.allowed, candidates.ids)
+        predictor = joined([self._among(model, candidates) for model in self._models])
         result = search(predictor, _renumbered(constraints, candidates, self.vocabulary.size))
         if isinstance(result, dict):
             return {**result, "tokens": tf.gather(candidates.ids, result["tokens"])}
         tokens, *others = result
         return (tf.gather(candidates.ids, tokens), *others)
 
+    def _among(self, model, candidates):
+        """The predictor of one of the models over candidates alone."""
+        output = model.output_of(candidates.ids)
+        few = EncoderDecoder(model, self._alignment, output)
+        return Masked(few, candidates.vocabulary, candidates.allowed, candidates.ids)
+
     def logits(self, inputs, tokens):  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
         allowed = tf.expand_dims(self._lists.allowed(source), 1)  # [B, 1, V]
-        return tf.where(allowed, super().logits(source, tokens), NEVER)  # [B, T, V]
+        logits = [
+            tf.where(allowed, member.logits(source, tokens), NEVER)  # [B, T, V]
+            for member in self._members
+        ]
+        return logits[0] if len(logits) == 1 else log_mean(logits)
 
     def begin(self, inputs, length, width=1):  # noqa: D102
+        self._refuse()
+
+    def step(self, tokens, state, index):  # noqa: D102
+        self._refuse()
+
+    def _refuse(self):
         raise ValueError(
             "A model with a shortlist is searched by itself: an `Ensemble` and other predictors "
-            "take models without one."
+            "take models without one, and `Shortlisted` takes an `Ensemble`."
         )
 
 

@@ -14,10 +14,11 @@ class ImageRecognizer(SinglePass):
     """A trained `ImageClassifier`.
 
     Args:
-        model: An `ImageClassifier`.
+        model: An `ImageClassifier`, or a list of several: see `Pipeline`.
 
     Raises:
         TypeError: If it is another model.
+        ValueError: If several have other labels or sizes of images.
 
     Attributes:
         size: The `ImageSize` that images must have.
@@ -35,8 +36,9 @@ class ImageRecognizer(SinglePass):
 
     def __init__(self, model):
         super().__init__(model)
-        self.size = ImageSize.of(model.config)
-        self.codec = ImageCodec(self.size, model.config.labels)
+        self.size = ImageSize.of(self.model.config)
+        self.codec = ImageCodec(self.size, self.model.config.labels)
+        self.check_models()
 
     @property
     def labels(self):
@@ -76,8 +78,10 @@ class ImageRecognizer(SinglePass):
             Dictionary from `"class"` to an `ImageAttention`, with every layer and head.
 
         Raises:
-            ValueError: If the model has no class token, or the image cannot be read.
+            ValueError: If the model has no class token, there are several models, or the image
+                cannot be read.
         """
+        self.require_one("have no attention of their own")
         return {CLASS: image_attention(self, image)}
 
     def read(self, image, number=1):

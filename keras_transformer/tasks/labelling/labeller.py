@@ -9,7 +9,7 @@ from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.tasks.labelling.spans import OUTSIDE, span_figures, spans_of
 from keras_transformer.tasks.labelling.task import words_of
 from keras_transformer.tasks.labelling.words import encode_words
-from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.codec import Guide, Result, mean_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 
 TINY = np.finfo(np.float32).tiny
@@ -97,6 +97,12 @@ class LabellingCodec(TextCodec):
         """Returns `probabilities` `[B, S, C]`, and `label`, int32 `[B, S]`, a place in `labels`."""
         label = tf.argmax(prediction, axis=2, output_type=tf.int32)  # [B, S]
         return {"probabilities": tf.nn.softmax(prediction), "label": label}
+
+    def mean(self, outputs, rest):
+        """Returns the mean of the probabilities of each piece, and its most probable label."""
+        probabilities = mean_of(outputs, "probabilities")  # [B, S, C]
+        label = tf.argmax(probabilities, axis=2, output_type=tf.int32)
+        return {"probabilities": probabilities, "label": label}
 
     def named(self, outputs):  # noqa: D102
         probabilities = outputs["probabilities"]  # [B, S, C]

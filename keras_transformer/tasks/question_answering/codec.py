@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding.ensemble import log_mean
 from keras_transformer.models.span_predictor import OUTSIDE
 from keras_transformer.tasks.question_answering import spans
 from keras_transformer.tasks.question_answering.figures import answer_figures
@@ -169,6 +170,14 @@ class AnswerCodec(TextCodec):
     def outputs(self, prediction):
         """Returns the logits `start` and `end`, `[R, S]`."""
         return {"start": prediction[:, :, 0], "end": prediction[:, :, 1]}
+
+    def mean(self, outputs, rest):
+        """Returns the logarithms of the mean of the probabilities that each piece is an end."""
+        segment = spans.segments_of_rows(rest, tf.shape(outputs[0]["start"])[1])  # [R, S]
+        return {
+            name: log_mean([spans.possible(output[name], segment, rest) for output in outputs])
+            for name in ("start", "end")
+        }
 
     def answers(self, outputs, rest):
         """Returns the `answer` `[B]`, where it is, and how probable the segments are."""

@@ -37,10 +37,19 @@ def log_probabilities(logits, segment, rest):
     Returns:
         `[R, S]`, `OUTSIDE` where no segment begins.
     """
+    kept = possible(logits, segment, rest)
+    return tf.where(segment >= 0, tf.nn.log_softmax(kept), OUTSIDE)
+
+
+def possible(logits, segment, rest):
+    """Returns logits `[R, S]`, `OUTSIDE` but for the segments of a row and its separator.
+
+    Args:
+        logits, segment, rest: See `log_probabilities`.
+    """
     separator = tf.expand_dims(rest["separator"], 1)  # [R, 1]
     place = tf.range(tf.shape(logits, tf.int64)[1])
-    kept = tf.where((segment >= 0) | tf.equal(place, separator), logits, OUTSIDE)
-    return tf.where(segment >= 0, tf.nn.log_softmax(kept), OUTSIDE)
+    return tf.where((segment >= 0) | tf.equal(place, separator), logits, OUTSIDE)
 
 
 def best_of_windows(start, end, segment, rest, max_answer):

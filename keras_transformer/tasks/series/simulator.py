@@ -12,10 +12,12 @@ class SeriesSimulator(SinglePass):
     """A trained `SeriesRegressor`.
 
     Args:
-        model: A `SeriesRegressor`.
+        model: A `SeriesRegressor`, or a list of several: see `Pipeline`. Each scales its inputs and
+            its target by itself.
 
     Raises:
         TypeError: If it is another model.
+        ValueError: If several have other inputs, another target or other windows.
 
     Example:
         from keras_transformer import SeriesSimulator
@@ -30,7 +32,7 @@ class SeriesSimulator(SinglePass):
 
     def __init__(self, model):
         super().__init__(model)
-        config = model.config
+        config = self.model.config
         self.codec = SeriesCodec(
             config.inputs,
             config.target,
@@ -39,6 +41,7 @@ class SeriesSimulator(SinglePass):
             config.target_scale,
             config.table,
         )
+        self.check_models()
 
     def __call__(self, series, batch_size=64):
         """Returns the target at every step of one series, `[N]`, float32.

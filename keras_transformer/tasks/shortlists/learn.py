@@ -61,6 +61,7 @@ def learn_shortlist(
             "`translator` must have a model with an encoder and a decoder. "
             f"Received: {type(translator).__name__}."
         )
+    translator.require_one("have no alignments to learn a shortlist from")
     config = translator.model.config
     check_alignment((layer, head), config)
     sources, targets = check_sentences(sources, "sources"), check_sentences(targets, "targets")

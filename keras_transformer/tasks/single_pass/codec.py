@@ -87,6 +87,7 @@ class Codec(abc.ABC):
         nothing: What each output is in a wrong row, a dictionary of numbers.
         needs_facts: Whether its facts lie beside a SavedModel as well, because lines cannot be
             answered without them, such as the names of columns. It then needs no tokenizers.
+        own_facts: Names of those of its `facts` that models which answer together need not share.
         padding: What each input is padded with after its length, a dictionary of numbers.
     """
 
@@ -98,6 +99,7 @@ class Codec(abc.ABC):
     blank = True
     signature = longest = None
     needs_facts = False
+    own_facts = ()
     request_specs = {}
     rule = ""
     nothing = padding = {}
@@ -178,6 +180,18 @@ class Codec(abc.ABC):
     def outputs(self, prediction):
         """Returns the outputs, a dictionary, from what the model returns."""
 
+    def mean(self, outputs, rest):
+        """Returns outputs from those of several models, whose answers are then their mean.
+
+        Here the mean of every output; where an output is no probability and no predicted value, a
+        codec has its own way.
+
+        Args:
+            outputs: List of what `outputs` returned.
+            rest: What `encode` returned beside the inputs.
+        """
+        return {name: mean_of(outputs, name) for name in outputs[0]}
+
     def named(self, outputs):
         """Returns the outputs as the signature of the inputs does: with names for numbers."""
         return outputs
@@ -245,3 +259,14 @@ class Codec(abc.ABC):
             references: List of strings, what the answers should be.
         """
         return {}
+
+
+def mean_of(outputs, name):
+    """Returns the mean of one output of several models, float32.
+
+    Args:
+        outputs: List of dictionaries of tensors.
+        name: The name of the output.
+    """
+    values = [tf.cast(output[name], tf.float32) for output in outputs]
+    return tf.add_n(values) / len(values)

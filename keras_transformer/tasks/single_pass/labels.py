@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.classification import SPACES
-from keras_transformer.tasks.single_pass.codec import Codec, Result
+from keras_transformer.tasks.single_pass.codec import Codec, Result, mean_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,13 @@ class LabelCodec(Codec):
 
     def outputs(self, prediction):
         """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, a place in `labels`."""
-        probabilities = tf.nn.softmax(prediction)  # [B, C]
+        return self._labelled(tf.nn.softmax(prediction))
+
+    def mean(self, outputs, rest):
+        """Returns the mean of the probabilities, and the label that is most probable then."""
+        return self._labelled(mean_of(outputs, "probabilities"))
+
+    def _labelled(self, probabilities):
         label = tf.argmax(probabilities, axis=1, output_type=tf.int32)  # [B]
         return {"probabilities": probabilities, "label": label}
 

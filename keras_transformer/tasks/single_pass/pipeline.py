@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.tasks.ensemble import check_together, facts_difference
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.strings import map_sorted
@@ -28,13 +29,27 @@ class SinglePass(Pipeline):
 
     def predict(self, **inputs):
         """Returns the outputs of the model, a dictionary, in a graph."""
-        tensors = next(iter(inputs.values())) if len(inputs) == 1 else inputs
-        return self.codec.outputs(self.model(tensors, training=False))
+        return self._outputs(self.model, inputs)
 
     def respond(self, **request):
         """Returns the answers to a request, a dictionary, in a graph."""
         inputs, rest = self.codec.encode(**request)
-        return self.codec.answers(self.predict(**inputs), rest)
+        outputs = [self._outputs(model, inputs) for model in self.models]
+        outputs = outputs[0] if len(outputs) == 1 else self.codec.mean(outputs, rest)
+        return self.codec.answers(outputs, rest)
+
+    def _outputs(self, model, inputs):
+        tensors = next(iter(inputs.values())) if len(inputs) == 1 else inputs
+        return self.codec.outputs(model(tensors, training=False))
+
+    def difference(self, other):  # noqa: D102
+        return super().difference(other) or facts_difference(self.codec, other.codec)
+
+    def check_models(self):
+        """Raises a `ValueError` if there are several models whose answers differ in kind."""
+        if len(self.models) > 1:
+            names = [f"model {number}" for number in range(1, len(self.models) + 1)]
+            check_together([self.with_model(model) for model in self.models], names)
 
     def _trace(self):
         function = tf.function(self.respond, autograph=False)

@@ -28,6 +28,7 @@ class TextCodec(Codec):
 
     example = "text"
     signature = "tokens"
+    own_facts = ("max_length",)
     request_specs = {"sentences": tf.TensorSpec([None], tf.string, name="sentences")}
 
     def __init__(self, tokenizer, max_length):
@@ -111,6 +112,7 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
     def __init__(self, model, tokenizer, max_length=None):
         super().__init__(model, tokenizer, max_length)
         self.codec = self.make_codec()
+        self.check_models()
 
     def make_codec(self):
         """Returns the codec."""

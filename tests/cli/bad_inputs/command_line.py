@@ -22,7 +22,9 @@ WORDS = [
         "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
         "`keras-transformer convert opus-mt opus-mt-en-de RUN` makes a run of it",
     ),
-    usage("translate RUN IN.txt", "unexpected extra argument"),
+    usage(
+        "translate RUN IN.txt", "IN.txt is not a run: several models that answer together .* stdin"
+    ),
     usage("translate RUN --beem 4", "No such option '--beem'.*'--beam'"),
     usage("evaluate", "Missing argument 'RUN'"),
     usage("score RUN --source IN.txt", "Missing option '--target'"),

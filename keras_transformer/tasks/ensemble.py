@@ -1,0 +1,133 @@
+"""Several runs whose models answer together, and what these must have in common."""
+
+import os
+
+from keras_transformer.run import Run
+
+SHOWN = 60  # characters of a value in an error
+
+
+def runs_of(path):
+    """Returns a list of `Run`s.
+
+    Args:
+        path: The folder of a run, or a list of several.
+
+    Raises:
+        TypeError: If it is something else.
+        ValueError: If the list is empty.
+    """
+    if isinstance(path, (str, os.PathLike)):
+        return [Run(path)]
+    if not isinstance(path, (list, tuple)):
+        raise TypeError(
+            f"`path` must be the folder of a run, or a list of several. Received: path={path!r}."
+        )
+    if not path:
+        raise ValueError("`path` must name at least one run. Received: none.")
+    return [Run(folder) for folder in path]
+
+
+def open_together(kind, runs, models, max_length=None):
+    """Returns what the model of a run is used by, or the models of several together.
+
+    Several are searched by default as all of the runs name it, or greedily if these differ.
+
+    Args:
+        kind: The class of what they are used by, a `Pipeline`.
+        runs: List of `Run`s.
+        models: Their models.
+        max_length: See `TextPipeline`.
+
+    Raises:
+        ValueError: If the models cannot answer together; or what `with_files_of` raises.
+    """
+    if len(runs) == 1:
+        return kind.with_files_of(runs[0], models[0], max_length)
+    names = [str(run.path) for run in runs]
+    check_tasks(runs)
+    if max_length is None and models[0].config.has_vocabulary:
+        max_length = min(model.config.max_length for model in models)
+    pipelines = [
+        kind.with_files_of(run, model, max_length) for run, model in zip(runs, models, strict=True)
+    ]
+    check_together(pipelines, names)
+    together = pipelines[0].with_model(list(models))
+    searches = {getattr(pipeline, "search", None) for pipeline in pipelines}
+    return together.with_search(kind.search) if len(searches) > 1 else together
+
+
+def check_tasks(runs):
+    """Raises a `ValueError` if the settings of `Run`s name several tasks."""
+    first, *others = runs
+    for other in others:
+        tasks = [run.task() for run in (first, other)]
+        if None not in tasks and tasks[0] != tasks[1]:
+            _refuse(first.path, other.path, f"their tasks are {tasks[0]} and {tasks[1]}")
+
+
+def check_together(pipelines, names):
+    """Raises unless models can answer together.
+
+    Args:
+        pipelines: List of `Pipeline`s of one class.
+        names: What an error calls them.
+
+    Raises:
+        ValueError: With two that cannot, and why.
+    """
+    for other, name in zip(pipelines[1:], names[1:], strict=True):
+        difference = pipelines[0].difference(other)
+        if difference is not None:
+            _refuse(names[0], name, difference)
+
+
+def vocabulary_difference(ours, theirs):
+    """Returns how two `Tokenizers` differ, the end of a sentence; `None` if they do not."""
+    if ours.files() == theirs.files():
+        return None
+    for side, one, other in zip(("source", "target"), ours, theirs, strict=True):
+        if one.vocab_size != other.vocab_size:
+            return f"their {side} vocabularies have {one.vocab_size} and {other.vocab_size} pieces"
+        both = zip(*(part.pieces(range(part.vocab_size)) for part in (one, other)), strict=True)
+        for number, (piece, another) in enumerate(both):
+            if piece != another:
+                return f"piece {number} of their {side} vocabularies is {piece!r} and {another!r}"
+    return "their vocabularies have the same pieces and divide texts in other ways"
+
+
+def outputs_difference(ours, theirs):
+    """Returns how the `Vocabulary` of two predictors differs, as `vocabulary_difference` does."""
+    return _difference(ours._asdict(), theirs._asdict())
+
+
+def facts_difference(ours, theirs):
+    """Returns how the facts of two `Codec`s differ, as `vocabulary_difference` does."""
+    return _difference(
+        *(
+            {name: value for name, value in codec.facts().items() if name not in codec.own_facts}
+            for codec in (ours, theirs)
+        )
+    )
+
+
+def _difference(ours, theirs):
+    for name in ours:
+        one, other = ours[name], theirs[name]
+        if one == other:
+            continue
+        if isinstance(one, (list, tuple)) and len(one) == len(other):
+            pairs = enumerate(zip(one, other, strict=True), start=1)
+            number, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+            return f"number {number} of `{name}` is {_shown(one)} and {_shown(other)}"
+        return f"`{name}` is {_shown(one)} and {_shown(other)}"
+    return None
+
+
+def _shown(value):
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _refuse(one, other, why):
+    raise ValueError(f"{one} and {other} cannot answer together: {why}.")
