@@ -14,6 +14,16 @@ EXAMPLES = (
 )
 NEEDS = re.compile(r"<!-- needs: ([a-z_]+) -->")
 FENCE = "```"
+# Of tensorflow_model_server, in tensorflow_serving/model_servers/main.cc; those that our documents
+# name.
+SERVER_OPTIONS = {
+    "--allow_version_labels_for_unavailable_models", "--batching_parameters_file",
+    "--enable_batching", "--enable_grpc_healthcheck_service", "--enable_model_warmup",
+    "--load_retry_interval_micros", "--max_num_load_retries", "--model_config_file",
+    "--model_config_file_poll_wait_seconds", "--monitoring_config_file",
+    "--rest_api_timeout_in_ms", "--tensorflow_inter_op_parallelism",
+    "--tensorflow_intra_op_parallelism", "--xla_cpu_compilation_enabled",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

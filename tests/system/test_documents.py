@@ -15,6 +15,7 @@ from documents import (
     NEEDS,
     PAGES,
     ROOT,
+    SERVER_OPTIONS,
     blocks,
     prose,
     read,
@@ -36,13 +37,15 @@ MARKED = {
     "README.md": ["network", "run"],
     "docs/litert.md": ["litert"],
     "docs/pretrained.md": ["checkpoint"],
-    "docs/serving.md": ["server", "server", "saved_model"],
+    "docs/serving.md": [
+        "server", "server", "saved_model", "server", "health", "proxy", "source", "warmup",
+    ],
     "docs/ship_pretrained.md": ["download", "browser"],
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone"],
     "examples/browser/README.md": ["browser", "browser"],
     "examples/ios/README.md": ["phone"],
-}
+}  # fmt: skip
 # The test that runs each kind, or why there is none.
 RUN_BY = {
     "run": "tests/system/test_whole_path.py",
@@ -51,6 +54,10 @@ RUN_BY = {
     "checkpoint": "tests/pretrained/test_opus_mt.py",
     "browser": "tests/export/programs/test_browser.py",
     "server": "none: TensorFlow Serving is not part of our tests",
+    "health": "tests/system/test_serving_page.py",
+    "proxy": "none: nginx is not part of our tests",
+    "source": "tests/benchmarks/test_serving_benchmark.py",
+    "warmup": "tests/export/saved_model/test_serving.py",
     "phone": "none: test_android.py compiles the Kotlin, and the Swift is not compiled",
     "network": "none: it installs the package",
     "download": "none: it downloads a checkpoint",
@@ -60,11 +67,11 @@ UNRUN_EXAMPLES = {
     "CTranslate2Translator", "Classifier", "ImageRecognizer", "SeriesSimulator", "Summarizer",
     "TextGenerator", "Tokenizer", "Translator",
 }  # fmt: skip
-LANGUAGES = {"python", "toml", "sh"}
+LANGUAGES = {"python", "toml", "sh", "proto", "yaml"}  # the last two: test_serving_page.py
 # Lines for a shell that tests parse, with what may come before the command.
 PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|make) .*")
 # Options that are printed without a command and are those of another program.
-FOREIGN = {"--xla_cpu_compilation_enabled", "--strict", "--choose"}
+FOREIGN = {*SERVER_OPTIONS, "--strict", "--choose"}
 SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
 
 

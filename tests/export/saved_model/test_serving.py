@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from documents import blocks, run
 
 from keras_transformer import Beam
 from keras_transformer.export.saved_model.buckets import Buckets
@@ -19,6 +19,7 @@ grpc = pytest.importorskip("grpc")
 pytest.importorskip("tensorflow_serving.apis")
 
 from model_server import Server, read_warmup  # noqa: E402
+from serving_texts import read  # noqa: E402
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc  # noqa: E402
 
 NAMES = ["serving_default", "n_best", "tokens", "beam_tokens", "search", "alignment"]
@@ -304,27 +305,23 @@ def test_model_names_need_no_quoting(tmp_path):
     assert model_name(tmp_path / "日本") == "translator"
 
 
-def batching_message():
-    """TensorFlow Serving's `BatchingParameters`, which tensorflow-serving-api does not have."""
-    file = descriptor_pb2.FileDescriptorProto(name="batching.proto", syntax="proto3")
-    file.message_type.add(name="Int64Value").field.add(name="value", number=1, type=3, label=1)
-    message = file.message_type.add(name="BatchingParameters")
-    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
-    for number, name in enumerate(names, start=1):
-        message.field.add(name=name, number=number, type=11, label=1, type_name=".Int64Value")
-    message.field.add(name="allowed_batch_sizes", number=6, type=3, label=3)
-    message.field.add(name="pad_variable_length_inputs", number=7, type=8, label=1)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("BatchingParameters"))()
+@pytest.mark.slow
+def test_the_program_of_the_page_warms_up_every_signature(version, tmp_path, monkeypatch):
+    (tmp_path / "serving").mkdir()
+    (tmp_path / "serving" / "translator").symlink_to(version.parent)
+    monkeypatch.chdir(tmp_path)
+    names = run([x for x in blocks("docs/serving.md", "python") if x.needs == "warmup"])
+    requests = [log.predict_log.request for log in read_warmup(version)]
+    assert names["request"] == requests[-1]
+    assert {x.model_spec.signature_name for x in requests} == set(names["signatures"]) == set(NAMES)
 
 
 def test_batching_parameters_are_what_the_server_reads(version):
     text = (version / "batching_parameters.txt").read_text()
-    plain = text_format.Parse(text, batching_message())
+    plain = read("batching_parameters.txt", text)
     assert plain.max_batch_size.value == 32 and not plain.allowed_batch_sizes
     assert plain.pad_variable_length_inputs and plain.batch_timeout_micros.value == 2000
-    compiled = text_format.Parse(batching_parameters(Buckets((1, 4), (16,))), batching_message())
+    compiled = read("batching_parameters.txt", batching_parameters(Buckets((1, 4), (16,))))
     assert list(compiled.allowed_batch_sizes) == [1, 4] and compiled.max_batch_size.value == 4
 
 

@@ -1,0 +1,176 @@
+"""The files on docs/serving.md: what TensorFlow Serving and Kubernetes read, and that it fits."""
+
+import concurrent.futures
+import dataclasses
+import pathlib
+import re
+
+import pytest
+import yaml
+from documents import PAGES, SERVER_OPTIONS, blocks, read, run
+
+from keras_transformer.export.saved_model.guide import batching_parameters, model_name
+
+grpc = pytest.importorskip("grpc")
+pytest.importorskip("tensorflow_serving.apis")
+
+import serving_texts  # noqa: E402
+from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc  # noqa: E402
+
+PAGE = "docs/serving.md"
+NAME = model_name(pathlib.Path("serving/translator"))  # the folder in every command of the page
+PORTS = {"grpc": 8500, "rest": 8501}
+# The first word of a text tells which file it is.
+FIRST = {
+    "model_config_list": "models.config",
+    "prometheus_config": "monitoring.config",
+    "max_batch_size": "batching_parameters.txt",
+}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """The messages of the page, by the names of their files."""
+    found = {FIRST[block.code.split()[0]]: block.code for block in blocks(PAGE, "proto")}
+    return {name: serving_texts.read(name, text) for name, text in found.items()}
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    """The objects of the manifest, by their kinds."""
+    (block,) = blocks(PAGE, "yaml")
+    objects = [*yaml.safe_load_all(block.code)]
+    kinds = {item["kind"]: item for item in objects}
+    assert len(kinds) == len(objects)
+    return kinds
+
+
+@pytest.fixture(scope="module")
+def pod(manifest):
+    return manifest["Deployment"]["spec"]["template"]
+
+
+@pytest.fixture(scope="module")
+def server(pod):
+    (container,) = pod["spec"]["containers"]
+    return container
+
+
+def test_every_file_of_the_server_is_on_this_page_and_no_other(texts):
+    assert set(texts) == set(serving_texts.FILES)
+    assert len(blocks(PAGE, "proto")) == len(texts)
+    others = [page for page in PAGES if page != PAGE]
+    assert not [page for page in others for kind in ("proto", "yaml") if blocks(page, kind)]
+
+
+def test_the_labels_are_of_versions_that_are_served(texts):
+    (model,) = texts["models.config"].model_config_list.config
+    assert (model.name, model.model_platform) == (NAME, "tensorflow")
+    assert model.base_path == f"/models/{NAME}"
+    versions = [*model.model_version_policy.specific.versions]
+    assert versions == [1, 2] and sorted(model.version_labels.values()) == versions
+    named = set(re.findall(r"/labels/([a-z]+):predict", read(PAGE)))
+    assert named and named < set(model.version_labels) == {"stable", "canary"}
+
+
+def test_the_batching_is_that_of_the_export_but_for_threads_and_the_queue(texts):
+    ours = texts["batching_parameters.txt"]
+    written = serving_texts.read("batching_parameters.txt", batching_parameters())
+    assert ours.num_batch_threads.value == 2
+    assert ours.max_enqueued_batches.value < written.max_enqueued_batches.value
+    for name in ("max_batch_size", "batch_timeout_micros", "pad_variable_length_inputs"):
+        assert getattr(ours, name) == getattr(written, name)
+    assert not ours.allowed_batch_sizes and not written.allowed_batch_sizes
+
+
+def test_options_of_the_server_exist(server):
+    commands = [block.code for block in blocks(PAGE, "sh") if "tensorflow/serving" in block.code]
+    named = re.findall(r"\s(--[a-z_]+)", " ".join(commands).partition("tensorflow/serving")[2])
+    named += [argument.partition("=")[0] for argument in server["args"]]
+    assert len(named) > 10 and set(named) <= SERVER_OPTIONS
+
+
+def test_the_manifest_gives_the_server_its_files(manifest, texts, pod, server):
+    files = manifest["ConfigMap"]["data"]
+    assert set(files) == set(serving_texts.FILES)
+    messages = {name: serving_texts.read(name, text) for name, text in files.items()}
+    for name in ("monitoring.config", "batching_parameters.txt"):
+        assert messages[name] == texts[name]
+    (model,) = messages["models.config"].model_config_list.config
+    assert (model.name, model.base_path) == (NAME, f"/models/{NAME}")
+    mounts = {mount["mountPath"]: mount["name"] for mount in server["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    assert mounts == {"/models": "models", "/config": "config"} and set(volumes) == {
+        *mounts.values()
+    }
+    assert volumes["config"]["configMap"]["name"] == manifest["ConfigMap"]["metadata"]["name"]
+    named = {argument.partition("=/config/")[2] for argument in server["args"]} - {""}
+    assert named == set(files)
+
+
+def test_the_ports_of_the_manifest_are_those_of_the_server(manifest, pod, server):
+    """And the Service, the probes and Prometheus use them."""
+    assert {port["name"]: port["containerPort"] for port in server["ports"]} == PORTS
+    service = manifest["Service"]["spec"]
+    assert {port["name"]: port["port"] for port in service["ports"]} == PORTS
+    assert all(port["targetPort"] == port["name"] for port in service["ports"])
+    for probe in ("startupProbe", "readinessProbe"):
+        assert server[probe]["httpGet"] == {"path": f"/v1/models/{NAME}/metadata", "port": "rest"}
+    assert server["livenessProbe"]["grpc"] == {"port": PORTS["grpc"]}
+    assert "--enable_grpc_healthcheck_service=true" in server["args"]
+    prometheus = serving_texts.read(
+        "monitoring.config", manifest["ConfigMap"]["data"]["monitoring.config"]
+    ).prometheus_config
+    assert prometheus.enable
+    annotations = pod["metadata"]["annotations"]
+    assert annotations["prometheus.io/port"] == str(PORTS["rest"])
+    assert annotations["prometheus.io/path"] == prometheus.path
+
+
+def test_the_objects_of_the_manifest_name_each_other(manifest, pod):
+    assert set(manifest) == {"ConfigMap", "Deployment", "Service", "HorizontalPodAutoscaler"}
+    assert {item["metadata"]["name"] for item in manifest.values()} == {NAME}
+    deployment, labels = manifest["Deployment"], pod["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels
+    assert manifest["Service"]["spec"]["selector"] == labels
+    scaler = manifest["HorizontalPodAutoscaler"]["spec"]
+    assert scaler["scaleTargetRef"] == {
+        "apiVersion": deployment["apiVersion"], "kind": "Deployment", "name": NAME,
+    }  # fmt: skip
+    assert scaler["minReplicas"] == deployment["spec"]["replicas"] < scaler["maxReplicas"]
+
+
+def test_a_pod_ends_after_its_requests(pod, server):
+    """What waits before the end, and the longest request, fit into the time that it is given."""
+    (wait,) = server["lifecycle"]["preStop"]["exec"]["command"][1:]
+    (timeout,) = [a for a in server["args"] if a.startswith("--rest_api_timeout_in_ms=")]
+    seconds = int(wait) + int(timeout.partition("=")[2]) / 1000
+    assert seconds < pod["spec"]["terminationGracePeriodSeconds"]
+
+
+def test_addresses_on_the_page_are_of_the_model():
+    text = read(PAGE)
+    assert set(re.findall(r"/v1/models/(\w+)", text)) == {NAME}
+    assert set(re.findall(r"localhost:(\d+)", text)) == {str(port) for port in PORTS.values()}
+
+
+class Statuses(model_service_pb2_grpc.ModelServiceServicer):
+    def GetModelStatus(self, request, context):  # noqa: N802
+        assert request.model_spec.name == NAME
+        answer = get_model_status_pb2.GetModelStatusResponse()
+        answer.model_version_status.add(version=1, state="AVAILABLE")
+        status = answer.model_version_status.add(version=2, state="END")
+        status.status.error_message = "no memory"
+        return answer
+
+
+def test_the_program_that_asks_for_the_status_prints_it(capsys):
+    service = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(Statuses(), service)
+    port = service.add_insecure_port("localhost:0")
+    service.start()
+    (block,) = (block for block in blocks(PAGE, "python") if block.needs == "health")
+    code = block.code.replace(f"localhost:{PORTS['grpc']}", f"localhost:{port}")
+    run([dataclasses.replace(block, code=code)])
+    service.stop(None).wait()
+    assert capsys.readouterr().out == "1 AVAILABLE \n2 END no memory\n"
