@@ -11,6 +11,7 @@ from corpora import WORDS
 from small_runs import run_quietly, write_small_corpus
 
 from keras_transformer.run import Run
+from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.distillation.student import student_settings
@@ -134,6 +135,26 @@ def test_special_ids_of_the_model_are_those_of_the_file(folder, tmp_path):
     tokenizers, _ = taken(settings, tmp_path / "run")
     config = model_config(settings, tokenizers)
     assert (config.bos_id, config.eos_id, config.pad_id, config.vocab_size) == (1, 2, 3, 28)
+
+
+@pytest.mark.parametrize("run", [True, False])
+def test_a_table_of_ids_beside_a_file_is_copied_as_well(folder, tmp_path, run):
+    """As in the run of a converted checkpoint, whose ids are not SentencePiece's own."""
+    plain = Tokenizer((folder / "one.model").read_bytes())
+    ids = list(range(plain.vocab_size + 1, 1, -1))
+    table = PieceTable(
+        ids=ids, size=plain.vocab_size + 2, pad_id=0, unk_id=ids[plain.unk_id], bos_id=0,
+        eos_id=ids[plain.eos_id], names={0: "<pad>", 1: ">>de<<"},
+    )  # fmt: skip
+    other = Run(tmp_path / "other")
+    other.path.mkdir()
+    other.write_tokenizers(Tokenizers.of(Tokenizer(plain.model, table)))
+    settings = taking(folder, f'"{other.path if run else other.tokenizer}"')
+    tokenizers, _ = taken(settings, tmp_path / "run")
+    assert tokenizers.source.table == table and settings.vocabulary.size == 30
+    config = model_config(settings, tokenizers)
+    assert (config.pad_id, config.eos_id, config.vocab_size) == (0, table.eos_id, 30)
+    assert config.eos_id != plain.eos_id
 
 
 CASES = {
