@@ -46,8 +46,6 @@ class _Vocabulary(Section):
         """Returns the keys that describe the vocabulary, wherever it is from, as a dictionary."""
         return self.model_dump(exclude={"from"}, exclude_none=True)
 
-
-class _TakenVocabulary(_Vocabulary):
     @field_validator("from", check_fields=False)
     @classmethod
     def _one_or_two(cls, places):
@@ -58,7 +56,7 @@ class _TakenVocabulary(_Vocabulary):
 
 VocabularySettings = create_model(
     "VocabularySettings",
-    __base__=_TakenVocabulary,
+    __base__=_Vocabulary,
     __doc__=_Vocabulary.__doc__,
     **{
         "from": (
