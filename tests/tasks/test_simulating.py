@@ -249,6 +249,8 @@ def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
     lines = ["flow", *("" if np.isnan(value) else str(value) for value in target)]
     again = TASKS["time_series"].evaluate(simulator, [texts("rain,warmth"), lines])
     assert again["nse"] == pytest.approx(figures["nse"], abs=1e-4) and again["steps"] == 23
+    with pytest.raises(ValueError, match="reference, line 1: must be a header, as that of the inp"):
+        TASKS["time_series"].evaluate(simulator, [texts("rain,warmth"), ["1"] * 26])
     with pytest.raises(ValueError, match="at least one step whose target is known"):
         TASKS["time_series"].evaluate(simulator, [list(series(3)), [np.nan] * 3])
 

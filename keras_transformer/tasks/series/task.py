@@ -83,19 +83,12 @@ class TimeSeriesTask(Task):
             `steps`, the number of steps whose target is known, over which both are; of lines with
             gaps also `filled`, how many steps were filled; and `seconds`.
         """
-        inputs, target, filled = columns[0], np.array(columns[1]), {}
+        inputs, filled = columns[0], {}
         begin = time.perf_counter()
         if len(inputs) and isinstance(inputs[0], str):
-            codec, lines = pipeline.codec, pipeline.lines()
-            target = np.array(read_targets(columns[1], codec.target, codec.table))
-            answers = [answer.text for (answer,) in lines(range(1, len(inputs) + 1), inputs)]
-            header = len(answers) > 0 and answers[0] == codec.target
-            simulated = np.array([math.nan] * header + [float(text) for text in answers[header:]])
-            filled = {"filled": lines.filled} if codec.table.fill else {}
-            if header and not math.isnan(target[0]):
-                raise ValueError("reference, line 1: must be a header, as that of the inputs is.")
+            simulated, target, filled = _answer_lines(pipeline, *columns)
         else:
-            simulated = pipeline(inputs)
+            simulated, target = pipeline(inputs), np.array(columns[1])
         seconds = time.perf_counter() - begin
         known = np.isfinite(target)
         if not known.any():
@@ -114,3 +107,15 @@ class TimeSeriesTask(Task):
             return ""
         filled = f"; {table['filled']:,} steps were filled ({table['fill']})"
         return f"Steps of {table['step']}{filled if table['fill'] else ''}."
+
+
+def _answer_lines(pipeline, inputs, references):
+    """What is simulated and what was observed in lines, `nan` for a header, and what was filled."""
+    codec, lines = pipeline.codec, pipeline.lines()
+    target = np.array(read_targets(references, codec.target, codec.table))
+    answers = [answer.text for (answer,) in lines(range(1, len(inputs) + 1), inputs)]
+    header = answers[0] == codec.target
+    if header and not math.isnan(target[0]):
+        raise ValueError("reference, line 1: must be a header, as that of the inputs is.")
+    simulated = np.array([math.nan] * header + [float(text) for text in answers[header:]])
+    return simulated, target, {"filled": lines.filled} if codec.table.fill else {}
