@@ -28,9 +28,10 @@ export class WorkerTranslator {
   }
 
   /**
-   * The same as `translate` of a `Translator`, but only the newest sentence counts: earlier calls
-   * that are not done reject with an `AbortError`. Of those, one that waits is never run. One that
-   * runs is run to its end, as all of its tokens are one call of the model, and its result dropped.
+   * The same as `translate` of a `Translator`, and how many `milliseconds` it took. Only the newest
+   * sentence counts: earlier calls that are not done reject with an `AbortError`. One that waits is
+   * never run. One that runs is run to its end, as all of its tokens are one call of the model, and
+   * its result is dropped.
    */
   translate(sentence) {
     return this.ask({ command: "translate", sentence });

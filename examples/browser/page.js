@@ -35,12 +35,10 @@ function describe(facts) {
 
 async function translate(translator) {
   say("Translating …");
-  const begin = performance.now();
-  const result = await translator.translate(byId("source").value);
-  show(result, performance.now() - begin, translator.facts.max_length);
+  show(await translator.translate(byId("source").value), translator.facts.max_length);
 }
 
-function show(result, milliseconds, limit) {
+function show(result, limit) {
   byId("target").textContent = result.text;
   byId("cut").hidden = !result.cut;
   byId("cut").textContent = `cut: longer than the model’s limit of ${limit} pieces`;
@@ -48,7 +46,7 @@ function show(result, milliseconds, limit) {
   if (result.alignment) {
     drawAttention(byId("weights"), result.source, result.target, result.alignment);
   }
-  say(`${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`);
+  say(`${result.milliseconds.toFixed(result.milliseconds < 10 ? 1 : 0)} ms`);
 }
 
 function fail(error) {

@@ -12,7 +12,11 @@ const commands = {
     translator = await Translator.load(url, (share) => postMessage({ share }));
     return translator.facts;
   },
-  translate: ({ sentence }) => translator.translate(sentence),
+  async translate({ sentence }) {
+    const begin = performance.now();
+    const translation = await translator.translate(sentence);
+    return { ...translation, milliseconds: performance.now() - begin };
+  },
 };
 
 onmessage = async ({ data: { command, ...request } }) => {

@@ -1,13 +1,17 @@
-"""The program in `examples/android`: compiled, and its token ids beside the Python package's.
+"""The project in `examples/android`: compiled, and its token ids beside the Python package's.
 
-LiteRT's library for Android does not run here: what the program uses of it and of Android's JSON
-reader are empty classes in `kotlin/`, which the compiler checks it against.
+LiteRT's library for Android does not run here: what the program uses of it and of Android are empty
+classes in `kotlin/`, which the compiler checks it against. Gradle builds all of it where it can.
 """
 
+import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
+import xml.etree.ElementTree as ET
+import zipfile
 
 import pytest
 import tensorflow as tf
@@ -22,12 +26,77 @@ HERE = pathlib.Path(__file__).parent
 EXAMPLE = HERE.parents[2] / "examples" / "android"
 SOURCES = EXAMPLE / "src" / "main" / "kotlin"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (shutil.which("kotlinc") and shutil.which("java")), reason="needs kotlinc and java"
-    ),
-]
+ANDROID = "{http://schemas.android.com/apk/res/android}"
+
+
+def without_kotlin():
+    return not (shutil.which("kotlinc") and shutil.which("java"))
+
+
+def without_sdk():
+    """Why the project cannot be built here, or nothing."""
+    if not os.environ.get("ANDROID_HOME"):
+        return "building the project needs an Android SDK in ANDROID_HOME"
+    if not shutil.which("gradle"):
+        return "building the project needs gradle, 8.13 or later"
+    return ""
+
+
+def test_what_the_files_of_the_project_name_is_there():
+    """What Android's tools look up while they build."""
+    main = EXAMPLE / "src" / "main"
+    manifest, layout, strings = (
+        ET.parse(main / name)
+        for name in ("AndroidManifest.xml", "res/layout/main.xml", "res/values/strings.xml")
+    )
+    (activity,) = manifest.iter("activity")
+    build = (EXAMPLE / "build.gradle.kts").read_text("utf-8")
+    name = activity.attrib[f"{ANDROID}name"].removeprefix(".")
+    code = (SOURCES / "translate" / f"{name}.kt").read_text("utf-8")
+    assert 'namespace = "translate"' in build and code.startswith("package translate\n")
+    assert f"class {name} : Activity()" in code
+    texts = {element.attrib["name"] for element in strings.getroot()}
+    nodes = [*manifest.iter(), *layout.iter()]
+    values = [value for node in nodes for value in node.attrib.values()]
+    used = {value.removeprefix("@string/") for value in values if value.startswith("@string/")}
+    assert used | {*re.findall(r"R\.string\.(\w+)", code)} == texts
+    ids = {value.removeprefix("@+id/") for value in values if value.startswith("@+id/")}
+    assert {*re.findall(r"R\.id\.(\w+)", code)} == ids
+    assert re.findall(r"R\.layout\.(\w+)", code) == ["main"]
+
+
+def test_the_versions_of_the_project_agree():
+    build, readme, wrapper = (
+        (EXAMPLE / name).read_text("utf-8")
+        for name in ("build.gradle.kts", "README.md", "gradle/wrapper/gradle-wrapper.properties")
+    )
+    (litert,) = {*re.findall(r'implementation\("(.*?)"\)', build + readme)}
+    assert litert.startswith("com.google.ai.edge.litert:litert:")
+    (version,) = re.findall(r'gradleVersion = "(.*)"', build)
+    (checksum,) = re.findall(r'distributionSha256Sum = "(.{64})"', build)
+    assert f"/gradle-{version}-bin.zip\n" in wrapper and f"Gradle {version}," in readme
+    assert f"distributionSha256Sum={checksum}\n" in wrapper
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.skipif(bool(without_sdk()), reason=without_sdk() or "it is built")
+def test_the_project_builds(export, tmp_path):
+    """With the small model, which lies in the package as it is: it can be mapped."""
+    project = tmp_path / "android"
+    shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns("build", ".gradle", "assets"))
+    assets = project / "src" / "main" / "assets"
+    assets.mkdir()
+    shutil.copy(export("none")[0], assets / "model.tflite")
+    command = ["gradle", "--no-daemon", "--console=plain", "assembleDebug"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    (package,) = project.glob("build/outputs/apk/debug/*.apk")
+    with zipfile.ZipFile(package) as archive:
+        model = archive.getinfo("assets/model.tflite")
+        assert model.compress_type == zipfile.ZIP_STORED
+        assert archive.read(model) == (assets / "model.tflite").read_bytes()
+        assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +109,8 @@ def program(tmp_path_factory):
     return jar
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
 @pytest.mark.parametrize(
     "model",
     [

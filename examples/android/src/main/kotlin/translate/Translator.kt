@@ -3,6 +3,7 @@ package translate
 import java.io.Closeable
 import java.io.File
 import java.io.FileInputStream
+import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 import org.json.JSONObject
 import org.tensorflow.lite.Interpreter
@@ -16,8 +17,10 @@ class Translation(val text: String, val score: Float, val cut: Boolean)
 /**
  * A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
  * time. Call it from one thread, and not from that of the user interface.
+ *
+ * @param bytes The file, best mapped into memory.
  */
-class Translator(file: File) : Closeable {
+class Translator(bytes: ByteBuffer) : Closeable {
     private class Signature(val name: String, val sourceLength: Int, val targetLength: Int)
 
     private val interpreter: Interpreter
@@ -25,22 +28,25 @@ class Translator(file: File) : Closeable {
     private val signatures: List<Signature>
     private val pad: Int
     private val eos: Int
-    private val longest: Int
+
+    /** The most tokens that the model reads. */
+    val longest: Int
+
+    constructor(file: File) : this(
+        FileInputStream(file).channel.use { it.map(FileChannel.MapMode.READ_ONLY, 0, it.size()) },
+    )
 
     init {
-        val bytes = FileInputStream(file).channel.use {
-            it.map(FileChannel.MapMode.READ_ONLY, 0, it.size())
-        }
         val members = readArchive(bytes)
         val facts = JSONObject(members.getValue("facts.json").decodeToString())
-        require(facts.getInt("format") == 2) { "$file has another format: export it again." }
+        require(facts.getInt("format") == 2) { "The file has another format: export it again." }
         val model = requireNotNull(members["tokenizer.model"]) {
-            "$file has two vocabularies, which this program does not read."
+            "The file has two vocabularies, which this program does not read."
         }
         val table = members["tokenizer.ids.json"]
             ?.let { JSONObject(it.decodeToString()).getJSONArray("ids") }
         require(table == null || (0 until table.length()).all { table.getInt(it) == it }) {
-            "$file numbers its pieces in an order of its own, which this program does not read."
+            "The file numbers its pieces in an order of its own, which this program does not read."
         }
         vocabulary = SentencePiece(model)
         val special = facts.getJSONObject("tokens")
@@ -56,7 +62,7 @@ class Translator(file: File) : Closeable {
             }
             .sortedBy { it.sourceLength }
         require(signatures.isNotEmpty() && signatures.last().sourceLength == longest) {
-            "$file cannot search greedily for one sentence: export it again."
+            "The file cannot search greedily for one sentence: export it again."
         }
         interpreter = Interpreter(bytes)
     }

@@ -1,0 +1,81 @@
+package translate
+
+import android.app.Activity
+import android.os.Bundle
+import android.widget.Button
+import android.widget.EditText
+import android.widget.TextView
+import java.io.FileInputStream
+import java.nio.ByteBuffer
+import java.nio.channels.FileChannel
+import java.util.concurrent.ExecutorService
+import java.util.concurrent.Executors
+import java.util.concurrent.Future
+
+/**
+ * A sentence, a button, and the translation. The model runs in a thread of its own, one sentence at a
+ * time; a newer sentence replaces an older one that waits or runs.
+ */
+class MainActivity : Activity() {
+    private val worker: ExecutorService = Executors.newSingleThreadExecutor()
+    private var translator: Translator? = null // of the worker's thread alone
+    private var newest: Future<*>? = null
+
+    override fun onCreate(state: Bundle?) {
+        super.onCreate(state)
+        setContentView(R.layout.main)
+        val button = findViewById<Button>(R.id.translate)
+        button.setOnClickListener {
+            translate(findViewById<EditText>(R.id.sentence).text.toString())
+        }
+        work({ translator = Translator(readModel()) }) {
+            button.isEnabled = true
+            show(R.id.status, getString(R.string.ready))
+        }
+    }
+
+    private fun translate(sentence: String) {
+        show(R.id.status, getString(R.string.translating))
+        newest?.cancel(false) // never begun if it waits, and not shown if it runs
+        val begin = System.nanoTime()
+        newest = work({ translator!!.let { it.translate(sentence) to it.longest } }) { result ->
+            val (translation, longest) = result
+            val time = (System.nanoTime() - begin) / 1_000_000
+            show(R.id.translation, translation.text)
+            val status = if (translation.cut) R.string.cut else R.string.done
+            show(R.id.status, getString(status, time, longest))
+        }
+    }
+
+    /** Runs something in the worker, and then something with its result here. */
+    private fun <T> work(task: () -> T, then: (T) -> Unit): Future<*> {
+        lateinit var future: Future<*>
+        val run = Runnable {
+            val result = runCatching(task)
+            runOnUiThread {
+                if (future.isCancelled || isDestroyed) return@runOnUiThread
+                result.onSuccess(then)
+                result.onFailure { show(R.id.status, it.message ?: "$it") }
+            }
+        }
+        future = worker.submit(run)
+        return future
+    }
+
+    private fun show(id: Int, text: String) {
+        findViewById<TextView>(id).text = text
+    }
+
+    /** The model that is packed with the program, mapped and not copied. */
+    private fun readModel(): ByteBuffer = assets.openFd("model.tflite").use { asset ->
+        FileInputStream(asset.fileDescriptor).use {
+            it.channel.map(FileChannel.MapMode.READ_ONLY, asset.startOffset, asset.declaredLength)
+        }
+    }
+
+    override fun onDestroy() {
+        worker.execute { translator?.close() }
+        worker.shutdown()
+        super.onDestroy()
+    }
+}

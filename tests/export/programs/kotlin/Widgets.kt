@@ -1,0 +1,13 @@
+/** What `MainActivity.kt` uses of Android's widgets, to compile it without an SDK. */
+package android.widget
+
+open class TextView {
+    var text: CharSequence = ""
+    var isEnabled = false
+
+    fun setOnClickListener(listener: (TextView) -> Unit): Unit = TODO("$listener")
+}
+
+class Button : TextView()
+
+class EditText : TextView()
