@@ -160,7 +160,10 @@ def test_an_alignment_is_the_mean_of_all():
     pieces = {piece: number for number, piece in enumerate(tokenizer().pieces(range(30)))}
     target = [pieces[piece] for piece in found.target]
     inputs = {"source": source, "target": np.array([[2, *target[:-1]]])}
-    cross = [model.attention_weights(inputs)["cross"][-1][0] for model in both.models]  # [H, T, S]
+    cross = []  # of the last layer, [H, T, S]
+    for model in both.models:
+        last = f"decoder/block_{model.config.decoder_layers - 1}/cross_attention"
+        cross.append(model.attention_weights(inputs)[last][0])
     expected = np.mean([np.mean(weights, axis=0) for weights in cross], axis=0)
     np.testing.assert_allclose(found.weights, expected, atol=1e-5)
     with pytest.raises(ValueError, match=r"There are 1 layers and 2 heads.*alignment=\(1, 0\)"):

@@ -4,7 +4,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_transformer.tasks.ensemble import check_together, facts_difference
+from keras_transformer.tasks.ensembles.together import check_together, facts_difference
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.strings import map_sorted
 
