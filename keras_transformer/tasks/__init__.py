@@ -37,7 +37,7 @@ def open_run(path, max_length=None):
         ValueError: If a file is missing or damaged, they are not of one run, or several runs do not
             fit together.
     """
-    from keras_transformer.tasks.ensemble import check_tasks, open_together, runs_of
+    from keras_transformer.tasks.ensembles.together import check_tasks, open_together, runs_of
 
     runs = runs_of(path)
     names = [str(run.path) for run in runs]

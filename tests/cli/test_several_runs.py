@@ -101,6 +101,7 @@ def test_what_does_not_fit_is_one_line(call, command):
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_runs_with_different_searches_are_searched_greedily(folder, tmp_path, capsys):
     shutil.copytree(folder / "two", tmp_path / "two")
     Run(tmp_path / "two").write_search(Beam(3))

@@ -104,10 +104,9 @@ def members(kind="shared"):
     return model(kind), model(kind, seed=5, num_decoder_layers=1)
 
 
-@pytest.mark.parametrize("sizes", [(32,), pytest.param((8,), marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "search", [Greedy(), pytest.param(Beam(3, length_penalty=0.6), marks=pytest.mark.slow)], ids=str
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(32,), (8,)])
+@pytest.mark.parametrize("search", [Greedy(), Beam(3, length_penalty=0.6)], ids=str)
 def test_several_models_have_the_mean_of_their_probabilities_among_the_candidates(sizes, search):
     """By loops in float64, each model's softmax over the candidates of the source alone."""
     mask = candidates()[:, None]

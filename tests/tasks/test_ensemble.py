@@ -19,6 +19,7 @@ from pipelines import (
     with_larger_weights,
     write_run,
 )
+from sentencepiece import sentencepiece_model_pb2
 from support import normal, randomise
 
 from keras_transformer import (
@@ -31,11 +32,14 @@ from keras_transformer import (
     SeriesRegressor,
     SeriesSimulator,
     Shortlist,
+    Tokenizer,
     Translator,
 )
 from keras_transformer.export.parity import in_float32
 from keras_transformer.tasks import open_run
+from keras_transformer.tasks.ensembles.together import vocabulary_difference
 from keras_transformer.tasks.shortlists import learn_shortlist
+from keras_transformer.text.tokenizers import Tokenizers
 
 SOURCES = [*LINES, "dog", ""]
 TARGETS = ["the dog runs", "a cat", "big", "the cat and a dog", "cat", "a dog"]
@@ -160,7 +164,10 @@ def test_an_alignment_is_the_mean_of_all():
     pieces = {piece: number for number, piece in enumerate(tokenizer().pieces(range(30)))}
     target = [pieces[piece] for piece in found.target]
     inputs = {"source": source, "target": np.array([[2, *target[:-1]]])}
-    cross = [model.attention_weights(inputs)["cross"][-1][0] for model in both.models]  # [H, T, S]
+    cross = []  # of the last layer, [H, T, S]
+    for model in both.models:
+        last = f"decoder/block_{model.config.decoder_layers - 1}/cross_attention"
+        cross.append(model.attention_weights(inputs)[last][0])
     expected = np.mean([np.mean(weights, axis=0) for weights in cross], axis=0)
     np.testing.assert_allclose(found.weights, expected, atol=1e-5)
     with pytest.raises(ValueError, match=r"There are 1 layers and 2 heads.*alignment=\(1, 0\)"):
@@ -322,19 +329,18 @@ def runs(tmp_path_factory):
 
 def test_runs_answer_together(runs):
     both = [runs["one"], runs["two"]]
-    for opened in (Translator.from_run(both), open_run(both), Translator.from_run(tuple(both))):
-        assert type(opened) is Translator and len(opened.models) == 2
-        assert opened.max_length == 11 and opened.search == Greedy()
+    opened = open_run(both)
+    assert type(opened) is Translator and len(opened.models) == 2
+    assert opened.max_length == 11 and opened.search == Greedy()
     source = tf.constant([[7, 8, 3]])
     for model, make in zip(opened.models, (translator, recurrent_translator), strict=True):
         target = tf.constant([[2, 9, 10]])
         inputs = {"source": source, "target": target}
         np.testing.assert_array_equal(model(inputs), make().model(inputs))
-    assert Translator.from_run(both, max_length=5).max_length == 5
-    with pytest.raises(ValueError, match="between 1 and the model's 11. Received: max_length=12"):
-        Translator.from_run(both, max_length=12)
+    assert Translator.from_run(tuple(both), max_length=5).max_length == 5
 
 
+@pytest.mark.slow
 def test_the_search_of_several_runs_is_that_of_all(runs, tmp_path):
     folders = [shutil.copytree(runs["one"], tmp_path / name) for name in "ab"]
     Run(folders[0]).write_search(Beam(3))
@@ -343,6 +349,21 @@ def test_the_search_of_several_runs_is_that_of_all(runs, tmp_path):
     assert Translator.from_run(folders).search == Beam(3)
 
 
+def test_pieces_in_another_order_are_another_vocabulary():
+    one, other = Tokenizers.of(tokenizer()), exchanged()
+    assert vocabulary_difference(one, Tokenizers.of(tokenizer())) is None
+    six, seven = tokenizer().pieces([6, 7])
+    expected = f"piece 6 of their source vocabularies is {six!r} and {seven!r}"
+    assert vocabulary_difference(one, other) == expected
+
+
+def test_the_longest_input_is_that_of_every_model():
+    models = translators()[0].models
+    with pytest.raises(ValueError, match="between 1 and the model's 11. Received: max_length=12"):
+        Translator(models, tokenizer(), max_length=12)
+
+
+@pytest.mark.slow
 def test_runs_that_do_not_fit_are_named(runs, tmp_path):
     with pytest.raises(ValueError, match="one and .*labels cannot answer together: their tasks"):
         open_run([runs["one"], runs["labels"]])
@@ -359,11 +380,6 @@ def test_runs_that_do_not_fit_are_named(runs, tmp_path):
 
 def exchanged():
     """The same pieces with two of them in each other's places."""
-    from sentencepiece import sentencepiece_model_pb2
-
-    from keras_transformer import Tokenizer
-    from keras_transformer.text.tokenizers import Tokenizers
-
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer().model)
     six, seven = proto.pieces[6].piece, proto.pieces[7].piece
     proto.pieces[6].piece, proto.pieces[7].piece = seven, six

@@ -1,0 +1,1 @@
+"""Several runs whose models answer together."""
