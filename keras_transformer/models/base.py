@@ -8,9 +8,9 @@ from keras import ops
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
-from keras_transformer.layers.composite import policy_of, quantize_sublayers, split_policy
 from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
+from keras_transformer.quantization import policy_of, quantize_sublayers, split_policy
 
 
 class Column(typing.NamedTuple):

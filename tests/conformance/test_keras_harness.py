@@ -1,4 +1,4 @@
-"""The tests that Keras runs over its own layers, and its wrappers, over every public layer."""
+"""The harnesses of Keras and of KerasHub, and Keras's wrappers, over every public layer."""
 
 import keras
 import numpy as np
@@ -95,6 +95,35 @@ def test_keras_s_layer_test(harness, name):
 def test_keras_s_layer_test_with_training(harness, name):
     """All of the above, and a step of `fit` that XLA compiles."""
     run_layer_test(harness, name)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", [x for x in (*LAYERS, *VARIANTS) if x != "PaddingMask"])
+def test_kerashub_s_layer_test(name):
+    """With masks as inputs, a step of `fit` and all dtype policies: pip install keras-hub grain.
+
+    Not for a mask, which is boolean: outputs must have the dtype of the layer.
+    """
+    pytest.importorskip("keras_hub", reason="keras-hub, whose harness this is, is not installed")
+    from keras_hub.src.tests.test_case import TestCase as KerasHubTestCase
+
+    layer_class, config = arguments_of(name)
+    layer = layer_class(**config)
+    data = {
+        RENAMED.get((name, key), key): keras.ops.convert_to_tensor(value)
+        for key, value in inputs_of(name).items()
+    }
+    expected = call(name, layer, inputs_of(name))
+    KerasHubTestCase().run_layer_test(
+        layer_class,
+        config,
+        data if len(data) > 1 else next(iter(data.values())),
+        tuple(expected.shape),
+        expected_num_trainable_weights=len(layer.trainable_weights),
+        expected_num_non_trainable_weights=len(layer.non_trainable_weights),
+        expected_num_non_trainable_variables=len(layer.non_trainable_variables),
+    )
 
 
 @each_model
