@@ -123,6 +123,7 @@ def export_ctranslate2(
         references,
         max_loss,
         MAX_SCORE_LOSS[quantize] if max_score_loss is None else max_score_loss,
+        progress,
     )
     of_kernels = dataclasses.replace(
         agreement,
@@ -168,12 +169,12 @@ def _keep_facts(config, report, origin):
 
 def _judge(draft, agreement, of_kernels, name):
     """The figures of both searches of a draft; with quantised weights also those in float32."""
-    greedy, quantize = Reference(agreement.translator), agreement.quantize
+    greedy, quantize = _reference(agreement), agreement.quantize
     expected = greedy.outputs(agreement.sentences)
 
     def judge(agreement, compute_type="default"):
         loaded = CTranslate2Translator(draft, compute_type=compute_type)
-        return agreement.judge(greedy.search, expected, _outputs(loaded, agreement.sentences), name)
+        return agreement.judge(greedy.search, expected, _outputs(loaded, agreement), name)
 
     report = {}
     if quantize != "none":
@@ -188,8 +189,8 @@ def _judge(draft, agreement, of_kernels, name):
 def _judge_beam(draft, agreement, name):
     """The figures of the sentences to whose end CTranslate2 came."""
     loaded = CTranslate2Translator(draft, BEAM)
-    sentences, reference = agreement.sentences, Reference(agreement.translator, BEAM)
-    rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, sentences), strict=True)
+    sentences, reference = agreement.sentences, _reference(agreement, BEAM)
+    rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, agreement), strict=True)
     rows = [row for row in rows if loaded.has_ended(row[2][0].tokens)]
     if not rows:
         return {"sentences": 0, "agreement": None}
@@ -200,8 +201,13 @@ def _judge_beam(draft, agreement, name):
     return agreement.judge(BEAM, expected, exported, name)
 
 
-def _outputs(loaded, sentences):
+def _reference(agreement, *search):
+    return Reference(agreement.translator, *search, progress=agreement.progress)
+
+
+def _outputs(loaded, agreement):
     def decode(ids):
         return loaded.decode(ids.to_list())  # [B, M=1, L], [B, M=1]
 
-    return outputs_of(decode, loaded, sentences)
+    sentences, progress = agreement.sentences, agreement.progress
+    return outputs_of(decode, loaded, sentences, progress, "translating with CTranslate2")

@@ -152,7 +152,14 @@ def export_litert(
     check_space(path, translator, quantize)
     translator = in_float32(translator)
     agreement = Agreement(
-        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+        translator,
+        sentences,
+        quantize,
+        min_agreement,
+        references,
+        max_loss,
+        max_score_loss,
+        progress or silent,
     )
     gate = Gate(agreement, beam, n_best)
     beam_size = None if beam is None else beam.size

@@ -110,7 +110,14 @@ def export_marian(
             check_expressible(translator.model.config, translator.tokenizers),
         )
     agreement = Agreement(
-        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+        translator,
+        sentences,
+        quantize,
+        min_agreement,
+        references,
+        max_loss,
+        max_score_loss,
+        progress or silent,
     )
     shortlist = restricted.shortlist
     if shortlist is not None:
@@ -181,7 +188,10 @@ class _Draft:
         config = translator.model.config
         read_back = read_marian(path, files, max_length=config.max_length)
         loaded = type(translator)(read_back.model, read_back.tokenizers, translator.max_length)
-        ours, theirs = (Reference(side).outputs(sentences) for side in (translator, loaded))
+        ours, theirs = (
+            Reference(side, progress=self.progress).outputs(sentences)
+            for side in (translator, loaded)
+        )
         return self.agreement.judge(Greedy(), ours, theirs, self.name)
 
 
