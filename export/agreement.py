@@ -58,6 +58,8 @@ class Agreement:
         max_score_loss: Largest `score_loss` and `score_error` of a quantised model. `None`: see
             `MAX_SCORE_LOSS`.
         progress: See `export_saved_model`.
+        left_out: Sentences that are not compared, because they would take too long: see
+            `affordable`. The figures say so.
     """
 
     translator: Generator
@@ -68,6 +70,7 @@ class Agreement:
     max_loss: float = MAX_LOSS
     max_score_loss: float | None = None
     progress: Callable = silent
+    left_out: int = 0
 
     def __post_init__(self):
         if self.references is not None and len(self.references) != len(self.sentences):
@@ -116,6 +119,8 @@ class Agreement:
             "hypotheses": len(comparisons),
             "processor": describe_processor(),
         }
+        if self.left_out:
+            report["sentences_left_out"] = self.left_out
         if self.quantize == "none":
             others = _require_same(comparisons, what)
             near_ties = sum(not comparison.same for comparison in comparisons) - others

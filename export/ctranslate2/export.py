@@ -46,6 +46,7 @@ def export_ctranslate2(
     max_score_loss=None,
     origin=None,
     progress=None,
+    left_out=0,
 ):
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
@@ -85,7 +86,7 @@ def export_ctranslate2(
             if it is more. `None`: see `MAX_SCORE_LOSS`.
         origin: Dictionary of what is known of the checkpoint that the weights come from, for the
             `config.json`: see `Run.read_origin`.
-        progress: See `export_saved_model`.
+        progress, left_out: See `export_saved_model`.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement`, those of a quantised
@@ -124,6 +125,7 @@ def export_ctranslate2(
         max_loss,
         MAX_SCORE_LOSS[quantize] if max_score_loss is None else max_score_loss,
         progress,
+        left_out,
     )
     of_kernels = dataclasses.replace(
         agreement,

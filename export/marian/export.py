@@ -56,6 +56,7 @@ def export_marian(
     max_score_loss=None,
     origin=None,
     progress=None,
+    left_out=0,
 ):
     """Writes a folder that Marian loads: `marian-decoder -c decoder.yml`.
 
@@ -77,7 +78,7 @@ def export_marian(
         quantize: `"none"` or `"int8"`.
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
             `sentences`.
-        min_agreement, references, max_loss, max_score_loss, origin, progress: See
+        min_agreement, references, max_loss, max_score_loss, origin, progress, left_out: See
             `export_ctranslate2`; the origin stands in `facts.json`.
 
     Returns:
@@ -118,6 +119,7 @@ def export_marian(
         max_loss,
         max_score_loss,
         progress or silent,
+        left_out,
     )
     shortlist = restricted.shortlist
     if shortlist is not None:

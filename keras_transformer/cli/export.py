@@ -239,8 +239,8 @@ class _Export:
         )
         if taken.get("references"):
             taken["references"] = taken["references"][:count]
-        report = self._function(self._pipeline, path, examples[:count], **taken)
-        return {**report, "sentences_left_out": len(examples) - count}
+        taken["left_out"] = len(examples) - count
+        return self._function(self._pipeline, path, examples[:count], **taken)
 
     def _affordable(self, examples, progress):
         """How many of the examples the check compares."""

@@ -41,12 +41,13 @@ def exported(monkeypatch, tmp_path):
         batch_sizes=None,
         lengths=None,
         progress,
+        left_out=0,
     ):
         progress("writing")
         shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
         shapes = {name: value for name, value in shapes.items() if value is not None}
         calls.append((translator, directory, sentences, search, n_best, jit, alignment, shapes))
-        return {"agreement": 1.0}
+        return {"agreement": 1.0, **({"sentences_left_out": left_out} if left_out else {})}
 
     def open_run(path, max_length=None):
         translator = Recorder()
