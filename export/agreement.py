@@ -1,6 +1,7 @@
 """The judgement of an export: its translations against those of the model in memory."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +14,9 @@ from keras_transformer.export.parity import (
     measure_quality,
     require_agreement,
     require_quality,
+    shortened,
 )
+from keras_transformer.export.place import silent
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.export.reference import best_of
 from keras_transformer.export.teacher import Teacher
@@ -54,6 +57,9 @@ class Agreement:
         max_loss: Most BLEU, and chrF, that a quantised model may lose.
         max_score_loss: Largest `score_loss` and `score_error` of a quantised model. `None`: see
             `MAX_SCORE_LOSS`.
+        progress: See `export_saved_model`.
+        left_out: Sentences that are not compared, because they would take too long: see
+            `affordable`. The figures say so.
     """
 
     translator: Generator
@@ -63,6 +69,8 @@ class Agreement:
     references: list | None = None
     max_loss: float = MAX_LOSS
     max_score_loss: float | None = None
+    progress: Callable = silent
+    left_out: int = 0
 
     def __post_init__(self):
         if self.references is not None and len(self.references) != len(self.sentences):
@@ -111,6 +119,8 @@ class Agreement:
             "hypotheses": len(comparisons),
             "processor": describe_processor(),
         }
+        if self.left_out:
+            report["sentences_left_out"] = self.left_out
         if self.quantize == "none":
             others = _require_same(comparisons, what)
             near_ties = sum(not comparison.same for comparison in comparisons) - others
@@ -170,20 +180,20 @@ def _require_same(comparisons, what):
     for comparison, _ in mistakes:
         if comparison.is_padded:
             raise ExportError(
-                f"{what}: the model in memory emits `pad_id` for {comparison.sentence!r}, as a "
-                "model without training may: where such an output ends is not known. "
-                "The export was not kept."
+                f"{what}: the model in memory emits `pad_id` for "
+                f"{shortened(comparison.sentence)!r}, as a model without training may: where such "
+                "an output ends is not known. The export was not kept."
             )
     if mistakes:
         first, clause = mistakes[0]
-        became = repr(first.exported.text)
+        became = repr(shortened(first.exported.text))
         if not first.same:
-            became += f", not {first.expected.text!r}"
+            became += f", not {shortened(first.expected.text)!r}"
         count = len({id(comparison) for comparison, _ in mistakes})
         raise ExportError(
             f"{what}: {count} of {len(comparisons)} translations differ from those of the model in "
-            f"memory by more than rounding. First: {first.sentence!r} became {became}: {clause}. "
-            "The export was not kept."
+            f"memory by more than rounding. First: {shortened(first.sentence)!r} became "
+            f"{became}: {clause}. The export was not kept."
         )
     return len(others)
 

@@ -11,6 +11,7 @@ from keras_transformer.text.quality import score
 # Runtimes order their additions differently: seen are relative differences of 1e-6.
 SCORE_TOLERANCE = 1e-3
 SHOWN = 5
+LONGEST = 120  # characters of a text in an error or a report
 
 
 class ExportError(ValueError):
@@ -67,7 +68,11 @@ def compare(sentences, expected, exported, tokenizer):
     """
     same = [_shown(ours) == _shown(theirs) for ours, theirs in zip(expected, exported, strict=True)]
     differences = [
-        {"sentence": sentence, "expected": _shown(ours), "found": _shown(theirs)}
+        {
+            "sentence": shortened(sentence),
+            "expected": shortened(_shown(ours)),
+            "found": shortened(_shown(theirs)),
+        }
         for sentence, ours, theirs, equal in zip(sentences, expected, exported, same, strict=True)
         if not equal
     ]
@@ -200,6 +205,13 @@ def copy_model(model, kernels=DEFAULT):
     copy = type(model)(model.config, dtype="float32", kernels=kernels)
     copy.set_weights(model.get_weights())
     return copy
+
+
+def shortened(text):
+    """Returns a text of at most `LONGEST` characters, or its beginning and how long it is."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - 30].rstrip()} ... ({len(text)} characters)"
 
 
 def _shown(translation):

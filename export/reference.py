@@ -6,11 +6,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.hypotheses import exists
+from keras_transformer.export.extent import counted
+from keras_transformer.export.place import silent
 from keras_transformer.tasks.results import Generated
 from keras_transformer.tasks.strings import generate_strings, map_sorted
 
 SOURCE = tf.TensorSpec([None, None], tf.int32)
-BATCH_SIZE = 64
+BATCH_SIZE = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +37,12 @@ class Reference:
         translator: A `Translator`.
         search: A `Greedy` or `Beam`. `None`: the greedy search of the translator.
         n_best: Hypotheses M of each sentence.
+        progress: See `export_saved_model`.
     """
 
-    def __init__(self, translator, search=None, n_best=1):
-        search = translator.greedy if search is None else search
-        self.search = search
+    def __init__(self, translator, search=None, n_best=1, progress=silent):
+        self.search = translator.greedy if search is None else search
+        self._progress = progress
         self._translator = translator
 
         def decode(source):
@@ -55,10 +58,12 @@ class Reference:
         def decode(ids):
             return self._decode(ids.to_tensor(pad_id))
 
-        return outputs_of(decode, translator, sentences)
+        progress, search = self._progress, type(self.search).__name__.lower()
+        what = f"translating with the model in memory ({search})"
+        return outputs_of(decode, translator, sentences, progress, what)
 
 
-def outputs_of(decode, translator, sentences):
+def outputs_of(decode, translator, sentences, progress=silent, what="translating"):
     """Answers a list of strings by a search from token ids.
 
     Args:
@@ -67,6 +72,8 @@ def outputs_of(decode, translator, sentences):
         translator: A `Generator` or an export that is open: its `tokenizers`, `max_length` and
             `blank` are used.
         sentences: List of strings.
+        progress: See `export_saved_model`.
+        what: What is done with the sentences, for `progress`.
 
     Returns:
         For each sentence a list of M `Output`s.
@@ -85,7 +92,7 @@ def outputs_of(decode, translator, sentences):
         rows = zip(np.asarray(outputs["found"][0]), *columns, strict=True)
         return [_outputs(translator.tokenizers.target, *row) for row in rows]
 
-    return map_sorted(answer, sentences, BATCH_SIZE)
+    return map_sorted(counted(answer, progress, what, len(sentences)), sentences, BATCH_SIZE)
 
 
 def tokens_of(tokenizer, row):

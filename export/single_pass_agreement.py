@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_transformer.export.parity import SHOWN, ExportError
+from keras_transformer.export.parity import SHOWN, ExportError, shortened
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.tasks.single_pass.codec import Codec
 
@@ -60,9 +60,8 @@ class SinglePassAgreement:
         rows = list(zip(self.examples, self.expected, answers, strict=True))
         cut = next((example for example, a, b in rows if a.truncated != b.truncated), None)
         if cut is not None:
-            raise ExportError(
-                f"{what}: only one of both read all of {self.codec.shown(cut)!r}. It was not kept."
-            )
+            shown = shortened(self.codec.shown(cut))
+            raise ExportError(f"{what}: only one of both read all of {shown!r}. It was not kept.")
         others = [(example, a, b) for example, a, b in rows if a.text != b.text]
         report = {
             "sentences": len(rows),
@@ -71,7 +70,11 @@ class SinglePassAgreement:
             f"{self.codec.number}_difference": max(_gap(a, b) for _, a, b in rows),
             "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
             "differences": [
-                {"sentence": self.codec.shown(example), "expected": a.text, "found": b.text}
+                {
+                    "sentence": shortened(self.codec.shown(example)),
+                    "expected": shortened(a.text),
+                    "found": shortened(b.text),
+                }
                 for example, a, b in others[:SHOWN]
             ],
             "processor": describe_processor(),
@@ -93,10 +96,10 @@ class SinglePassAgreement:
             )
         for example, ours, theirs in others:  # within the tolerance: a tie, or other names
             if not ours.is_tied(theirs, self.codec.tolerance):
-                shown = self.codec.shown(example)
+                shown, *texts = map(shortened, (self.codec.shown(example), theirs.text, ours.text))
                 raise ExportError(
-                    f"{what}: {shown!r} became {theirs.text!r}, not {ours.text!r}. The export was "
-                    "not kept."
+                    f"{what}: {shown!r} became {texts[0]!r}, not {texts[1]!r}. The export was not "
+                    "kept."
                 )
 
     def _require_close(self, report, what):

@@ -46,6 +46,7 @@ def export_ctranslate2(
     max_score_loss=None,
     origin=None,
     progress=None,
+    left_out=0,
 ):
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
@@ -85,7 +86,7 @@ def export_ctranslate2(
             if it is more. `None`: see `MAX_SCORE_LOSS`.
         origin: Dictionary of what is known of the checkpoint that the weights come from, for the
             `config.json`: see `Run.read_origin`.
-        progress: See `export_saved_model`.
+        progress, left_out: See `export_saved_model`.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement`, those of a quantised
@@ -124,6 +125,8 @@ def export_ctranslate2(
         references,
         max_loss,
         MAX_SCORE_LOSS[quantize] if max_score_loss is None else max_score_loss,
+        progress,
+        left_out,
     )
     of_kernels = dataclasses.replace(
         agreement,
@@ -171,12 +174,12 @@ def _keep_facts(config, report, origin):
 
 def _judge(draft, agreement, of_kernels, name):
     """The figures of both searches of a draft; with quantised weights also those in float32."""
-    greedy, quantize = Reference(agreement.translator), agreement.quantize
+    greedy, quantize = _reference(agreement), agreement.quantize
     expected = greedy.outputs(agreement.sentences)
 
     def judge(agreement, compute_type="default"):
         loaded = CTranslate2Translator(draft, compute_type=compute_type)
-        return agreement.judge(greedy.search, expected, _outputs(loaded, agreement.sentences), name)
+        return agreement.judge(greedy.search, expected, _outputs(loaded, agreement), name)
 
     report = {}
     if quantize != "none":
@@ -191,8 +194,8 @@ def _judge(draft, agreement, of_kernels, name):
 def _judge_beam(draft, agreement, name):
     """The figures of the sentences to whose end CTranslate2 came."""
     loaded = CTranslate2Translator(draft, BEAM)
-    sentences, reference = agreement.sentences, Reference(agreement.translator, BEAM)
-    rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, sentences), strict=True)
+    sentences, reference = agreement.sentences, _reference(agreement, BEAM)
+    rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, agreement), strict=True)
     rows = [row for row in rows if loaded.has_ended(row[2][0].tokens)]
     if not rows:
         return {"sentences": 0, "agreement": None}
@@ -203,8 +206,13 @@ def _judge_beam(draft, agreement, name):
     return agreement.judge(BEAM, expected, exported, name)
 
 
-def _outputs(loaded, sentences):
+def _reference(agreement, *search):
+    return Reference(agreement.translator, *search, progress=agreement.progress)
+
+
+def _outputs(loaded, agreement):
     def decode(ids):
         return loaded.decode(ids.to_list())  # [B, M=1, L], [B, M=1]
 
-    return outputs_of(decode, loaded, sentences)
+    sentences, progress = agreement.sentences, agreement.progress
+    return outputs_of(decode, loaded, sentences, progress, "translating with CTranslate2")

@@ -51,6 +51,7 @@ def export_litert(
     tokenizer=False,
     origin=None,
     progress=None,
+    left_out=0,
     source_language=None,
     target_language=None,
 ):
@@ -118,6 +119,8 @@ def export_litert(
         origin: Dictionary of what is known of the checkpoint that the weights come from, for the
             facts: see `Run.read_origin`.
         progress: See `export_saved_model`.
+        left_out: Sentences that are not among `sentences` because the check would take too long,
+            for the figures.
         source_language: Code of the language that the model translates, a string for the facts.
         target_language: Code of the language that it translates to.
 
@@ -152,7 +155,15 @@ def export_litert(
     check_space(path, translator, quantize)
     translator = in_float32(translator)
     agreement = Agreement(
-        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+        translator,
+        sentences,
+        quantize,
+        min_agreement,
+        references,
+        max_loss,
+        max_score_loss,
+        progress or silent,
+        left_out,
     )
     greedy = next((search for search in searches if search is not beam), translator.greedy)
     gate = Gate(agreement, greedy, beam, n_best)

@@ -43,10 +43,10 @@ class Gate:
         Raises:
             ExportError: If it does not agree.
         """
-        reference = Reference(self._translator, self.greedy)
+        reference = self._reference(self.greedy)
         report, by_strings = self._check(draft, name, reference, strings)
         if self.beam is not None:
-            reference = Reference(self._translator, self.beam, self.n_best)
+            reference = self._reference(self.beam, self.n_best)
             report["beam"], beam_by_strings = self._check(draft, name, reference, strings)
         if strings:
             report["strings"] = by_strings
@@ -60,13 +60,20 @@ class Gate:
     def _translator(self):
         return self.agreement.translator
 
+    def _reference(self, *search):
+        return Reference(self._translator, *search, progress=self.agreement.progress)
+
     def _check(self, draft, name, reference, strings):
         """The figures of a search by ids, and by strings if the file takes them."""
         sentences = self.agreement.sentences
         loaded = LiteRTTranslator(draft, reference.search)
 
         def translate(batch, signature):
-            return outputs_of(lambda ids: loaded.decode(ids.to_list(), signature), loaded, batch)
+            def decode(ids):
+                return loaded.decode(ids.to_list(), signature)
+
+            what = f"translating with {signature.name if signature else 'the longer signatures'}"
+            return outputs_of(decode, loaded, batch, self.agreement.progress, what)
 
         expected = reference.outputs(sentences)
         by_ids = _by_every_signature(loaded, translate, sentences)

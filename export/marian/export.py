@@ -55,6 +55,7 @@ def export_marian(
     max_score_loss=None,
     origin=None,
     progress=None,
+    left_out=0,
 ):
     """Writes a folder that Marian loads: `marian-decoder -c decoder.yml`.
 
@@ -76,7 +77,7 @@ def export_marian(
         quantize: `"none"` or `"int8"`.
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
             `sentences`.
-        min_agreement, references, max_loss, max_score_loss, origin, progress: See
+        min_agreement, references, max_loss, max_score_loss, origin, progress, left_out: See
             `export_ctranslate2`; the origin stands in `facts.json`.
 
     Returns:
@@ -106,7 +107,15 @@ def export_marian(
     restricted = in_float32(translator)
     translator = _quiet(restricted.with_shortlist(None))
     agreement = Agreement(
-        translator, sentences, quantize, min_agreement, references, max_loss, max_score_loss
+        translator,
+        sentences,
+        quantize,
+        min_agreement,
+        references,
+        max_loss,
+        max_score_loss,
+        progress or silent,
+        left_out,
     )
     shortlist = restricted.shortlist
     if shortlist is not None:
@@ -181,7 +190,10 @@ class _Draft:
         loaded = type(translator)(
             read_back.model, read_back.tokenizers, translator.max_length, search=translator.search
         )
-        ours, theirs = (Reference(side).outputs(sentences) for side in (translator, loaded))
+        ours, theirs = (
+            Reference(side, progress=self.progress).outputs(sentences)
+            for side in (translator, loaded)
+        )
         return self.agreement.judge(translator.greedy, ours, theirs, self.name)
 
 

@@ -37,6 +37,7 @@ def export_saved_model(
     alignment=None,
     origin=None,
     progress=None,
+    left_out=0,
 ):
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
@@ -79,6 +80,8 @@ def export_saved_model(
             `Run.read_origin`. It is kept in `assets.extra/origin.json`, and the `README.md` has it.
         progress: Function that is called with a stage of the work, a string, when it begins, such
             as `print`. `None`: nothing is shown.
+        left_out: Sentences that are not among `sentences` because the check would take too long,
+            for the figures.
 
     Returns:
         Dictionary of `path`, `bytes`, `signatures`, `python_needs`, the modules that a Python
@@ -118,6 +121,7 @@ def export_saved_model(
         progress(f"translating {len(sentences)} sentences with the model in memory")
         expected = [best for best, *_ in translator.n_best(sentences, 1, search)]
         report = verify(draft, directory, endpoints, sentences, requests, expected, progress)
+        report |= {"sentences_left_out": left_out} if left_out else {}
         return {**report, **shortlist_figures(translator, sentences, search)}
 
     path, report = place_version(directory, write)

@@ -1,13 +1,15 @@
 """Verification of a SavedModel: the answers of its signatures against those in memory."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.export.agreement import Agreement
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.extent import counted
+from keras_transformer.export.parity import ExportError, shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
@@ -15,7 +17,7 @@ from keras_transformer.export.saved_model.loaders import LOADERS, SessionModel
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
 
-BATCH_SIZE = 64
+BATCH_SIZE = 32
 # What a signature calls the texts that a model generates.
 TEXTS = {task.pipeline_class().output for task in TASKS.values()}
 # Of other numbers than scores, such as weights of attention, which lie between 0 and 1.
@@ -57,14 +59,20 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     ]
     answers = [
         translations,
-        *(_answers(endpoint, endpoint.function, sentences) for endpoint in endpoints[1:]),
+        *(
+            _answers(endpoint, endpoint.function, sentences, progress, "with the model in memory")
+            for endpoint in endpoints[1:]
+        ),
     ]
     agreement = Agreement(endpoints[0].translator, sentences)
     try:
         for load, program in LOADERS:
             progress(f"calling every signature as {program} loads it")
             with load(path) as model:
-                reports = _judge(model, name, endpoints, agreement, answers)
+                call = functools.partial(
+                    _answers, progress=progress, where=f"as {program} loads it"
+                )
+                reports = _judge(model, name, endpoints, agreement, answers, call)
                 if load is SessionModel:
                     for request in requests:
                         model.run(request.signature, **request.inputs)
@@ -75,7 +83,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     return reports[0]
 
 
-def _judge(model, name, endpoints, agreement, answers):
+def _judge(model, name, endpoints, agreement, answers, answers_of):
     """The figures of every endpoint of a model that is loaded."""
 
     def answer_of(endpoint):
@@ -83,7 +91,7 @@ def _judge(model, name, endpoints, agreement, answers):
 
     tokenizer = agreement.translator.target_tokenizer
     exported = [
-        _answers(endpoint, answer_of(endpoint), agreement.sentences) for endpoint in endpoints
+        answers_of(endpoint, answer_of(endpoint), agreement.sentences) for endpoint in endpoints
     ]
     known = [
         _decoded(tokenizer, rows)
@@ -125,8 +133,8 @@ def _require_others(what, sentence, expected, exported, pad_id):
     for output, ours in expected.items():
         if not _same(*_equally_long(ours, exported[output], pad_id)):
             raise ExportError(
-                f"{what}: `{output}` of {sentence!r} differs from that of the model in memory. "
-                "The export was not kept."
+                f"{what}: `{output}` of {shortened(sentence)!r} differs from that of the model in "
+                "memory. The export was not kept."
             )
 
 
@@ -148,14 +156,15 @@ def _same(ours, theirs):
     return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # not a number is not the same
 
 
-def _answers(endpoint, call, sentences):
+def _answers(endpoint, call, sentences, progress, where):
     """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
     tokenizer = endpoint.translator.target_tokenizer
 
     def answer(batch):
         return _rows(tokenizer, call(**endpoint.example(batch)))
 
-    return map_sorted(answer, sentences, BATCH_SIZE)
+    what = f"calling {endpoint.name} {where}"
+    return map_sorted(counted(answer, progress, what, len(sentences)), sentences, BATCH_SIZE)
 
 
 def _rows(tokenizer, outputs):

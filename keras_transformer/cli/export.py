@@ -246,7 +246,26 @@ class _Export:
         options["origin"] = Run(self._run).read_origin()
         taken = {name: value for name, value in options.items() if name in self._taken}
         examples = parse_lines(self._pipeline.parse, sentences, "sentence")
-        return self._function(self._pipeline, path, examples, **taken)
+        count = self._affordable(examples, options["progress"])
+        if count == len(examples):
+            return self._function(self._pipeline, path, examples, **taken)
+        warn(
+            f"the check compares {count} of {len(examples)} sentences: with all of them it would "
+            "take many minutes, perhaps because the model does not stop generating"
+        )
+        if taken.get("references"):
+            taken["references"] = taken["references"][:count]
+        taken["left_out"] = len(examples) - count
+        return self._function(self._pipeline, path, examples[:count], **taken)
+
+    def _affordable(self, examples, progress):
+        """How many of the examples the check compares."""
+        from keras_transformer.export.extent import affordable
+        from keras_transformer.tasks.generator import Generator
+
+        if not isinstance(self._pipeline, Generator):
+            return len(examples)
+        return affordable(self._pipeline, examples, progress)
 
 
 def export_quantized(

@@ -1,26 +1,53 @@
 """Progress of an export, on stderr: stdout is for the report."""
 
 import contextlib
+import re
+import time
 
 import rich.console
 import rich.progress
 
+SECONDS = 5.0  # between two lines that only count
+COUNT = re.compile(r": \d+ of \d+ \w+$")
+
+
+class _Lines:
+    """Stages as lines.
+
+    Args:
+        console: The `rich.console.Console`.
+        clock: Function that returns the time in seconds.
+    """
+
+    def __init__(self, console, clock):
+        self._console, self._clock, self._last = console, clock, clock()
+
+    def show(self, stage):
+        """Prints a stage, unless it only counts and the last line is not old."""
+        now = self._clock()
+        if COUNT.search(stage) and now - self._last < SECONDS:
+            return
+        self._last = now
+        self._console.print(f"{stage} ...", soft_wrap=True, markup=False)
+
 
 @contextlib.contextmanager
-def shown_progress(console=None):
+def shown_progress(console=None, clock=time.monotonic):
     """Shows the stages of an export while the block works.
 
-    A spinner and the time where somebody watches; in a file or a CI log a line for each stage.
+    A spinner and the time where somebody watches; in a file or a CI log a line for each stage. How
+    far a stage is, such as "translating: 64 of 200 sentences", is a line every few seconds there.
 
     Args:
         console: The `rich.console.Console`. `None`: stderr.
+        clock: Function that returns the time in seconds.
 
     Yields:
         Function of a stage, a string, to be called when it begins.
     """
     console = console or rich.console.Console(stderr=True)
     if not console.is_terminal:
-        yield lambda stage: console.print(f"{stage} ...", soft_wrap=True, markup=False)
+        yield _Lines(console, clock).show
         return
     columns = [
         rich.progress.SpinnerColumn(),

@@ -20,6 +20,9 @@ class Recorder(Translator):
     def __init__(self):
         pass
 
+    def translate_batch(self, sentences):
+        return None
+
 
 @pytest.fixture
 def exported(monkeypatch, tmp_path):
@@ -38,12 +41,13 @@ def exported(monkeypatch, tmp_path):
         batch_sizes=None,
         lengths=None,
         progress,
+        left_out=0,
     ):
         progress("writing")
         shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
         shapes = {name: value for name, value in shapes.items() if value is not None}
         calls.append((translator, directory, sentences, search, n_best, jit, alignment, shapes))
-        return {"agreement": 1.0}
+        return {"agreement": 1.0, **({"sentences_left_out": left_out} if left_out else {})}
 
     def open_run(path, max_length=None):
         translator = Recorder()
@@ -80,6 +84,17 @@ def test_without_options_the_search_is_greedy(exported, tmp_path):
     ]
     assert json.loads(Run(tmp_path).metrics.read_text()) == {"saved_model_agreement": 100.0}
     assert done.stderr == "loading the run ...\nwriting ...\n"
+
+
+def test_a_check_that_would_take_too_long_compares_fewer_sentences(exported, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_transformer.export.extent.SECONDS", 0.0)
+    (tmp_path / "sentences.txt").write_text("in 3 weeks\n" * 70)
+    done, calls = exported()
+    ((_, _, sentences, *_),) = calls
+    assert sentences == ["in 3 weeks"] * 32
+    assert json.loads(done.stdout)["sentences_left_out"] == 38
+    assert "measuring how long a sentence takes ...\n" in done.stderr
+    assert "Warning: the check compares 32 of 70 sentences: with all of them" in done.stderr
 
 
 def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp_path, monkeypatch):
