@@ -54,7 +54,8 @@ def export_ctranslate2(
     options of `translate_batch` it finds what the searches of this package find:
 
     - always `min_decoding_length=0` and, up to 256, `max_decoding_length=max_length`;
-    - `greedy_decode`: `beam_size=1`; with `length_penalty=0` also the scores;
+    - `greedy_decode`: `beam_size=1`; with `length_penalty=0` also the scores. Where the search of
+      the translator bounds outputs, `greedy_max_length` in `config.json` is less than `max_length`;
     - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
     - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0 CTranslate2 goes on until
       the best of all hypotheses has ended, where `beam_decode` stops after `beam_size` of them.

@@ -107,8 +107,10 @@ def search_in(facts, search, kind, path):
 
 def _check_greedy(search, facts, path):
     """Refuses a limit of the outputs that is not that of the file's greedy search."""
-    fixed = [each["target_length"] for each in facts[SIGNATURES] if not each.get("beam_size")]
-    if search.max_length is not None and search.limit(None, facts["max_length"]) not in fixed:
+    if search.max_length is None:
+        return
+    fixed = {each["target_length"] for each in facts[SIGNATURES] if not each.get("beam_size")}
+    if search.limit(None, facts["max_length"]) not in fixed:
         raise ValueError(
             f"`max_length` of the greedy search of {path} is {max(fixed)}, as it was exported. "
             f"Received: search={search!r}."

@@ -60,7 +60,8 @@ def export_litert(
     For each length of source and batch size it has a signature of fixed shape, such as
     `greedy_1x16`: `source`, int32 `[1, 16]`, ids that end in `eos_id` and then padding; to
     `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, `score`, float32 `[1]`, and
-    `length`, int32 `[1]`, of how many tokens there are before the padding. With a beam it has as
+    `length`, int32 `[1]`, of how many tokens there are before the padding. Where greedy search has
+    a `max_length` of its own, its `tokens` are that long. With a beam it has as
     many more, such as `beam4_1x16`, which also take `max_length`, int32 `[1]`, the longest output
     of each sentence, and `length_penalty`, float32 `[1]`; to what `beam_decode` gives, `tokens`
     `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. A row of wrong ids, such as

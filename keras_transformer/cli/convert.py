@@ -32,9 +32,10 @@ NAME = click.option("--name", help="Name of the checkpoint.  [default: what it s
 def opus_mt(directory, run, license, name):
     """Make RUN of DIRECTORY, a Marian model in Hugging Face's format, such as one of OPUS-MT.
 
-    Read are config.json, generation_config.json, model.safetensors, vocab.json, where it is there
-    target_vocab.json, source.spm, target.spm, and the licence in README.md. Licence and name go
-    into RUN and into all of its exports.
+    Read are config.json, generation_config.json, model.safetensors or the files that
+    model.safetensors.index.json names, vocab.json, where it is there target_vocab.json, source.spm,
+    target.spm, and the licence in README.md. Licence and name go into RUN and into all of its
+    exports.
     """
     from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
 
