@@ -53,6 +53,7 @@ def together():
     return Translator([translator().model, recurrent_translator().model], tokenizer())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_runs_translate_together(call, folder):
     assert call("translate one two").stdout.splitlines() == together()(LINES)

@@ -105,9 +105,18 @@ def members(kind="shared"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [(32,), (8,)])
-@pytest.mark.parametrize("search", [Greedy(), Beam(3, length_penalty=0.6)], ids=str)
-def test_several_models_have_the_mean_of_their_probabilities_among_the_candidates(sizes, search):
+@pytest.mark.parametrize(
+    ("search", "sizes"),
+    [
+        (Greedy(), (32,)),
+        *(
+            pytest.param(search, sizes, marks=pytest.mark.long)
+            for search, sizes in ((Greedy(), (8,)), (Beam(3, length_penalty=0.6), (32,)))
+        ),
+    ],
+    ids=str,
+)
+def test_several_models_have_the_mean_of_their_probabilities_among_the_candidates(search, sizes):
     """By loops in float64, each model's softmax over the candidates of the source alone."""
     mask = candidates()[:, None]
 

@@ -236,7 +236,7 @@ def test_our_commands_exist(page):
 def test_the_check_of_commands_finds_mistakes():
     for words in (
         "trane demo", "train demo --outptu RUN", "export litert RUN x --quantize int7",
-        "train demo --output RUN --set training.update=1", "evaluate RUN more", "--trace train",
+        "train demo --output RUN --set training.update=1", "average RUN more", "--trace train",
         "translate RUN --beam 0",
     ):  # fmt: skip
         with pytest.raises((click.UsageError, AssertionError)):
