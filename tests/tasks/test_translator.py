@@ -286,7 +286,9 @@ def test_what_a_beam_needs_is_named(translator):
         translator.n_best("dog", 2)
     with pytest.raises(ValueError, match=r"Received: n_best=3, size=2\.$"):
         translator.n_best(["dog"], 3, Beam(2))
-    with pytest.raises(ValueError, match=r"`n_best` must be 1 .*n_best=3, search=Greedy\(\)\.$"):
+    with pytest.raises(
+        ValueError, match=r"`n_best` must be 1 .*n_best=3, search=Greedy\(max_length=None\)\.$"
+    ):
         translator.n_best(["dog"], 3, Greedy())
     message = r"`search` must be a `Greedy` or a `Beam` or a `Sample`\. Received: search=64\."
     with pytest.raises(TypeError, match=message):
