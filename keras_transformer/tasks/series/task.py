@@ -40,7 +40,8 @@ class TimeSeriesTask(Task):
         return SeriesSimulator
 
     def survey(self, rows, facts=None):
-        """Returns mean and standard deviation of the inputs and of the target in training.
+        """Returns mean and standard deviation of the inputs and of the target in training, and a
+        sentence about the steps of the file.
 
         Those of the inputs are of all steps of the training split and of the window before it; with
         `snow` those of water and snow take the place of those of precipitation and temperature.
@@ -64,7 +65,7 @@ class TimeSeriesTask(Task):
             "target_mean": float(observed.mean()),
             "target_scale": float(observed.std()) or 1.0,
         }
-        return Survey(fields)
+        return Survey(fields, _sentences((facts or {}).get("table")))
 
     def samples(self, inputs):
         """Returns one series: an export cuts it into windows."""
@@ -101,12 +102,13 @@ class TimeSeriesTask(Task):
             "seconds": round(seconds, 3),
         }
 
-    def describe(self, fields):
-        """Returns the time between two steps, and how many were filled."""
-        if not (table := fields.get("table")):
-            return ""
-        filled = f"; {table['filled']:,} steps were filled ({table['fill']})"
-        return f"Steps of {table['step']}{filled if table['fill'] else ''}."
+
+def _sentences(table):
+    """The time between two steps, and how many were filled."""
+    if not table:
+        return ()
+    filled = f"; {table['filled']:,} steps were filled ({table['fill']})"
+    return (f"Steps of {table['step']}{filled if table['fill'] else ''}.",)
 
 
 def _answer_lines(pipeline, inputs, references):
