@@ -41,8 +41,8 @@ class Reference:
     """
 
     def __init__(self, translator, search=None, n_best=1, progress=silent):
-        self.search = translator.greedy if search is None else search
-        self._progress = progress
+        search = translator.greedy if search is None else search
+        self.search, self._progress = search, progress
         self._translator = translator
 
         def decode(source):
