@@ -153,6 +153,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
     class Recorder(keras_transformer.Translator):
         max_length = 9
         model = types.SimpleNamespace(config=small_config())
+        models = (model,)
 
         def __init__(self):
             self.searches = []
@@ -188,7 +189,7 @@ def files(folder, source="one\ntwo\n", target="eins\nzwei\n"):
 def test_scores_are_a_line_for_each_pair(tmp_path, monkeypatch):
     class Fixed:
         def score(self, sources, targets, batch_size):
-            assert (sources, targets, batch_size) == (("one", "two"), ("eins", "zwei"), 7)
+            assert (sources, targets, batch_size) == (["one", "two"], ["eins", "zwei"], 7)
             return [keras_transformer.Score(-1.5, 4, False), keras_transformer.Score(-2, 3, True)]
 
     monkeypatch.setattr(keras_transformer.Translator, "from_run", lambda path: Fixed())

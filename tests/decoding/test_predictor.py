@@ -200,7 +200,7 @@ def test_wrong_models_are_refused():
         Ensemble([])
     with pytest.raises(ValueError, match=r"same vocabulary .*size=19.* and .*size=23"):
         Ensemble([talkative(), Transformer(small_config(vocab_size=23))])
-    message = "`model` must be one of LanguageModel, Predictor, Shortlisted, Transformer. .* str"
+    message = "must be one of Ensemble, LanguageModel, Predictor, Shortlisted, Transformer. .* str"
     with pytest.raises(TypeError, match=message):
         greedy_decode("model", sources())
 

@@ -182,7 +182,11 @@ def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "line", "message"),
     [
-        ("image_classification", "nowhere.png", "Error: nowhere.png: cannot be read: No such file"),
+        (
+            "image_classification",
+            "nowhere.png",
+            "Error: line 1: nowhere.png: cannot be read: No such file",
+        ),
         (
             "image_classification",
             "large.png",
@@ -194,7 +198,7 @@ def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
 def test_a_wrong_line_is_one_line(finished, tmp_path, monkeypatch, kind, line, message):
     monkeypatch.chdir(tmp_path)
     keras.utils.save_img("large.png", np.zeros((9, 9, 1)))
-    arguments = ["predict", str(finished(kind)[0])]
+    arguments = ["predict", str(finished(kind)[0]), "--strict"]
     done = CliRunner().invoke(cli, arguments, input=f"{line}\n".encode())
     assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
 

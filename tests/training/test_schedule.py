@@ -114,9 +114,10 @@ def test_adam_uses_the_rate_of_its_next_update():
 
 
 def test_make_schedule_follows_the_settings():
-    paper = make_schedule(ScheduleSettings(), d_model=512, updates=10)
+    paper = make_schedule(ScheduleSettings(warmup_steps=4000), d_model=512, updates=10)
     np.testing.assert_allclose(paper(0), eq_3(1, 512, 4000), rtol=1e-6)
-    scaled = make_schedule(ScheduleSettings(scale=2.0), d_model=512, updates=10)
+    scaled = ScheduleSettings(warmup_steps=4000, scale=2.0)
+    scaled = make_schedule(scaled, d_model=512, updates=10)
     np.testing.assert_allclose(scaled(0), 2 * eq_3(1, 512, 4000), rtol=1e-6)
     peaked = make_schedule(ScheduleSettings(peak=0.01, warmup_steps=5), d_model=3, updates=10)
     np.testing.assert_allclose(max(peaked(step) for step in range(20)), 0.01, rtol=1e-6)

@@ -44,11 +44,11 @@ def load_settings(path, overrides=()):
         _override(values, override)
     try:
         fill_in(values, load_settings)
+        inherit(values, load_settings)
     except SettingsError:
         raise  # of the other run, which it names
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from None
-    inherit(values, load_settings)
     return make_settings(values, path)
 
 

@@ -15,7 +15,7 @@ WORDS = [
     usage("train CONFIG.toml --ouput NEW", "No such option '--ouput'.*'--output'"),
     usage("train CONFIG.toml --output NEW again", "unexpected extra argument"),
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
-    usage("translate", "Missing argument 'MODEL'"),
+    usage("translate", "Missing argument 'MODEL...'"),
     usage("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
     usage(
         "translate Helsinki-NLP/opus-mt-en-de",
@@ -26,7 +26,7 @@ WORDS = [
         "translate RUN IN.txt", "IN.txt is not a run: several models that answer together .* stdin"
     ),
     usage("translate RUN --beem 4", "No such option '--beem'.*'--beam'"),
-    usage("evaluate", "Missing argument 'RUN'"),
+    usage("evaluate", "Missing argument 'RUN...'"),
     usage("score RUN --source IN.txt", "Missing option '--target'"),
     usage("plot attention RUN --output x.png", "Missing argument 'SENTENCE'"),
     usage("plot attention RUN sentence", "--output or --html must name a file"),
