@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from pipelines import SIZES, tokenizer
+from pipelines import classifier, tokenizer
 from support import D, F, H, normal, randomise, sentences, small_config, small_fields, to_numpy
 
 import keras_transformer as kt
@@ -78,6 +78,7 @@ def test_a_model_is_saved_and_cloned(untied, tmp_path):
         np.testing.assert_array_equal(model(INPUTS), untied(INPUTS))
 
 
+@pytest.mark.slow
 def test_blocks_in_somebody_s_model_are_saved(tmp_path):
     inputs = keras.Input((None, D))
     x = kt.EncoderBlock(H, F, d_k=4, d_v=4, name="first")(inputs)
@@ -109,8 +110,8 @@ def _language_config(**changes):
 
 
 def test_exports_refuse_it_by_name():
-    model = kt.Transformer(kt.TransformerConfig(vocab_size=30, **SIZES))
+    model = kt.TextClassifier(classifier().model.config)
     model.quantize("int8")
-    translator = kt.Translator(model, tokenizer())
+    pipeline = kt.Classifier(model, tokenizer())
     with pytest.raises(ExportError, match='quantised by `model.quantize`.*`quantize="int8"`'):
-        in_float32(translator)
+        in_float32(pipeline)
