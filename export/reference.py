@@ -41,7 +41,7 @@ class Reference:
     """
 
     def __init__(self, translator, search=None, n_best=1, progress=silent):
-        self.search = translator.greedy if search is None else search
+        self.search = search = translator.greedy if search is None else search
         self._progress = progress
         self._translator = translator
 

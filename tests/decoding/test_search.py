@@ -128,7 +128,7 @@ def test_names_are_for_people():
     assert str(Beam(2, normalization="average")) == "beam 2, average"
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5, "9"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, "9", tf.constant(9)])
 def test_greedy_search_checks_its_limit(value):
     with pytest.raises(ValueError, match="`max_length` must be an integer of at least 1, or None"):
         Greedy(max_length=value)
