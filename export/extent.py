@@ -6,7 +6,7 @@ from keras_transformer.export.place import silent
 
 FEW = 32  # sentences that every check compares, however long they take
 MANY = 64  # so many are compared without looking at the clock
-SECONDS = 10.0  # for all sentences, by one search of the model in memory; an export makes many
+SECONDS = 30.0  # for all sentences, by one search of the model in memory; an export makes many
 
 
 def affordable(generator, sentences, progress=silent, clock=time.monotonic):

@@ -69,6 +69,9 @@ def export_marian(
     emits none of those tokens. In int8 the weights are judged so, in float32; what the engine's
     products of int8 change beside that is not measured here.
 
+    Marian bounds outputs in its own way: a `max_length` of the translator's search is not in the
+    folder.
+
     Args:
         translator: A `Translator`; its shortlist, if it has one, goes with it for the engines'
             searches and changes nothing of the check.

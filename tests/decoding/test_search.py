@@ -1,5 +1,6 @@
 """Searches as values: they find what the functions find, and know their own limits."""
 
+import json
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from doubt import EOS, sources, talkative
 
 from keras_transformer import Beam, Greedy, Sample, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import Found
+from keras_transformer.decoding.search import as_dict, from_dict
 
 LIMIT = 13
 
@@ -128,7 +130,12 @@ def test_names_are_for_people():
     assert str(Beam(2, normalization="average")) == "beam 2, average"
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5, "9"])
+def test_integers_of_numpy_are_written_as_plain_ones():
+    for search in (Greedy(np.int64(5)), Beam(np.int32(3), max_length=np.int64(5))):
+        assert from_dict(json.loads(json.dumps(as_dict(search)))) == search
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "9", tf.constant(9)])
 def test_greedy_search_checks_its_limit(value):
     with pytest.raises(ValueError, match="`max_length` must be an integer of at least 1, or None"):
         Greedy(max_length=value)

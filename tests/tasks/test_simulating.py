@@ -87,6 +87,20 @@ def test_the_loss_is_in_units_of_the_target():
     np.testing.assert_allclose(losses, [[0.25, 0.0, 9.0]])
 
 
+@pytest.mark.parametrize("steps", [3, 5])
+def test_weights_of_the_loss_are_those_of_series(steps):
+    """Also where there are as many series as steps."""
+    simulated = np.random.default_rng(1).normal(size=(3, steps)).astype("float32")
+    labels = np.stack([np.zeros((3, steps)), np.ones((3, steps))], axis=-1).astype("float32")
+    weights, squares = np.array([2.0, 0.0, 1.0], "float32"), simulated**2
+    of_steps = np.repeat(weights[:, None], steps, axis=1)
+    for given in (weights, weights[:, None], of_steps):
+        loss = ScaledSquaredError()(labels, simulated, given)
+        assert float(loss) == pytest.approx(np.mean(of_steps * squares), rel=1e-5)
+    with pytest.raises(ValueError, match=r"`sample_weight` must be \[3\].* shape=\[4\]"):
+        ScaledSquaredError()(labels, simulated, np.ones(4))
+
+
 # Windows
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_transformer.checks import is_integer
 from keras_transformer.decoding.search.beam import Beam
 from keras_transformer.decoding.search.greedy import Greedy
 
@@ -12,7 +13,8 @@ KIND = "search"  # its key
 def as_dict(search):
     """Returns a `Greedy` or `Beam` as a dictionary: `search`, which of them, and its fields."""
     (name,) = (name for name, kind in KINDS.items() if isinstance(search, kind))
-    return {KIND: name, **dataclasses.asdict(search)}
+    fields = dataclasses.asdict(search).items()  # JSON does not know NumPy's integers
+    return {KIND: name, **{key: int(v) if is_integer(v) else v for key, v in fields}}
 
 
 def from_dict(fields):

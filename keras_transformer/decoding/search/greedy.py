@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_transformer.checks import is_integer
 from keras_transformer.decoding.greedy import greedy_decode
-from keras_transformer.decoding.search.base import Search, check_setting
+from keras_transformer.decoding.search.base import Search
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +28,11 @@ class Greedy(Search):
 
     def __post_init__(self):
         most = self.max_length
-        right = most is None or is_integer(most) and most >= 1
-        check_setting("max_length", most, right, "an integer of at least 1, or None")
+        if most is not None and not (is_integer(most) and most >= 1):  # nor a tensor
+            raise ValueError(
+                "`max_length` must be an integer of at least 1, or None. "
+                f"Received: max_length={most!r}."
+            )
 
     def limit(self, source_length, longest):  # noqa: D102
         return longest if self.max_length is None else min(self.max_length, longest)
