@@ -20,9 +20,14 @@ class ScaledSquaredError(keras.losses.Loss):
     Call arguments:
         y_true: `[B, T, 2]`: of each step the target, and 1 where it counts, otherwise 0.
         y_pred: `[B, T]`.
+        sample_weight: How much each series counts, `[B]`, or each step, `[B, T]`, of the steps that
+            count. `None`: 1.
 
     Returns:
-        `[B, T]`, 0 where a step does not count.
+        The mean of all steps, of which those that do not count are 0; or what `reduction` names.
+
+    Raises:
+        ValueError: If sample weights have a wrong shape.
 
     Reference: Nash and Sutcliffe (1970), Eq. 3; as a loss Kratzert et al. (2019), Eq. 1.
     """
@@ -30,6 +35,13 @@ class ScaledSquaredError(keras.losses.Loss):
     def __init__(self, scale=1.0, name="loss", **kwargs):
         super().__init__(name=name, **kwargs)
         self.scale = scale
+
+    # The base class would take weights of the series, [B], for those of the T steps.
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if sample_weight is not None:
+            steps = ops.convert_to_tensor(y_pred)  # [B, T]
+            sample_weight = position_weights(sample_weight, steps) * ops.ones_like(steps)
+        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
         error = (ops.cast(y_pred, "float32") - y_true[..., 0]) / self.scale  # [B, T]
