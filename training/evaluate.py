@@ -109,11 +109,20 @@ def _columns_of(run, task, split):
 
 
 def _equal(ours, theirs):
-    """Whether two lists of columns, of strings or of arrays, are the same."""
+    """Whether two lists of columns, of strings or of arrays, are the same.
+
+    What is not known, `nan`, is equal to itself.
+    """
     return len(ours) == len(theirs) and all(
-        len(one) == len(other) and all(map(np.array_equal, one, other))
+        len(one) == len(other) and all(map(_same, one, other))
         for one, other in zip(ours, theirs, strict=True)
     )
+
+
+def _same(one, other):
+    if np.issubdtype(np.asarray(one).dtype, np.floating):
+        return np.array_equal(one, other, equal_nan=True)
+    return np.array_equal(one, other)
 
 
 def _named(runs):

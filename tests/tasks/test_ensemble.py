@@ -269,12 +269,19 @@ def test_values_of_a_series_are_means_each_in_its_own_scale():
         ({"scored": 4}, "model 1 and model 2 cannot answer together: `scored` is 3 and 4"),
         ({"max_length": 8}, "`window` is 7 and 8"),
         ({"target": "level"}, "`target` is 'flow' and 'level'"),
+        ({"table": {"step": "1 hour"}}, "`table.step` is None and '1 hour'"),
         ({"inputs": ("warmth", "rain")}, "number 1 of `inputs` is 'rain' and 'warmth'"),
     ],
 )
 def test_series_of_another_kind_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         SeriesSimulator([simulator().model, simulator(**changes).model])
+
+
+def test_series_may_differ_in_the_number_of_steps_that_were_filled():
+    tables = [{"fill": "linear", "filled": filled} for filled in (3, 4)]
+    both = SeriesSimulator([simulator(table=table).model for table in tables])
+    assert both(normal(20, 2)).shape == (20,)
 
 
 def test_other_labels_are_refused():

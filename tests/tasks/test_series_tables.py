@@ -59,7 +59,7 @@ def test_short_dates_and_offsets():
     "text",
     ["", "x", "2005-02-29", "2005-13-01", "31.04.2005", "2005-08-31T24:00", "2005-08-31T14",
      "2005-08-31 14:60", "31/08-2005", "05-08-31", "31.08.05", "2005-08-31T14:00+25:00", "٢005-08",
-     "2005-08-31x", " 2005-08-31", "2005-8-31-1", "1/2/3", "0000-01-01"],
+     "2005-08-31x", " 2005-08-31", "2005-8-31-1", "1/2/3", "0000-01-01", "0001-01-01T00:00+02:00"],
 )  # fmt: skip
 def test_other_texts_are_no_dates(text):
     assert parse_date(text, "day_first") is None
@@ -110,6 +110,8 @@ def test_the_next_step_of_the_calendar():
     for before, after in (("2004-12-31", "2005-01-31"), ("2005-01-31", "2005-02-28")):
         assert Step(months=1).after(*moments(before)) == moments(after)[0]
     assert Step.parse("2 weeks").after(*moments("2005-02-21")) == moments("2005-03-07")[0]
+    for step in ("1 day", "1 month", "10000 years"):  # no step is after the last year
+        assert Step.parse(step).after(*moments("9999-12-31")).local == datetime.datetime.max
 
 
 @pytest.mark.parametrize("text", ["", "daily", "0 days", "1.5 hours", "1 fortnight", "-1 day"])

@@ -285,3 +285,18 @@ def test_scales_are_of_water_and_snow_where_the_model_reads_these():
 def test_a_length_in_tokens_has_no_effect(simulator):
     with pytest.raises(ValueError, match="`max_length` has no effect on a model for time_series"):
         SeriesSimulator.with_files_of(None, simulator.model, 5)
+
+
+def test_the_loss_takes_a_weight_for_each_series_or_for_each_step():
+    rng = np.random.default_rng(0)
+    error, counts = rng.normal(size=(3, 3)), np.array([[0, 1, 1], [1, 1, 1], [1, 0, 1]])
+    labels = np.stack([np.zeros((3, 3)), counts], axis=-1).astype("float32")
+    loss, weights = ScaledSquaredError(2.0), rng.uniform(size=(3, 3))
+    for given, whole in ((weights[:, 0], weights[:, :1]), (weights, weights)):
+        expected = np.mean((error / 2) ** 2 * counts * whole)
+        got = loss(labels, error.astype("float32"), sample_weight=given.astype("float32"))
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    with pytest.raises(
+        ValueError, match=r"`sample_weight` must be \[3\], a weight for each exampl"
+    ):
+        loss(labels, error.astype("float32"), sample_weight=np.ones(2))

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -155,3 +156,14 @@ def test_a_task_of_two_columns_is_evaluated_on_two_files(run, tmp_path, echo):
     )
     with pytest.raises(ValueError, match=message):
         evaluate_files(run, tmp_path / "source")
+
+
+def test_columns_of_several_runs_are_equal_where_a_target_is_unknown():
+    inputs = [np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)]
+    target = [np.float32("nan"), np.float32(2)]
+    columns, copy = [inputs, target], [list(map(np.copy, inputs)), list(map(np.copy, target))]
+    assert module._equal(columns, copy)
+    assert not module._equal(columns, [inputs, target[::-1]])
+    assert not module._equal(columns, [inputs, target[:1]])
+    assert module._equal([["a", "b"]], [["a", "b"]])
+    assert not module._equal([["a", "b"]], [["b", "a"]])

@@ -20,10 +20,11 @@ class ScaledSquaredError(keras.losses.Loss):
     Call arguments:
         y_true: `[B, T, 2]`: of each step the target, and 1 where it counts, otherwise 0.
         y_pred: `[B, T]`.
-        sample_weight: How much each series counts, `[B]`, or each step, `[B, T]`. `None`: 1.
+        sample_weight: How much each series counts, `[B]`, or each step, `[B, T]`, of the steps that
+            count. `None`: 1.
 
     Returns:
-        `[B, T]`, 0 where a step does not count.
+        The mean of all steps, of which those that do not count are 0; or what `reduction` names.
 
     Raises:
         ValueError: If sample weights have a wrong shape.
@@ -35,10 +36,11 @@ class ScaledSquaredError(keras.losses.Loss):
         super().__init__(name=name, **kwargs)
         self.scale = scale
 
-    # The base class would take weights of series for those of steps where B is T.
+    # The base class would take weights of the series, [B], for those of the T steps.
     def __call__(self, y_true, y_pred, sample_weight=None):
         if sample_weight is not None:
-            sample_weight = position_weights(sample_weight, y_pred)
+            steps = ops.convert_to_tensor(y_pred)  # [B, T]
+            sample_weight = position_weights(sample_weight, steps) * ops.ones_like(steps)
         return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):

@@ -117,12 +117,12 @@ def _parse(path):
     try:
         return tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
     except ParseError as error:
-        what = re.sub(r" at line \d+ col \d+$", "", str(error))
+        what = re.sub(r" at line \d+ col \d+$", "", str(error)).rstrip(".")
         raise SettingsError(
             f"{path}, line {error.line}, column {error.col}: not valid TOML: {what}."
         ) from None
     except TOMLKitError as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}.") from None
+        raise SettingsError(f"{path}: not valid TOML: {str(error).rstrip('.')}.") from None
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not UTF-8: byte {error.start} cannot be read.") from None
     except OSError as error:

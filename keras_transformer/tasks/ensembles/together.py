@@ -103,12 +103,16 @@ def outputs_difference(ours, theirs):
 
 def facts_difference(ours, theirs):
     """Returns how the facts of two `Codec`s differ, as `vocabulary_difference` does."""
-    return _difference(
-        *(
-            {name: value for name, value in codec.facts().items() if name not in codec.own_facts}
-            for codec in (ours, theirs)
-        )
-    )
+    return _difference(_shared_facts(ours), _shared_facts(theirs))
+
+
+def _shared_facts(codec):
+    """The facts that several models must have in common, each field of a dictionary by itself."""
+    facts = {}
+    for name, value in codec.facts().items():
+        nested = value.items() if isinstance(value, dict) else ()
+        facts |= {f"{name}.{key}": field for key, field in nested} or {name: value}
+    return {name: value for name, value in facts.items() if name not in codec.own_facts}
 
 
 def _difference(ours, theirs):

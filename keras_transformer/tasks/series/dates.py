@@ -43,7 +43,11 @@ class Moment:
 
     @property
     def instant(self):
-        """The time in UTC; what the clock shows where its offset is not known."""
+        """The time in UTC; what the clock shows where its offset is not known.
+
+        Raises:
+            OverflowError: If it is before the year 1 or after the year 9999.
+        """
         return self.local - (self.offset or datetime.timedelta(0))
 
     def __str__(self):
@@ -77,9 +81,11 @@ def parse_date(text, order=None):
     numbers += [int(fields[name] or 0) for name in ("hour", "minute", "second")]
     try:
         local = datetime.datetime(*numbers, int((fields["fraction"] or "").ljust(6, "0")))
-        return Moment(local, _offset(fields["offset"]))
-    except ValueError:  # the 31st of April
+        moment = Moment(local, _offset(fields["offset"]))
+        _ = moment.instant
+    except (ValueError, OverflowError):  # the 31st of April; before the year 1 in UTC
         return None
+    return moment
 
 
 def _offset(text):

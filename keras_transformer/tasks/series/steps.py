@@ -82,12 +82,22 @@ class Step:
     def after(self, moment):
         """Returns the `Moment` one step after another."""
         if not self.months:
-            return Moment(moment.local + self.length, moment.offset)
+            return Moment(later(moment.local, self.length), moment.offset)
         years, month = divmod(moment.local.month - 1 + self.months, 12)
         year, last = moment.local.year + years, _is_last(moment.local)
+        if year > datetime.MAXYEAR:
+            return Moment(datetime.datetime.max, moment.offset)
         days = calendar.monthrange(year, month + 1)[1]
         day = days if last else min(moment.local.day, days)
         return Moment(moment.local.replace(year=year, month=month + 1, day=day), moment.offset)
+
+
+def later(local, length):
+    """Returns a `datetime` after another one; the first or the last that there is, beyond these."""
+    try:
+        return local + length
+    except OverflowError:
+        return datetime.datetime.min if length.days < 0 else datetime.datetime.max
 
 
 def find_step(moments):

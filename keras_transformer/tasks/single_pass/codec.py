@@ -87,7 +87,8 @@ class Codec(abc.ABC):
         nothing: What each output is in a wrong row, a dictionary of numbers.
         needs_facts: Whether its facts lie beside a SavedModel as well, because lines cannot be
             answered without them, such as the names of columns. It then needs no tokenizers.
-        own_facts: Names of those of its `facts` that models which answer together need not share.
+        own_facts: Names of those of its `facts` that models which answer together need not share,
+            such as `"scale"`, or `"table.filled"` for a field of a dictionary.
         padding: What each input is padded with after its length, a dictionary of numbers.
     """
 

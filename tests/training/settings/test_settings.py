@@ -336,7 +336,7 @@ MISTAKES = {
     "syntax": ("[training]\nupdates = = 3", r"config.toml, line 2, column \d+: not valid TOML: "),
     "the same key twice": (
         "[training]\nseed = 1\nseed = 2",
-        r"config.toml.*not valid TOML: .*seed",
+        r"config.toml.*not valid TOML: .*seed.*[^.]\.$",
     ),
     "unset variable": (
         TEXT.replace("train.en", "${NO_SUCH_VARIABLE}/x"),

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.series.file import read_series
-from keras_transformer.tasks.series.steps import DAY, Step
+from keras_transformer.tasks.series.steps import DAY, Step, later
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 READING = ("separator", "decimal", "date_order", "step", "fill", "fill_limit")
@@ -110,10 +110,11 @@ def _bounds(value):
     """The first moment of an end of a period, a date or a date and time, and the one after it."""
     if not isinstance(value, datetime.datetime):
         day = datetime.datetime.combine(value, datetime.time())
-        return day, day + DAY
+        return day, later(day, DAY)
     if value.tzinfo is not None:
-        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-    return value, value + datetime.timedelta.resolution
+        offset, value = value.utcoffset(), value.replace(tzinfo=None)
+        value = later(value, -offset)
+    return value, later(value, datetime.timedelta.resolution)
 
 
 def _clock(path, split, value, moment):
