@@ -111,9 +111,15 @@ def _columns_of(run, task, split):
 def _equal(ours, theirs):
     """Whether two lists of columns, of strings or of arrays, are the same."""
     return len(ours) == len(theirs) and all(
-        len(one) == len(other) and all(map(np.array_equal, one, other))
+        len(one) == len(other) and all(map(_is_same, one, other))
         for one, other in zip(ours, theirs, strict=True)
     )
+
+
+def _is_same(one, other):
+    """Whether two strings or arrays are the same; a value that is not known equals another one."""
+    of_numbers = np.issubdtype(np.asarray(one).dtype, np.floating)
+    return np.array_equal(one, other, equal_nan=of_numbers)
 
 
 def _named(runs):

@@ -1,5 +1,6 @@
 """Several models that answer together: the mean of their probabilities, in every task."""
 
+import dataclasses
 import functools
 import shutil
 
@@ -35,6 +36,7 @@ from keras_transformer import (
     Tokenizer,
     Translator,
 )
+from keras_transformer.config.table_format import TableFormat
 from keras_transformer.export.parity import in_float32
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.ensembles.together import vocabulary_difference
@@ -270,11 +272,19 @@ def test_values_of_a_series_are_means_each_in_its_own_scale():
         ({"max_length": 8}, "`window` is 7 and 8"),
         ({"target": "level"}, "`target` is 'flow' and 'level'"),
         ({"inputs": ("warmth", "rain")}, "number 1 of `inputs` is 'rain' and 'warmth'"),
+        ({"table": TableFormat(step="1 hour")}, "`step` is None and '1 hour'"),
     ],
 )
 def test_series_of_another_kind_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         SeriesSimulator([simulator().model, simulator(**changes).model])
+
+
+def test_series_may_have_learned_from_data_with_other_gaps():
+    gaps = TableFormat(step="1 day", fill="linear", filled=3)
+    tables = [gaps, dataclasses.replace(gaps, filled=5)]
+    one, two = (simulator(table=table).model for table in tables)
+    assert SeriesSimulator([one, two]).codec.table == gaps
 
 
 def test_other_labels_are_refused():

@@ -103,12 +103,18 @@ def outputs_difference(ours, theirs):
 
 def facts_difference(ours, theirs):
     """Returns how the facts of two `Codec`s differ, as `vocabulary_difference` does."""
-    return _difference(
-        *(
-            {name: value for name, value in codec.facts().items() if name not in codec.own_facts}
-            for codec in (ours, theirs)
-        )
-    )
+    return _difference(*(_shared(codec.facts(), codec.own_facts) for codec in (ours, theirs)))
+
+
+def _shared(facts, own):
+    """Facts without those of a model alone; in the place of a dictionary what is in it."""
+    shared = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            shared.update(_shared(value, own))
+        elif name not in own:
+            shared[name] = value
+    return shared
 
 
 def _difference(ours, theirs):

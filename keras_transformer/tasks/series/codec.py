@@ -69,7 +69,7 @@ class SeriesCodec(Codec):
     verb, example, number = "simulate", "window", "target"
     rule = RULE
     needs_facts = True
-    own_facts = ("scale",)
+    own_facts = ("scale", "filled")
     nothing = {"target": 0.0}
     # Of the scale: recurrent layers add up what hundreds of steps round.
     max_score_loss = {"none": 0.0, "float16": 0.02, "int8": 0.1}
