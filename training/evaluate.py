@@ -120,9 +120,9 @@ def _equal(ours, theirs):
 
 
 def _same(one, other):
-    if np.issubdtype(np.asarray(one).dtype, np.floating):
-        return np.array_equal(one, other, equal_nan=True)
-    return np.array_equal(one, other)
+    """Whether two strings or arrays are the same; a value that is not known equals another one."""
+    of_numbers = np.issubdtype(np.asarray(one).dtype, np.floating)
+    return np.array_equal(one, other, equal_nan=of_numbers)
 
 
 def _named(runs):

@@ -116,7 +116,7 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
         return Aligned(translator)
     if search is None:
         search = translator.search if n_best is None else translator.search_for(n_best)
-        name_default(run, translator.search)
+        name_default(run, search)
     search = limited(search, translator.search)
     translator.check(search, n_best or 1)
     if isinstance(search, Beam):

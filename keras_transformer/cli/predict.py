@@ -76,7 +76,7 @@ def predict(
 
     A bad line, such as one that is not UTF-8 or that names an image that cannot be read, has an
     empty answer, and a warning names it. In a time series it is an error, since later answers
-    depend on it.
+    depend on it, and the block of 2,048 lines that it is in has no answers.
     """
     from keras_transformer.cli.line_searches import Format
     from keras_transformer.cli.streaming import answer_stream

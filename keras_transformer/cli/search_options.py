@@ -242,16 +242,18 @@ def name_default(run, search, others="--greedy and --beam"):
 
     Args:
         run: The folder, or a list of several.
-        search: Its search.
+        search: How it is searched: its own search, or one for more outputs.
         others: The options that replace it.
     """
     from keras_transformer.decoding import Greedy
 
     folders = run if isinstance(run, list) else [run]
     name, several = " and ".join(map(str, folders)), len(folders) > 1
-    if several and len(_searches_of(run)) > 1:
-        says = f"are searched greedily, since their search.json differ. {others} replace it."
-    elif isinstance(search, Greedy):
+    own = _searches_of(run)
+    if len(own) > 1:
+        how = "greedily" if isinstance(search, Greedy) else f"with {search}"
+        says = f"are searched {how}, since their search.json differ. {others} replace it."
+    elif isinstance(own.pop(), Greedy):
         return
     else:
         says = "are searched as their" if several else "is searched as its"

@@ -14,18 +14,29 @@ from keras_transformer.tasks.results import COLUMNS
 from keras_transformer.tasks.strings import encode, generate_strings
 
 STRINGS = tf.TensorSpec([None], tf.string)
+# Of all pipelines: a process died where threads traced several graphs at the same time.
+TRACING = threading.RLock()
 
 
 def traced_once(trace):
     """Returns `trace`, remembering what it made: threads that share a pipeline share its graphs.
 
     It is a function and not an object: what a SavedModel could track would be saved with it.
+
+    Args:
+        trace: A function that returns a `tf.function` with an input signature, or a concrete one.
     """
-    lock, cached = threading.Lock(), functools.cache(trace)
+
+    @functools.cache
+    def traced(*arguments):
+        graph = trace(*arguments)
+        if hasattr(graph, "get_concrete_function"):
+            graph.get_concrete_function()  # not by its first call, which is outside of the lock
+        return graph
 
     def graph(*arguments):
-        with lock:  # `functools.cache` lets every thread make its own
-            return cached(*arguments)
+        with TRACING:  # `functools.cache` lets every thread make its own
+            return traced(*arguments)
 
     return graph
 

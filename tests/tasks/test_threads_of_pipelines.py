@@ -102,3 +102,19 @@ def test_threads_share_the_graphs_of_a_pipeline():
     graphs = in_threads(lambda search: once(search), [0, 1] * (THREADS // 2))
     assert len(traced) == 2
     assert len(set(graphs[::2])) == len(set(graphs[1::2])) == 1 and graphs[0] is not graphs[1]
+
+
+def test_one_graph_is_traced_at_a_time():
+    """Of all pipelines: Keras and TensorFlow may die of two."""
+    active, most = [], []
+
+    class Graph:
+        def get_concrete_function(self):
+            active.append(self)
+            time.sleep(0.01)
+            most.append(len(active))
+            active.remove(self)
+
+    searchers = [traced_once(lambda search: Graph()) for _ in range(2)]
+    in_threads(lambda number: searchers[number % 2](number), range(THREADS))
+    assert most == [1] * THREADS

@@ -90,6 +90,8 @@ def test_an_evaluation_is_that_of_the_validation(finished, kind):
         for name in ("kge", "nse"):
             assert results[name] == pytest.approx(measured[name], abs=1e-4)
         assert results["steps"] == 20 - 2, "two days have no observation"
+        twice = evaluate_split([folder, folder], "validation")
+        assert twice["steps"] == 18 and twice["kge"] == pytest.approx(results["kge"], abs=1e-4)
         test = json.loads(command("evaluate", folder))
         assert Run(folder).read_metrics()["kge"] == test["kge"] != results["kge"]
     else:

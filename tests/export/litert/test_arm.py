@@ -1,6 +1,7 @@
 """A file on ARM's processors, under emulation: the decoding loop gives what it gives here."""
 
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -104,3 +105,14 @@ def test_the_comparison_tells_int8_from_float32(files, here):
     assert len(ours) > 15 and len({str(tokens) for tokens, _ in ours}) > 12
     differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
     assert np.median(differences) > 2 * max(BOUNDS.values())
+
+
+@pytest.mark.parametrize("sent", [b"<html>Sign in</html>", lzma.compress(b"Package: qemu-user")])
+def test_a_mirror_that_sends_something_else_is_named(sent, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("arm._download", lambda url: sent)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(UnavailableError, match="the emulator cannot be installed"):
+        prepare()
+    assert not any((tmp_path / "keras_transformer").iterdir())
