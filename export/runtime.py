@@ -1,4 +1,4 @@
-"""What the programs that open an export share: checks, reasons of errors, and a pool."""
+"""Parts that the programs which open an export share: checks, reasons of errors, a pool."""
 
 import contextlib
 import queue

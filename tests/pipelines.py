@@ -104,7 +104,7 @@ def answerer():
 
 @functools.cache
 def recognizer():
-    """Of grey images of 4 x 6 pixels."""
+    """An image classifier of grey images of 4 x 6 pixels."""
     sizes = {**SIZES, "num_layers": 1}
     sizes.pop("max_length")
     image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
@@ -117,7 +117,7 @@ SERIES = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "dropout": 
 
 @functools.cache
 def simulator():
-    """Of windows of 9 steps, of which the last 4 count."""
+    """A simulator with windows of 9 steps, of which the last 4 count."""
     config = SeriesConfig(
         max_length=9, scored=4, inputs=("rain", "warmth"), target="flow",
         input_mean=(1.0, 2.0), input_scale=(3.0, 4.0), **SERIES,

@@ -21,7 +21,7 @@ def in_threads(function, calls):
 
 
 def answers_to(model, examples, search=None):
-    """What a pipeline or a runtime answers, as values that can be compared."""
+    """Answers of pipelines and runtimes, as values that can be compared."""
     if hasattr(model, "answer_batch"):
         return [plain(result) for result in model.answer_batch(examples)]
     if search is not None:

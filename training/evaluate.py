@@ -92,7 +92,7 @@ def task_of(run):
 
 
 def _evaluate(task, runs, pipeline, columns, options):
-    """What an evaluation prints, with the folders of several runs."""
+    """Returns the metrics of an evaluation, with the folders if there are several runs."""
     folders = [run.path for run in runs]
     if pipeline is None:
         pipeline = open_run(folders[0] if len(folders) == 1 else folders)
@@ -101,7 +101,7 @@ def _evaluate(task, runs, pipeline, columns, options):
 
 
 def _columns_of(run, task, split):
-    """What a run is evaluated on: see `read_columns`."""
+    """Returns the columns that a run is evaluated on: see `read_columns`."""
     run.require_finished(task.reads_text)
     data = open_source(load_settings(run.config).data, task.columns)
     data.check_split(split)
@@ -109,7 +109,7 @@ def _columns_of(run, task, split):
 
 
 def _equal(ours, theirs):
-    """Whether two lists of columns, of strings or of arrays, are the same.
+    """Returns whether two lists of columns, of strings or of arrays, are the same.
 
     What is not known, `nan`, is equal to itself.
     """
@@ -120,7 +120,7 @@ def _equal(ours, theirs):
 
 
 def _same(one, other):
-    """Whether two strings or arrays are the same; a value that is not known equals another one."""
+    """Returns whether two strings or arrays are equal; unknown values, `nan`, equal each other."""
     of_numbers = np.issubdtype(np.asarray(one).dtype, np.floating)
     return np.array_equal(one, other, equal_nan=of_numbers)
 

@@ -89,7 +89,7 @@ def check_expressible(config, origin=None):
 
 
 def _name_of_silent_ids(origin):
-    """What made tokens that are never emitted and keep their probability."""
+    """Returns the name of the user's setting that became `silent_ids`."""
     form = (origin or {}).get("format")
     if form == "opus-mt":
         return (

@@ -259,7 +259,7 @@ class _Export:
         return self._function(self._pipeline, path, examples[:count], **taken)
 
     def _affordable(self, examples, progress):
-        """How many of the examples the check compares."""
+        """Returns the number of examples that the check compares."""
         from keras_transformer.export.extent import affordable
         from keras_transformer.tasks.generator import Generator
 

@@ -121,7 +121,7 @@ class Answered:
         return [*self._answer(batch[:middle]), *self._answer(batch[middle:])]
 
     def _refusal(self, example, error):
-        """What is wrong with an example, where its codec knows better than the model."""
+        """Returns the error of an example: that of its codec, which knows more than the model."""
         try:
             self.model.codec.verify(example)
         except ValueError as better:

@@ -88,7 +88,7 @@ def _is_saved_model(path):
 
 
 def _is_export(path):
-    """Whether it is a file, or a folder with an export."""
+    """Returns whether a path is a file, or a folder with an export."""
     is_file = path.is_file() or any(
         (path / name).is_file() for name in ("decoder.yml", "model.bin")
     )

@@ -82,7 +82,7 @@ def _answer(search, lines, batch_size, strict):
 
 
 def _read(read, lines, strict):
-    """What a function makes of lines, and the `ValueError`s that it raises, both by their numbers.
+    """Returns the results of a function of lines and the `ValueError`s it raises, by line number.
 
     Args:
         read: The function.
@@ -101,7 +101,7 @@ def _read(read, lines, strict):
 
 
 def _example(search, line):
-    """What a search is called with for a line; `None` for an empty line that stays empty.
+    """Returns what a search is called with for a line; `None` for a line that stays empty.
 
     Raises:
         ValueError: If it is a bad line.

@@ -10,7 +10,7 @@ FILLS = ("forward", "linear")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableFormat:
-    """What a model of a series remembers of the CSV file that it was trained on.
+    """The format of the CSV file that a model of a series was trained on.
 
     Whoever reads lines for it reads them in the same way. It changes no arithmetic.
 

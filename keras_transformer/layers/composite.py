@@ -69,7 +69,7 @@ class CompositeLayer(keras.Layer):
     @classmethod
     @functools.cache
     def has_call_of_its_own(cls):
-        """Whether a subclass from outside has a `call` of its own, but no shape of its output."""
+        """Returns whether a subclass of a user has its own `call` but does not state its shape."""
         for parent in cls.__mro__:
             if {"compute_output_shape", "compute_output_spec"} & set(vars(parent)):
                 return False
@@ -78,7 +78,7 @@ class CompositeLayer(keras.Layer):
         return False
 
     def compute_output_spec(self, *args, **kwargs):
-        """What a call returns, from `compute_output_shape` or, where it may differ, by a trace."""
+        """The output of a call, from `compute_output_shape` or, where it may differ, by a trace."""
         if self.has_call_of_its_own():
             return keras.Operation.compute_output_spec(self, *args, **kwargs)
         return super().compute_output_spec(*args, **kwargs)

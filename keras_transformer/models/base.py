@@ -173,7 +173,7 @@ class TokenOutput:
 
 
 def _picked(layer, tokens, hidden):
-    """What a layer makes of `[B, N, D]`, of some tokens alone: `[B, N, C]`."""
+    """Returns the logits `[B, N, C]` that a layer gives C tokens for hidden states `[B, N, D]`."""
     return ops.take(layer(hidden), tokens, axis=-1)
 
 

@@ -72,7 +72,7 @@ class Generator(TextPipeline):
         return type(self)(self._given(), self.tokenizers, self.max_length, search=search)
 
     def _given(self):
-        """What it was made with: the model, or a list of several."""
+        """The argument it was made with: the model, or a list of several."""
         return self.model if self._ensemble() is None else list(self.models)
 
     def difference(self, other):  # noqa: D102

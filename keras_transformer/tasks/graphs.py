@@ -14,7 +14,7 @@ from keras_transformer.tasks.results import COLUMNS
 from keras_transformer.tasks.strings import encode, generate_strings
 
 STRINGS = tf.TensorSpec([None], tf.string)
-# Of all pipelines: a process died where threads traced several graphs at the same time.
+# For all pipelines: a process has died while threads traced several graphs at the same time.
 TRACING = threading.RLock()
 
 

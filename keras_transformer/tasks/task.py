@@ -26,7 +26,7 @@ class Figure:
 
 
 class Survey(typing.NamedTuple):
-    """What a training learns of its data before it begins.
+    """The result of a first look at the training data, before a training begins.
 
     Args:
         fields: Those fields of the model's configuration that the training data decide.

@@ -1,4 +1,4 @@
-"""How many sentences a check compares, what it shows while it does, and how it shows texts."""
+"""The number of sentences that a check compares, its progress, and the texts that it shows."""
 
 import io
 

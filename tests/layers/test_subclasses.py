@@ -77,7 +77,7 @@ def test_a_decoder_block_that_passes_its_arguments_on(tmp_path):
 
 @pytest.mark.parametrize("kind", [PassingEncoderBlock, ByName])
 def test_masks_reach_what_the_arguments_are_passed_on_to(kind):
-    """Those that Keras attaches as well."""
+    """Also the masks that Keras attaches."""
     tokens = np.array([[4, 5, 6, 0, 0], [7, 8, 9, 4, 5]])
     embedding = kt.PositionalEmbedding(19, D, pad_id=0)
     layer, own = kt.EncoderBlock(H, F, **BLOCK), kind(H, F, **BLOCK)

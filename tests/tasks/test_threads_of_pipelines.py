@@ -105,7 +105,7 @@ def test_threads_share_the_graphs_of_a_pipeline():
 
 
 def test_one_graph_is_traced_at_a_time():
-    """Of all pipelines: Keras and TensorFlow may die of two."""
+    """In the whole process, whatever the pipeline: two at a time may end it."""
     active, most = [], []
 
     class Graph:

@@ -124,7 +124,7 @@ def _filled(settings, numbers, names):
 
 
 def _matters(settings, section, key):
-    """Whether a number that is left out follows from the data."""
+    """Returns whether a number that is left out follows from the data."""
     if section == "vocabulary":
         return settings.task.get().reads_text
     schedule = settings.schedule

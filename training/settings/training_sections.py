@@ -39,7 +39,7 @@ class _Vocabulary(Section):
 
     @property
     def places(self):
-        """What the vocabulary is taken from, a list of paths; `None`: it is learned."""
+        """The paths that the vocabulary is taken from, a list; `None`: it is learned."""
         return getattr(self, "from")  # no name in Python
 
     def description(self):

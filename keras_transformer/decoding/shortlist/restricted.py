@@ -87,7 +87,7 @@ class Shortlisted:
 
     @property
     def config(self):
-        """That of the model, of several of the first."""
+        """The one of the model; of several models that of the first."""
         return self.models[0].config
 
 

@@ -26,7 +26,7 @@ WITHOUT_EFFECT = {
 
 
 class Generation(typing.NamedTuple):
-    """How a model wants to be searched, and which of its wishes no search here has."""
+    """The search that a checkpoint asks for, and its settings that no search here has."""
 
     search: Greedy | Beam
     notes: list

@@ -160,7 +160,7 @@ def _first_wrong(days, order):
 
 
 def _is_regular(moments, fill):
-    """Whether every line is a step after the one before it, or several where gaps are filled."""
+    """Returns whether each line is a step after the line before it, or several with a `fill`."""
     step = find_step(moments)
     counts = {step.between(*pair) for pair in itertools.pairwise(moments)}
     return all(count is not None and (count == 1 or fill and count > 1) for count in counts)

@@ -64,7 +64,7 @@ class SeriesLines:
 
     @property
     def filled(self):
-        """How many steps were filled."""
+        """The number of steps that were filled."""
         return self._reader.filled
 
     def __call__(self, numbers, texts, batch_size=None):

@@ -79,7 +79,7 @@ class SeriesReader:
         return self._filled(count, row, where)
 
     def _steps_to(self, date, where):
-        """How many steps the date of a line is after that of the line before."""
+        """Returns the number of steps from the date of the line before to that of a line."""
         moment, before = read_date(date, where, self._table.date_order), self._before
         self._before = moment
         if before is None:

@@ -23,7 +23,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.][0-9]{3})+")
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Where the columns that are read stand in each line.
+    """The places in a line of the columns that are read.
 
     Args:
         names: Their names, for errors.

@@ -112,7 +112,7 @@ def _sentences(table):
 
 
 def _answer_lines(pipeline, inputs, references):
-    """What is simulated and what was observed in lines, `nan` for a header, and what was filled."""
+    """Returns simulated and observed values of lines, `nan` for a header, and what was filled."""
     codec, lines = pipeline.codec, pipeline.lines()
     target = np.array(read_targets(references, codec.target, codec.table))
     answers = [answer.text for (answer,) in lines(range(1, len(inputs) + 1), inputs)]
