@@ -19,14 +19,14 @@ SOURCE = sentences([7, 4])
 INPUTS = {"source": SOURCE, "target": sentences([5, 3], first=2)}
 
 
-@pytest.fixture(scope="module", params=["none", "all"])
-def quantized(request):
-    return small(tie=request.param, output_bias=True)
-
-
 @pytest.fixture(scope="module")
 def untied():
-    return small(tie="none", vocab_size=64)
+    return small(tie="none", vocab_size=64, output_bias=True)
+
+
+@pytest.fixture(scope="module", params=["none", pytest.param("all", marks=pytest.mark.slow)])
+def quantized(request, untied):
+    return untied if request.param == "none" else small(tie="all", output_bias=True)
 
 
 def small(**changes):
@@ -69,6 +69,7 @@ def test_a_shortlist_finds_the_most_probable_of_its_candidates(untied):
     assert score < -0.1
 
 
+@pytest.mark.slow
 def test_a_model_is_saved_and_cloned(untied, tmp_path):
     untied.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
