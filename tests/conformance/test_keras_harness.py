@@ -21,7 +21,7 @@ each_model = pytest.mark.parametrize(
     "name",
     [
         name if name == "Transformer" else pytest.param(name, marks=pytest.mark.slow)
-        for name in MODELS
+        for name in sorted(MODELS)
     ],
 )
 # Blocks and stacks are made of the others, and dear; what is theirs alone is in the slow part.
