@@ -86,7 +86,7 @@ def test_the_default_of_the_run_is_that_of_its_file(light, tmp_path):
     assert facts["default_search"] == "beam" and facts["beam"]["stopping"] == "narrow"
     expected = {
         (): light.n_best(SENTENCES, 1, NARROW),
-        ("--greedy",): light.n_best(SENTENCES, 1, Greedy()),
+        ("--greedy",): light.n_best(SENTENCES, 1, Greedy(NARROW.max_length)),
         ("--beam", "4"): light.n_best(SENTENCES, 1, NARROW),
         ("--beam", "4", "--max-output", "3"): light.n_best(
             SENTENCES, 1, Beam(4, 1.0, "power", extra_length=None, max_length=3, stopping="narrow")
