@@ -1,0 +1,1 @@
+"""Fields: each describes how one column of a data set becomes tensors."""
