@@ -11,9 +11,10 @@ import tensorflow as tf
 from doubt import BOS, EOS, PAD
 from support import KV, D, F, H, K, normal, randomise
 
+from keras_transformer.config.block_stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary
 from keras_transformer.decoding.ancestors import Ancestors
-from keras_transformer.layers.block import Block, split_arguments
+from keras_transformer.layers.block import Block
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.stack import Stack
 
@@ -88,10 +89,6 @@ class CausalBlock(Block):
 
     causal = True
 
-    def __init__(self, **arguments):
-        config, own = split_arguments(arguments)
-        super().__init__(config, **own)
-
     def build(self, x_shape):
         self._build(x_shape)
 
@@ -103,6 +100,7 @@ class CausalStack(Stack):
     """Blocks that attend to earlier positions only."""
 
     block_class = CausalBlock
+    causal = True
 
     def build(self, x_shape):
         self._build(x_shape)
@@ -122,9 +120,11 @@ class DecoderOnly(Predictor):
     def __init__(self):
         super().__init__(VOCABULARY, LONGEST)
         self.embedding = PositionalEmbedding(VOCABULARY.size, D, "learned", max_length=20)
-        self.stack = CausalStack(
-            2, H, F, d_k=K, d_v=KV, norm="pre", attention_bias=True, dropout=0.0
+        config = StackConfig.from_flat(
+            **{"num_layers": 2, "d_model": D, "num_heads": H, "d_ff": F, "d_k": K, "d_v": KV},
+            **{"norm": "pre", "attention_bias": True, "dropout": 0.0},
         )
+        self.stack = CausalStack(config)
         self.embedding.build()
         self.stack.build((None, None, D))
         for layer in (self.embedding, self.stack):

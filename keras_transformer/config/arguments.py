@@ -1,57 +1,90 @@
-"""Arguments of layers that are fields of a `BlockConfig`, as `help` shows them."""
+"""Options of configurations, declared once: default, help and checks are metadata of a field.
+
+The docstrings and signatures of configurations and layers, the schema of the settings and the pages
+of the documentation are made of them.
+"""
 
 import dataclasses
 import inspect
-import re
+import textwrap
 
-from keras_transformer.config.block import BlockConfig
-
-# The entry `**arguments` in a docstring, with the lines that continue it.
-REST = re.compile(r"^( *)\*\*arguments: .*\n(?:\1 +.*\n)*", re.MULTILINE)
-KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer.\n"
+# Begins the entry of a docstring that the options take the place of, the last one of `Args`.
+PLACEHOLDER = "**options: "
+KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer."
 
 
-def with_fields(*left_out):
-    """Returns a decorator that lists the fields of a `BlockConfig` among a layer's arguments.
-
-    A layer takes them as `**arguments`. The decorator writes each of them into the docstring, as
-    the configuration describes it, and into the signature, with its default.
+def option(default, description):
+    """Returns a dataclass field with a default and a description, which is its metadata `"help"`.
 
     Args:
-        *left_out: Names of fields that the layer does not have.
+        default: The default, immutable.
+        description: What the option means, in whole sentences. `None:` begins the sentence about
+            what `None` stands for.
+    """
+    return dataclasses.field(default=default, metadata={"help": " ".join(description.split())})
+
+
+def options_of(*configurations, leave_out=()):
+    """Returns the fields of dataclasses that have a description, by name.
+
+    Args:
+        *configurations: The dataclasses, in the order of their options.
+        leave_out: Names of options to leave out.
+    """
+    fields = [field for config in configurations for field in dataclasses.fields(config)]
+    return {
+        field.name: field
+        for field in fields
+        if "help" in field.metadata and field.name not in leave_out
+    }
+
+
+def documented(config):
+    """Writes the options of a dataclass into its docstring. A class decorator."""
+    own = {name: field for name, field in options_of(config).items() if name in vars(config)}
+    return _described(config, _entries(own))
+
+
+def with_options(options):
+    """Returns a class decorator that lists options among the arguments of a layer.
+
+    The layer takes them as `**options`. They are written into its docstring and its signature, but
+    for those that its constructor names.
+
+    Args:
+        options: What `options_of` returned.
     """
 
     def decorate(layer):
         own = inspect.signature(layer.__init__).parameters
         named = [p for p in own.values() if p.kind is not p.VAR_KEYWORD]
-        fields = [
-            field
-            for field in dataclasses.fields(BlockConfig)
-            if field.name not in (*own, *left_out)
-        ]
+        listed = {name: field for name, field in options.items() if name not in own}
         by_name = [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+            for name, field in listed.items()
         ]
         rest = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
         layer.__init__.__signature__ = inspect.Signature([*named, *by_name, rest])
-        if layer.__doc__:  # Python leaves docstrings out with -OO
-            entries = _described()
-            listed = "".join(entries[field.name] for field in fields) + KERAS
-            layer.__doc__ = REST.sub(
-                lambda match: re.sub("^", match[1], listed.rstrip("\n"), flags=re.MULTILINE) + "\n",
-                layer.__doc__,
-            )
-        return layer
+        return _described(layer, [*_entries(listed), KERAS])
 
     return decorate
 
 
-def _described():
-    """The lines of the docstring of `BlockConfig` about each field, by its name."""
-    text = inspect.getdoc(BlockConfig).partition("\nArgs:\n")[2].partition("\n\n")[0]
-    entries = re.findall(r"^    (\w+)(: .*(?:\n {5,}.*)*)", text, re.MULTILINE)
-    return {
-        name: re.sub(r"^    ", "", f"    {name}{body}\n", flags=re.MULTILINE)
-        for name, body in entries
-    }
+def _entries(options):
+    """The entries of `Args` about options, of one or more lines each."""
+    return [
+        textwrap.fill(f"{name}: {field.metadata['help']}", 92, subsequent_indent="    ")
+        for name, field in options.items()
+    ]
+
+
+def _described(described, entries):
+    """A class with entries in the place of the last one of `Args` in its docstring."""
+    if described.__doc__:  # Python leaves docstrings out with -OO
+        before, placeholder, after = described.__doc__.partition(PLACEHOLDER)
+        if placeholder:
+            indent = before[len(before.rstrip(" ")) :]
+            _, blank, rest = after.partition("\n\n")
+            listed = textwrap.indent("\n".join(entries), indent).removeprefix(indent)
+            described.__doc__ = before + listed + blank + rest
+    return described

@@ -1,31 +1,28 @@
 """`ModelConfig`, what the configurations of all models have in common."""
 
 import dataclasses
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
-from keras_transformer.checks import check_count
-from keras_transformer.config.block import BlockConfig, Count, head_sizes
-from keras_transformer.config.positions import check_digits
+from keras_transformer.config.block import BlockConfig, Count
+from keras_transformer.config.block_stack import (
+    OPTIONS_OF_BLOCK,
+    OPTIONS_OF_STACK,
+    StackConfig,
+    StackOptions,
+    check_stack,
+)
 from keras_transformer.config.presets import PRESETS
 
 
-def _check_offset(name, value):
-    check_count(name, value, least=0)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelConfig(BlockConfig):
+class ModelConfig(StackOptions, BlockConfig):
     """Everything that decides a stack of blocks, whatever it is a stack over.
 
-    The arguments of `BlockConfig`, which are those of every block, are arguments as well.
+    The arguments of `StackOptions` and of `BlockConfig` are arguments as well.
 
     Args:
         num_layers: Blocks of the stack; of an encoder-decoder, those of the encoder.
         d_model: Width of the model, in features.
-        sinusoid_layout: `"interleaved"` as in the paper, sine and cosine by turns, or `"halves"`.
-        sinusoid_endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
-            tensor2tensor.
-        position_offset: Position of the first token; the paper's is 0.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -39,32 +36,10 @@ class ModelConfig(BlockConfig):
 
     num_layers: Count = 6
     d_model: Count = 512
-    sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
-    sinusoid_endpoint: bool = False
-    position_offset: Annotated[int, _check_offset] = 0
 
     def __post_init__(self):
         super().__post_init__()
-        d_k, _ = head_sizes(self.d_model, self.num_heads, self.d_k, self.d_v)
-        if self.position == "sinusoidal" and self.d_model % 2:
-            raise ValueError(
-                "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
-                f"and cosine. Received: d_model={self.d_model}."
-            )
-        if self.position == "rotary" and d_k % 2:
-            raise ValueError(
-                "`d_k` must be even for rotary positions, which turn pairs of features. "
-                f"Received: d_k={d_k}."
-            )
-        if self.position != "sinusoidal" and (
-            self.sinusoid_layout != "interleaved" or self.sinusoid_endpoint or self.position_offset
-        ):
-            raise ValueError(
-                "`sinusoid_layout`, `sinusoid_endpoint` and `position_offset` have no effect but "
-                f"for sinusoidal positions. Received: position={self.position!r}."
-            )
-        if self.position == "binary":
-            check_digits(self.max_length, self.d_model)
+        check_stack(self, self)
 
     @classmethod
     def without_effect(cls, fields):
@@ -96,8 +71,38 @@ class ModelConfig(BlockConfig):
             )
         return cls.from_dict({**PRESETS[name], **changes})
 
+    @classmethod
+    def from_dict(cls, fields):
+        """Returns the configuration that `to_dict` described.
+
+        Raises:
+            ValueError: If there is no such field.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(set(fields) - set(known))
+        if unknown:
+            raise ValueError(
+                f"`{cls.__name__}` has the fields {', '.join(known)}. "
+                f"Received: {', '.join(unknown)}."
+            )
+        return cls(**fields)
+
+    def to_dict(self):
+        """Returns the fields as a dictionary of plain values."""
+        return dataclasses.asdict(self)
+
     @property
-    def block(self):
-        """The `BlockConfig` of every block."""
-        names = [field.name for field in dataclasses.fields(BlockConfig)]
-        return BlockConfig(**{name: getattr(self, name) for name in names})
+    def stack(self):
+        """The `StackConfig` of the stack; of an encoder-decoder, that of the encoder."""
+        names = {*OPTIONS_OF_STACK, *OPTIONS_OF_BLOCK} - {"autoregression"}
+        return StackConfig.from_flat(**{name: getattr(self, name) for name in names})
+
+    @property
+    def has_final_norm(self):
+        """Whether a stack ends in a normalisation of its own."""
+        return self.stack.has_final_norm
+
+    @property
+    def embedding_dropout(self):
+        """Rate on the sum of embedding and position; 0 where the stack drops after its norm."""
+        return self.stack.embedding_dropout

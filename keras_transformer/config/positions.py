@@ -14,27 +14,31 @@ EMBEDDED = ("sinusoidal", "learned", "binary", "none")
 OPTIONS = {"relative_distance": ("relative", "t5"), "relative_buckets": ("t5",)}
 
 
-def check_block_position(config):
-    """Refuses options of a `BlockConfig` without effect or that do not fit together.
+def check_position(stack, block):
+    """Refuses options of positions without effect, or that do not fit together.
+
+    Args:
+        stack: The `StackOptions`.
+        block: The `BlockConfig`.
 
     Raises:
         ValueError: If there are any.
     """
     for name, positions in OPTIONS.items():
-        value = getattr(config, name)
-        if value is not None and config.position not in positions:
+        value = getattr(stack, name)
+        if value is not None and stack.position not in positions:
             raise ValueError(
                 f"`{name}` has no effect but for {' and '.join(positions)} positions. "
-                f"Received: {name}={value}, position={config.position!r}."
+                f"Received: {name}={value}, position={stack.position!r}."
             )
-    if config.position == "t5":
+    if stack.position == "t5":
         check_buckets(
-            config.relative_buckets or T5_BUCKETS,
-            config.relative_distance or T5_DISTANCE,
+            stack.relative_buckets or T5_BUCKETS,
+            stack.relative_distance or T5_DISTANCE,
             "relative_",
         )
-    if config.position == "relative":
-        check_linear(config.score != "additive", config.score)
+    if stack.position == "relative":
+        check_linear(block.score != "additive", block.score)
 
 
 def check_recurrent(config):

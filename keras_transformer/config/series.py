@@ -4,7 +4,8 @@ import dataclasses
 from typing import Annotated, Literal
 
 from keras_transformer.checks import check_positive
-from keras_transformer.config.block import BlockConfig, Count
+from keras_transformer.config.block import Count
+from keras_transformer.config.block_stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.table_format import TableFormat
 
@@ -84,9 +85,7 @@ class SeriesConfig(ModelConfig):
         if encoder not in RECURRENT:
             return {"max_length", "scored"}
         kept = {"dropout"} | (OF_ATTENTION if encoder.endswith("attention") else set())
-        of_block = {field.name for field in dataclasses.fields(BlockConfig)} - kept
-        positions = {"sinusoid_layout", "sinusoid_endpoint", "position_offset"}
-        return {"max_length", "scored", *of_block, *positions}
+        return {"scored", *OPTIONS_OF_BLOCK, *OPTIONS_OF_STACK} - kept - {"num_layers", "d_model"}
 
     @property
     def num_inputs(self):

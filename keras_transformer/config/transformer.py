@@ -116,6 +116,13 @@ class TransformerConfig(StackConfig):
         return self.decoder_start == "zeros"
 
     @property
+    def decoder_stack(self):
+        """The `StackConfig` of the decoder."""
+        return dataclasses.replace(
+            self.stack, num_layers=self.decoder_layers, autoregression=self.decoder
+        )
+
+    @property
     def decoder_layers(self):
         """Blocks in the decoder."""
         return self.num_decoder_layers or self.num_layers

@@ -1,11 +1,11 @@
 """One block of the Transformer (Fig. 1): sublayers, each with a residual connection and a norm."""
 
-import dataclasses
 import typing
 
 import keras
 
-from keras_transformer.config import BlockConfig
+from keras_transformer.checks import check_flag
+from keras_transformer.config.block_stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
@@ -14,7 +14,15 @@ from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.recurrence.ssru import SSRU
 
-FIELDS = frozenset(field.name for field in dataclasses.fields(BlockConfig))
+# Options of a stack that are the work of the embedding before it.
+OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")
+# Options that a stack has and a single block does not.
+OF_STACK = ("num_layers", "final_norm", "embedding_norm")
+OPTIONS = {
+    name: field
+    for name, field in {**OPTIONS_OF_BLOCK, **OPTIONS_OF_STACK}.items()
+    if name not in OF_EMBEDDING
+}
 
 
 class Step(typing.NamedTuple):
@@ -39,29 +47,40 @@ class Block(AttendingLayer):
     `x + Sublayer(LayerNorm(x))`, which trains without warm-up.
 
     Args:
-        config: A `BlockConfig`, without the norms of a stack.
-        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+        config: The `StackConfig` of its stack.
+        causal: Whether a position attends only to itself and earlier ones. `None`: as the class
+            has it.
+        **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
 
     Attributes:
-        causal: Whether a position attends to itself and earlier ones only.
+        stack: The `StackConfig`.
+        config: The `BlockConfig`.
+        causal: Whether a position attends only to itself and earlier ones.
         cross: Whether it also attends to a memory.
-        autoregression: What reads earlier positions, `"self_attention"` or `"ssru"`.
 
     Reference: Vaswani et al. (2017), sections 3.1 and 5.4.
     """
 
     causal = cross = False
-    autoregression = "self_attention"
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, *, causal=None, **kwargs):
         super().__init__(**kwargs)
-        if config.final_norm is not None or config.embedding_norm:
-            raise ValueError(
-                "`final_norm` and `embedding_norm` have no effect on a block: a stack normalises "
-                "at its end and beginning. Received: "
-                f"final_norm={config.final_norm}, embedding_norm={config.embedding_norm}."
-            )
-        self.config = config
+        self.stack, self.config = config, config.block
+        if causal is not None:
+            check_flag("causal", causal)
+            self.causal = causal
+
+    @classmethod
+    def from_stack(cls, config, **kwargs):
+        """Returns a block with the configuration of its stack as it is.
+
+        Args:
+            config: The `StackConfig`.
+            **kwargs: `causal`, for an `EncoderBlock`, `name`, `dtype`, `trainable` and `kernels`.
+        """
+        layer = cls.__new__(cls)
+        Block.__init__(layer, config, **kwargs)
+        return layer
 
     def _build(self, x_shape, memory_shape=None):
         config, policy = self.config, self.dtype_policy
@@ -73,7 +92,7 @@ class Block(AttendingLayer):
         else:
             self.self_attention = MultiHeadSelfAttention(
                 causal=self.causal,
-                position=positions.of_attention(config),
+                position=positions.of_attention(self.stack),
                 **self._attention_arguments("self_attention"),
             )
             self.self_attention_norm = self._norm("self_attention_norm")
@@ -120,7 +139,7 @@ class Block(AttendingLayer):
     @property
     def is_recurrent(self):
         """Whether an SSRU reads earlier positions, and no self-attention."""
-        return self.autoregression == "ssru"
+        return self.stack.autoregression == "ssru"
 
     def history(self):
         """Returns the sublayer that reads other positions of `x`, and its norm.
@@ -196,7 +215,8 @@ class Block(AttendingLayer):
 
     def get_config(self):
         """Returns the constructor's arguments."""
-        return {**super().get_config(), **self.config.to_dict()}
+        flat = self.stack.to_flat()
+        return {**super().get_config(), **{name: flat[name] for name in self.options}}
 
 
 def make_norm(config, policy, name):
@@ -204,16 +224,44 @@ def make_norm(config, policy, name):
     return LayerNormalization(epsilon=config.layer_norm_epsilon, dtype=policy, name=name)
 
 
-def split_arguments(arguments):
-    """Returns the `BlockConfig` of some keyword arguments, and those that are of any Keras layer.
+def split_options(arguments, options=OPTIONS):
+    """Returns the `StackConfig` of some keyword arguments, and those that are of any Keras layer.
+
+    Args:
+        arguments: Dictionary of keyword arguments.
+        options: Names of those that are options of the stack or of its blocks.
 
     Raises:
         TypeError: If a value has a wrong type.
         ValueError: If a value is out of range.
     """
-    fields = {name: value for name, value in arguments.items() if name in FIELDS}
-    activation = fields.get("activation", "relu")
+    given = {name: value for name, value in arguments.items() if name in options}
+    activation = given.get("activation", "relu")
     if activation is None or callable(activation):
-        fields["activation"] = keras.activations.serialize(keras.activations.get(activation))
-    others = {name: value for name, value in arguments.items() if name not in FIELDS}
-    return BlockConfig(**fields), others
+        given["activation"] = keras.activations.serialize(keras.activations.get(activation))
+    others = {name: value for name, value in arguments.items() if name not in options}
+    return StackConfig.from_flat(d_model=None, **given), others
+
+
+def block_options(*leave_out):
+    """Returns the options of a single block, without some."""
+    return {name: field for name, field in OPTIONS.items() if name not in (*OF_STACK, *leave_out)}
+
+
+def split_block_options(arguments, options):
+    """Returns what `split_options` does, for a block, which refuses the norms of a stack.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range, or a norm of a stack is given.
+    """
+    norms = {
+        name: arguments[name] for name in ("final_norm", "embedding_norm") if name in arguments
+    }
+    if norms:
+        raise ValueError(
+            "`final_norm` and `embedding_norm` have no effect on a block: a stack normalises at "
+            "its end and beginning. Received: "
+            f"{', '.join(f'{name}={value}' for name, value in norms.items())}."
+        )
+    return split_options(arguments, options)

@@ -3,50 +3,32 @@
 With an SSRU in place of the self-attention it is that of Kim et al. (2019).
 """
 
-import typing
-
 import keras
 
-from keras_transformer.checks import check_choice
-from keras_transformer.config.arguments import with_fields
-from keras_transformer.config.block import Autoregression
-from keras_transformer.config.positions import check_recurrent
-from keras_transformer.layers.block import Block, split_arguments
+from keras_transformer.config.arguments import with_options
+from keras_transformer.layers.block import (
+    OPTIONS,
+    Block,
+    block_options,
+    split_block_options,
+    split_options,
+)
 from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.layers.stack import Stack
 
-
-class Autoregressive:
-    """What reads the earlier positions of a target, of a `DecoderBlock` and of a `Decoder`."""
-
-    def _read_earlier_by(self, autoregression):
-        """Takes the argument `autoregression`; the `BlockConfig` must be there."""
-        check_choice("autoregression", autoregression, typing.get_args(Autoregression))
-        if autoregression == "ssru":
-            check_recurrent(self.config)
-        self.autoregression = autoregression
-
-    def checked_arguments(self, given):  # noqa: D102
-        if self.autoregression == "ssru":
-            check_mask_of_positions(given.get("allowed"), self)
-        return super().checked_arguments(given)
-
-    def get_config(self):  # noqa: D102
-        return {**super().get_config(), "autoregression": self.autoregression}
+OF_DECODER_BLOCK = block_options()
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_fields("final_norm", "embedding_norm")
-class DecoderBlock(Autoregressive, Block):
+@with_options(OF_DECODER_BLOCK)
+class DecoderBlock(Block):
     """Causal self-attention, attention to the memory, then a feed-forward network.
 
     Args:
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward network, in features.
-        autoregression: What reads the target so far: `"self_attention"` as in the paper, or
-            `"ssru"`, a recurrence whose state has a fixed size; see `SSRU`.
-        **arguments: The other fields of `BlockConfig` but the norms of a stack, and `name`, `dtype`
-            and `trainable` as in every Keras layer.
+        **options: The options of `BlockConfig` and the positions of `StackConfig`, and `name`,
+            `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         x: Target side, `[B, T, D]`, floating.
@@ -81,10 +63,17 @@ class DecoderBlock(Autoregressive, Block):
     causal = cross = True
     without_memory = "`EncoderBlock(..., causal=True)`"
 
-    def __init__(self, num_heads, d_ff, autoregression="self_attention", **arguments):
-        config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
+    options = tuple(OF_DECODER_BLOCK)
+
+    def __init__(self, num_heads, d_ff, **arguments):
+        arguments.update(num_heads=num_heads, d_ff=d_ff)
+        config, own = split_block_options(arguments, OF_DECODER_BLOCK)
         super().__init__(config, **own)
-        self._read_earlier_by(autoregression)
+
+    def checked_arguments(self, given):  # noqa: D102
+        if self.stack.autoregression == "ssru":
+            check_mask_of_positions(given.get("allowed"), self)
+        return super().checked_arguments(given)
 
     def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
         self._build(x_shape, memory_shape)
@@ -106,17 +95,16 @@ class DecoderBlock(Autoregressive, Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_fields()
-class Decoder(Autoregressive, Stack):
+@with_options(OPTIONS)
+class Decoder(Stack):
     """A stack of `DecoderBlock`s.
 
     Args:
         num_layers: Number of blocks.
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward networks, in features.
-        autoregression: What reads the target so far: `"self_attention"` as in the paper, or
-            `"ssru"`, a recurrence whose state has a fixed size; see `SSRU`.
-        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
+        **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
+            `trainable` as in every Keras layer.
 
     Call arguments:
         x: Embedded target, `[B, T, D]`, floating.
@@ -144,14 +132,19 @@ class Decoder(Autoregressive, Stack):
     """
 
     block_class = DecoderBlock
+    causal = True
     without_memory = "`Encoder(..., causal=True)`"
+    options = tuple(OPTIONS)
 
-    def __init__(self, num_layers, num_heads, d_ff, autoregression="self_attention", **arguments):
-        self.autoregression = autoregression  # of the blocks
-        super().__init__(num_layers, num_heads, d_ff, **arguments)
+    def __init__(self, num_layers, num_heads, d_ff, **arguments):
+        arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
+        config, own = split_options(arguments)
+        super().__init__(config, **own)
 
-    def block_arguments(self):  # noqa: D102
-        return {**super().block_arguments(), "autoregression": self.autoregression}
+    def checked_arguments(self, given):  # noqa: D102
+        if self.config.autoregression == "ssru":
+            check_mask_of_positions(given.get("allowed"), self)
+        return super().checked_arguments(given)
 
     def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
         self._build(x_shape, memory_shape)

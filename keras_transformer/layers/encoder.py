@@ -2,14 +2,23 @@
 
 import keras
 
-from keras_transformer.checks import check_flag
-from keras_transformer.config.arguments import with_fields
-from keras_transformer.layers.block import Block, split_arguments
+from keras_transformer.config.arguments import with_options
+from keras_transformer.layers.block import (
+    OPTIONS,
+    Block,
+    block_options,
+    split_block_options,
+    split_options,
+)
 from keras_transformer.layers.stack import Stack
+
+# An encoder attends in both directions, or is causal: its blocks have a self-attention.
+OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "autoregression"}
+OF_ENCODER_BLOCK = block_options("autoregression")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_fields("final_norm", "embedding_norm")
+@with_options(OF_ENCODER_BLOCK)
 class EncoderBlock(Block):
     """Self-attention, then a feed-forward network, each with a residual connection and norm.
 
@@ -17,8 +26,8 @@ class EncoderBlock(Block):
         num_heads: Attention heads.
         d_ff: Width inside the feed-forward network, in features.
         causal: Whether a position attends to itself and earlier ones only, as in a language model.
-        **arguments: The other fields of `BlockConfig` but the norms of a stack, and `name`, `dtype`
-            and `trainable` as in every Keras layer.
+        **options: The options of `BlockConfig` and the positions of `StackConfig`, and `name`,
+            `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         x: `[B, S, D]`, floating.
@@ -43,11 +52,12 @@ class EncoderBlock(Block):
     Reference: Vaswani et al. (2017), section 3.1.
     """
 
+    options = tuple(OF_ENCODER_BLOCK)
+
     def __init__(self, num_heads, d_ff, causal=False, **arguments):
-        config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
-        super().__init__(config, **own)
-        check_flag("causal", causal)
-        self.causal = causal
+        arguments.update(num_heads=num_heads, d_ff=d_ff)
+        config, own = split_block_options(arguments, OF_ENCODER_BLOCK)
+        super().__init__(config, causal=causal, **own)
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build(x_shape)
@@ -60,7 +70,7 @@ class EncoderBlock(Block):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_fields()
+@with_options(OF_ENCODER)
 class Encoder(Stack):
     """A stack of `EncoderBlock`s.
 
@@ -70,7 +80,8 @@ class Encoder(Stack):
         d_ff: Width inside the feed-forward networks, in features.
         causal: Whether a position attends to itself and earlier ones only: the stack of a language
             model, which can `step` through positions as a decoder does.
-        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
+        **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
+            `trainable` as in every Keras layer.
 
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
@@ -93,13 +104,12 @@ class Encoder(Stack):
     """
 
     block_class = EncoderBlock
+    options = tuple(OF_ENCODER)
 
     def __init__(self, num_layers, num_heads, d_ff, causal=False, **arguments):
-        self.causal = causal
-        super().__init__(num_layers, num_heads, d_ff, **arguments)
-
-    def block_arguments(self):  # noqa: D102
-        return {**super().block_arguments(), "causal": self.causal}
+        arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
+        config, own = split_options(arguments, OF_ENCODER)
+        super().__init__(config, causal=causal, **own)
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
         self._build(x_shape)

@@ -1,10 +1,8 @@
 """Blocks one after the other (section 3.1), and the cache of all of them."""
 
-import dataclasses
-
-from keras_transformer.checks import check_count
+from keras_transformer.checks import check_flag
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.block import Step, make_norm, split_arguments
+from keras_transformer.layers.block import Step, make_norm
 from keras_transformer.layers.dropout import Dropout
 
 
@@ -14,35 +12,45 @@ class Stack(AttendingLayer):
     `final_norm` and `embedding_norm` decide whether a stack normalises at its end and beginning.
 
     Args:
-        num_layers: Number of blocks.
-        num_heads: Attention heads.
-        d_ff: Width inside the feed-forward networks, in features.
-        **arguments: The other fields of `BlockConfig`, and `name`, `dtype` and `trainable`.
+        config: The `StackConfig`.
+        causal: Whether a position attends only to itself and earlier ones. `None`: as the class
+            has it.
+        **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
     """
 
     block_class = None
+    causal = False
 
-    def __init__(self, num_layers, num_heads, d_ff, **arguments):
-        config, own = split_arguments({"num_heads": num_heads, "d_ff": d_ff, **arguments})
-        super().__init__(**own)
-        check_count("num_layers", num_layers)
-        self.config = config
-        self.num_layers = num_layers
+    def __init__(self, config, *, causal=None, **kwargs):
+        super().__init__(**kwargs)
+        self.config, self.num_layers = config, config.num_layers
+        if causal is not None:
+            check_flag("causal", causal)
+            self.causal = causal
+        of_layers = {"dtype": self.dtype_policy, "kernels": self.kernels, "causal": self.causal}
         self.blocks = [
-            self.block_class(**self.block_arguments(), name=f"block_{number}")
-            for number in range(num_layers)
+            self.block_class.from_stack(config, **of_layers, name=f"block_{number}")
+            for number in range(config.num_layers)
         ]
         self.norm = self.embedding_norm = None
         if config.has_final_norm:
-            self.norm = make_norm(config, self.dtype_policy, "norm")
+            self.norm = make_norm(config.block, self.dtype_policy, "norm")
         if config.embedding_norm:
-            self.embedding_norm = make_norm(config, self.dtype_policy, "embedding_norm")
-            self.dropout = Dropout(config.dropout, dtype=self.dtype_policy, name="dropout")
+            self.embedding_norm = make_norm(config.block, self.dtype_policy, "embedding_norm")
+            rate = config.block.dropout
+            self.dropout = Dropout(rate, dtype=self.dtype_policy, name="dropout")
 
-    def block_arguments(self):
-        """Returns the arguments of every block but its name."""
-        config = dataclasses.replace(self.config, final_norm=None, embedding_norm=False)
-        return {**config.to_dict(), "dtype": self.dtype_policy, "kernels": self.kernels}
+    @classmethod
+    def from_stack(cls, config, **kwargs):
+        """Returns a stack with a configuration as it is, which its blocks get as well.
+
+        Args:
+            config: The `StackConfig`.
+            **kwargs: `causal`, for an `Encoder`, `name`, `dtype`, `trainable` and `kernels`.
+        """
+        layer = cls.__new__(cls)
+        Stack.__init__(layer, config, **kwargs)
+        return layer
 
     def _build(self, x_shape, *memory_shape):
         self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))
@@ -131,8 +139,5 @@ class Stack(AttendingLayer):
 
     def get_config(self):
         """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            **self.config.to_dict(),
-        }
+        flat = self.config.to_flat()
+        return {**super().get_config(), **{name: flat[name] for name in self.options}}

@@ -21,11 +21,12 @@ class EncoderModel(TokenModel):
     """
 
     def _make_layers(self, config, policy, kernels):
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
         return {
             "mask": PaddingMask(config.pad_id, name="mask"),
             "embedding": make_embedding(config, config.vocab_size, policy, kernels, "embedding"),
-            "encoder": Encoder(config.num_layers, **block, name="encoder"),
+            "encoder": Encoder.from_stack(
+                config.stack, dtype=policy, kernels=kernels, name="encoder"
+            ),
             **self._make_pooling(config, policy),
             "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
             "output_layer": keras.layers.Dense(config.num_labels, dtype=policy, name="output"),

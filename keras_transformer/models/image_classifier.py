@@ -56,7 +56,6 @@ class ImageClassifier(ConfiguredModel):
         return keras.Input(config.shape, dtype="float32", name="images")
 
     def _make_layers(self, config, policy, kernels):
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
         pooling = "first" if config.has_class_token else config.pooling
         return {
             # From -1 to 1.
@@ -71,7 +70,9 @@ class ImageClassifier(ConfiguredModel):
                 kernels=kernels,
                 name="embedding",
             ),
-            "encoder": Encoder(config.num_layers, **block, name="encoder"),
+            "encoder": Encoder.from_stack(
+                config.stack, dtype=policy, kernels=kernels, name="encoder"
+            ),
             "pooling": Pooling(pooling, dtype=policy, name="pooling"),
             "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
             "output_layer": keras.layers.Dense(config.num_labels, dtype=policy, name="output"),

@@ -74,7 +74,6 @@ class LanguageModel(TokenOutput, TokenModel):
         return super().__call__(inputs, *args, **kwargs)
 
     def _make_layers(self, config, policy, kernels):
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
         embedding = make_embedding(config, config.vocab_size, policy, kernels, "embedding")
         output = embedding
         if config.tie == "none":
@@ -83,7 +82,9 @@ class LanguageModel(TokenOutput, TokenModel):
             )
         return {
             "embedding": embedding,
-            "decoder": Encoder(config.num_layers, causal=True, **block, name="decoder"),
+            "decoder": Encoder.from_stack(
+                config.stack, causal=True, dtype=policy, kernels=kernels, name="decoder"
+            ),
             "output_layer": output,
             "logits": make_logits(policy, config.output_bias),
         }

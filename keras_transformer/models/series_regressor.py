@@ -100,7 +100,6 @@ def _snow(config):
 
 def _blocks(config, policy, kernels):
     """The layers of a transformer, by the names of the model's attributes."""
-    block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
     return {
         "embedding": SeriesEmbedding(
             config.d_model,
@@ -111,7 +110,9 @@ def _blocks(config, policy, kernels):
             kernels=kernels,
             name="embedding",
         ),
-        "encoder": Encoder(config.num_layers, **block, causal=True, name="encoder"),
+        "encoder": Encoder.from_stack(
+            config.stack, causal=True, dtype=policy, kernels=kernels, name="encoder"
+        ),
     }
 
 

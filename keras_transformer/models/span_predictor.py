@@ -123,13 +123,14 @@ class SpanPredictor(EncoderModel):
         super().__init__(config, dtype, name, **kwargs)
 
     def _make_layers(self, config, policy, kernels):
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
         ids = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
         return {
             "mask": PaddingMask(config.pad_id, name="mask"),
             "embedding": make_embedding(config, config.vocab_size, policy, kernels, "embedding"),
             "segments": Segments(config.bos_id, dtype=policy, name="segments"),
-            "encoder": Encoder(config.num_layers, **block, name="encoder"),
+            "encoder": Encoder.from_stack(
+                config.stack, dtype=policy, kernels=kernels, name="encoder"
+            ),
             "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
             "output_layer": keras.layers.Dense(2, dtype=policy, name="output"),
             "logits": make_logits(policy),

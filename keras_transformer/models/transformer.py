@@ -97,7 +97,6 @@ class Transformer(TokenOutput, ConfiguredModel):
         def embedding(vocab_size, name):
             return make_embedding(config, vocab_size, policy, kernels, name)
 
-        block = {**config.block.to_dict(), "dtype": policy, "kernels": kernels}
         if config.tie == "all":
             source_embedding = target_embedding = embedding(config.vocab_size, "embedding")
         else:
@@ -112,9 +111,11 @@ class Transformer(TokenOutput, ConfiguredModel):
             "source_mask": PaddingMask(config.pad_id, name="source_mask"),
             "source_embedding": source_embedding,
             "target_embedding": target_embedding,
-            "encoder": Encoder(config.num_layers, **block, name="encoder"),
-            "decoder": Decoder(
-                config.decoder_layers, autoregression=config.decoder, **block, name="decoder"
+            "encoder": Encoder.from_stack(
+                config.stack, dtype=policy, kernels=kernels, name="encoder"
+            ),
+            "decoder": Decoder.from_stack(
+                config.decoder_stack, dtype=policy, kernels=kernels, name="decoder"
             ),
             "output_layer": output,
             "logits": make_logits(policy, config.output_bias),

@@ -25,7 +25,8 @@ from conformance.rows import (
 from support import D, randomise, small_config, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.layers.block import FIELDS, Block
+from keras_transformer.layers.block import Block
+from keras_transformer.layers.stack import Stack
 
 SAME = {"rtol": 0, "atol": 1e-5}
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -135,9 +136,9 @@ def test_config_holds_every_argument_of_the_constructor(name):
             continue
         for parameter in inspect.signature(parent.__init__).parameters.values():
             if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name != "self":
-                # The fields of a block's configuration are arguments of `EncoderBlock` and so on.
-                fields = FIELDS if parent is Block else {parameter.name}
-                assert fields <= set(config), parameter.name
+                # The options of a configuration are arguments of `EncoderBlock` and so on.
+                options = layer.options if parent in (Block, Stack) else (parameter.name,)
+                assert set(options) <= set(config), parameter.name
 
 
 @pytest.mark.slow

@@ -21,7 +21,8 @@ from keras_transformer import (
     greedy_decode,
     sinusoids,
 )
-from keras_transformer.config import BlockConfig, Position
+from keras_transformer.config import Position
+from keras_transformer.config.block_stack import StackConfig
 from keras_transformer.layers import positions
 
 V, K = 19, 6
@@ -136,7 +137,7 @@ def test_every_option_has_an_effect(changes):
 
 def test_the_names_are_those_of_the_configuration():
     assert set(positions.KINDS) == set(Position.__args__)
-    assert BlockConfig().position == TransformerConfig().position == "sinusoidal"
+    assert StackConfig().position == TransformerConfig().position == "sinusoidal"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Layers that extend ours, and what `help` shows of their arguments."""
 
-import dataclasses
 import inspect
 import pathlib
 import pydoc
@@ -12,7 +11,7 @@ import pytest
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.config import BlockConfig
+from keras_transformer.layers.block import OPTIONS
 
 BLOCK = {"d_k": K, "d_v": KV, "dropout": 0.0}
 X, MEMORY = normal(B, T, D), normal(B, S, D, seed=1)
@@ -131,24 +130,22 @@ def test_a_missing_memory_names_the_layer_that_needs_none(layer, instead):
         assert "\n" not in str(error.value) and repr(made.name) in str(error.value)
 
 
-FIELDS = {field.name: field for field in dataclasses.fields(BlockConfig)}
-OF_A_STACK = {"final_norm", "embedding_norm"}
-
-
 @pytest.mark.parametrize("name", ["EncoderBlock", "DecoderBlock", "Encoder", "Decoder"])
 def test_help_lists_every_argument(name):
     layer = getattr(kt, name)
     text = pydoc.plain(pydoc.render_doc(layer))
     arguments = text.partition("Args:")[2].partition("Call arguments:")[0]
     listed = re.findall(r"^ \|      (\w+): ", arguments, re.MULTILINE)
-    expected = set(FIELDS) - (OF_A_STACK if name.endswith("Block") else set())
+    expected = set(layer.options)
     assert expected <= set(listed) and len(listed) == len(set(listed))
+    assert ("final_norm" in listed) == (not name.endswith("Block"))
+    assert ("autoregression" in listed) == name.startswith("Decoder")
     assert "**kwargs: `name`, `dtype` and `trainable`" in arguments
     assert "Added to the variance in every layer normalisation." in arguments
     parameters = inspect.signature(layer.__init__).parameters
     assert set(listed) == set(parameters) - {"self", "kwargs"}
-    for field in expected - {"num_heads", "d_ff"}:
-        assert parameters[field].default == FIELDS[field].default
+    for option in expected - {"num_layers", "num_heads", "d_ff"}:
+        assert parameters[option].default == OPTIONS[option].default
     assert "attention_dropout=0.0" in text  # in the signature
 
 
@@ -156,10 +153,9 @@ def test_the_page_of_the_layers_lists_every_argument():
     page = (pathlib.Path(__file__).parents[2] / "docs" / "layers.md").read_text("utf-8")
     table = page.partition("\n## Arguments of blocks and stacks\n")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
-    required = {"num_heads", "d_ff"}
+    required = {"num_layers", "num_heads", "d_ff"}
     expected = {
-        name: "required" if name in required else f"`{field.default!r}`".replace("'", '"')
-        for name, field in FIELDS.items()
+        name: "required" if name in required else f"`{option.default!r}`".replace("'", '"')
+        for name, option in OPTIONS.items()
     }
-    others = {"num_layers": "required", "causal": "`False`", "autoregression": '`"self_attention"`'}
-    assert rows == {**expected, **others}
+    assert rows == {**expected, "causal": "`False`"}
