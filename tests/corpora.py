@@ -1,8 +1,11 @@
 """Small corpora, and their batches in a form that compares."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.fields import Tokens
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.tasks.translation import TranslationTraining
 
@@ -61,6 +64,7 @@ def same(first, second):
 
 class OfNumbers(TranslationTraining):
     pad_id, bos_id, eos_id = 0, 2, 3
+    fields = dict.fromkeys(("source", "target"), Tokens(SimpleNamespace(pad_id=0, vocab_size=100)))
 
     def __init__(self):
         pass  # no tokenizers: the rows are numbers already

@@ -14,12 +14,14 @@ class Field(abc.ABC):
         item_shape: Shape of one item: `()` for a token id or a label, `(F,)` for a frame of F
             features, `(height, width, channels)` for an image.
         is_ragged: Whether an example is a sequence of items with a length of its own.
+        min_length: Fewest items of a sequence that is not empty.
         padding: Value of the items after the end of a sequence, in a batch.
     """
 
     dtype = "int32"
     item_shape = ()
     is_ragged = False
+    min_length = 0
     padding = 0
 
     @abc.abstractmethod
@@ -33,6 +35,15 @@ class Field(abc.ABC):
             A `tf.RaggedTensor` `[B, (T), *item_shape]` if `is_ragged`, otherwise a tensor
             `[B, *item_shape]`.
         """
+
+    def cut(self, encoded, max_length):
+        """Returns encoded sequences of which none has more than `max_length` items.
+
+        Args:
+            encoded: A `tf.RaggedTensor` `[B, (T), *item_shape]`.
+            max_length: At least 1.
+        """
+        return encoded[:, :max_length]
 
     def is_valid(self, encoded):
         """Returns which examples of an encoded column can be used, boolean `[B]`; `None`: all."""

@@ -5,6 +5,7 @@ a graph is TensorFlow's own operations and the three that TensorFlow Serving and
 TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
 """
 
+import hashlib
 import os
 import typing
 import zlib
@@ -239,6 +240,20 @@ class Tokenizer(tf.Module):
             processor.id_to_piece(places[token]) if places[token] >= 0 else names.get(token, "")
             for token in map(int, tokens)
         ]
+
+    def files(self):
+        """Returns what it is kept in: a dictionary from endings of names to bytes."""
+        files = {".model": self.model}
+        if self.table is not None:
+            files[".ids.json"] = self.table.to_json()
+        return files
+
+    def identity(self):
+        """Returns a checksum of what the ids depend on, a string."""
+        checksum = hashlib.sha256()
+        for name, content in self.files().items():
+            checksum.update(name.encode() + content)
+        return checksum.hexdigest()
 
 
 class SpecialIds(typing.NamedTuple):

@@ -40,13 +40,19 @@ def columns(examples):
     return tf.constant(lines), tf.constant(answers)
 
 
+def encoded(examples, limit):
+    """The rows and the places of the answers."""
+    lines, answers = columns(examples)
+    encoded = training(limit).encode({"lines": lines, "answers": answers})
+    return encoded["tokens"], encoded["answers"]
+
+
 def pieces_of(passage):
     return read_passages(tokenizer(), tf.constant([passage])).pieces[0].numpy().tolist()
 
 
 def test_ends_are_the_first_pieces_of_their_segments():
-    rows, ends = training(99).encode(*columns(SHORT))
-    _, ends = training().assemble(rows.to_tensor(0), ends)
+    rows, ends = encoded(SHORT, 99)
     for row, (first, last), (question, passage, answer) in zip(
         rows.to_list(), ends.numpy(), SHORT, strict=True
     ):
@@ -63,8 +69,7 @@ def test_of_a_long_passage_a_window_is_read():
     words = LONG.split()
     examples = [(question, LONG, words[1]) for question in ["a", "cat", "dog", "big dog", "runs a"]]
     examples += [(f"{number} a", LONG, "big cat runs") for number in "abcdefghij"]
-    rows, ends = training().encode(*columns(examples))
-    _, ends = training().assemble(rows.to_tensor(0), ends)
+    rows, ends = encoded(examples, LIMIT)
     whole = 0
     for row, (first, last), (question, _, answer) in zip(
         rows.to_list(), ends.numpy(), examples, strict=True
@@ -127,13 +132,14 @@ WRONG = ["3\tdog", "dog", "4\tdogs", "4\t", "99999\tdog", "4", "-4\tdog", "", "3
 
 @pytest.mark.slow
 def test_an_answer_that_is_not_there_is_one_clear_line():
-    _, ends = training().encode(tf.constant(["a\tthe dog"] * 10), tf.constant([*WRONG, "4\tdog"]))
+    lines, answers = tf.constant(["a\tthe dog"] * 10), tf.constant([*WRONG, "4\tdog"])
+    ends = training().encode({"lines": lines, "answers": answers})["answers"]
     np.testing.assert_array_equal(ends[:-1], -1)
-    assert ends[-1] > 0
+    assert (ends[-1] > 0).numpy().all()
     rows = tf.data.Dataset.from_tensor_slices((["a\tthe dog"] * 2, ["4\tdog", "4\tdogs"]))
     message = (
-        "train split of the data, example 2: column 2 must be the byte of the passage at which the "
-        r"answer begins, a tab and the answer, which must be there. Received: '4\\tdogs'.$"
+        "train split of the data, example 2: `answers` must be a part of the text that begins at "
+        r"the place given. Received: '4\\tdogs'.$"
     )
     with pytest.raises(ValueError, match=message):
         TokenizedCorpus.from_rows(rows, training(), LIMIT)

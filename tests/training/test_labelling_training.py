@@ -83,6 +83,6 @@ def test_every_word_counts_as_much_in_a_batch_of_any_length():
 
 @pytest.mark.parametrize("names", ["O B-Y I-X", "O B-X", "O B-X I-X O"])
 def test_wrong_labels_are_one_clear_line(names):
-    message = "train split of the data, example 2: column 2 must be a label for each word, .*B-X"
+    message = "train split of the data, example 2: `labels` must be a label for each word, .*B-X"
     with pytest.raises(ValueError, match=f"{message}.*Received: {names!r}"):
         corpus(["dog", "a cat runs"], ["B-X", names])

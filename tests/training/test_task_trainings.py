@@ -233,7 +233,7 @@ def test_an_unknown_label_is_one_line(corpus, tmp_path):
     lines = ["12\t2", "345\tx", "6\t3"]
     config = changed(corpus, tmp_path, "classification", "validation", lines)
     message = (
-        "the validation split of the data, example 2: column 2 must be one of the training data's "
+        "the validation split of the data, example 2: `label` must be one of the training data's "
         "labels, 2, 3, 10. Received: 'x'"
     )
     with pytest.raises(ValueError, match=message) as error:

@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.training.data.encoding import encode_rows
 from keras_transformer.training.data.stream import Epochs, unconverted
 
 
@@ -13,11 +14,9 @@ class ArrayCorpus:
     """Examples as arrays of one shape, in memory.
 
     Args:
-        columns: Arrays `[examples, ...]`.
-        assemble: Function of rows of every column to a batch, inputs and labels.
-        vary: Function of random numbers from 0 to 1, float32 `[B, 2]`, and of rows of every column
-            to such rows: what an epoch of a training changes of its examples. The numbers follow
-            from seed and epoch alone. `None`: nothing.
+        columns: Dictionary from names to arrays `[examples, ...]`.
+        assemble: Function of rows of every column, by their names, to a batch, inputs and labels.
+        vary: See `Training.variation`.
 
     Attributes:
         size: Number of examples.
@@ -30,19 +29,33 @@ class ArrayCorpus:
     too_long = cut = 0
 
     def __init__(self, columns, assemble, vary=None):
-        self.size = len(columns[0])
-        if not self.size:
-            raise ValueError("The data must hold at least one example. Received: none.")
         self._assemble, self._vary = assemble, vary
-        self._arrays = [np.ascontiguousarray(column) for column in columns]
         with tf.init_scope(), tf.device("CPU:0"):  # or a GPU would hold what tf.data reads
-            self._columns = [tf.constant(array) for array in self._arrays]
+            self._columns = {name: tf.constant(column) for name, column in columns.items()}
+        self.size = len(next(iter(columns.values())))
+
+    @classmethod
+    def from_rows(cls, rows, training, split="train", vary=None):
+        """Encodes a dataset of examples.
+
+        Args:
+            rows: A `tf.data.Dataset` of tuples, the columns of a task.
+            training: The `Training` of the task, whose fields have one shape.
+            split: Name of the split that `rows` are of, for errors.
+            vary: See the class.
+
+        Raises:
+            ValueError: If there is no example, or a value cannot be used.
+        """
+        columns = encode_rows(rows, training, split=split).columns
+        return cls(columns, training.assemble, vary)
 
     @functools.cached_property
     def fingerprint(self):
         # What a training that continues compares with the corpus that it began with.
         checksum = 0
-        for array in self._arrays:
+        for column in self._columns.values():
+            array = np.ascontiguousarray(column.numpy())
             checksum = zlib.crc32(repr((array.shape, array.dtype.str)).encode(), checksum)
             checksum = zlib.crc32(array, checksum)
         return f"{checksum:08x}"
@@ -82,10 +95,10 @@ class ArrayCorpus:
         return Epochs(self.steps(batch_size), make)
 
     def _batch(self, numbers, draws=None):
-        rows = [tf.gather(column, numbers) for column in self._columns]
+        rows = {name: tf.gather(column, numbers) for name, column in self._columns.items()}
         if draws is not None and self._vary is not None:
-            rows = self._vary(tf.gather(draws, numbers), *rows)
-        return self._assemble(*rows)
+            rows = self._vary(tf.gather(draws, numbers), rows)
+        return self._assemble(**rows)
 
 
 def _drawn(size, seed, epoch):

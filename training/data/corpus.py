@@ -1,4 +1,4 @@
-"""A corpus of token ids and its batches: few shapes, little padding, the same every time.
+"""A corpus of sequences and its batches: few shapes, little padding, the same every time.
 
 A corpus is tokenised once, in the graph, and kept in memory: 2 bytes a token (4 for a vocabulary
 above 65,536), about 0.5 GB for the 4.5 million pairs of WMT14 English-German. That is what makes
@@ -33,11 +33,11 @@ def strings(rows, columns):
 
 
 class TokenizedCorpus:
-    """Examples as numbers, in memory: texts as token ids, and what else belongs to each.
+    """Examples as numbers, in memory: sequences, such as token ids, and what belongs to each.
 
     Args:
-        columns: What `Training.encode` returned, all examples together: of a text ragged token ids
-            `[examples, (T)]`, each ending in the end-of-sentence id; otherwise int32 `[examples]`.
+        columns: What `Training.encode` returned, all examples together, a dictionary: of a ragged
+            field a `tf.RaggedTensor` `[examples, (T), ...]`, otherwise a tensor `[examples, ...]`.
         training: A `Training`, which makes batches of them.
         too_long, empty: How many examples were left out, and why.
         cut: How many examples have a text that was cut.
@@ -48,7 +48,7 @@ class TokenizedCorpus:
     Attributes:
         size: Number of examples, or of packed rows.
         examples: Number of examples.
-        tokens: Number of tokens of each text, ends included, a tuple.
+        tokens: Number of items of each ragged column, such as tokens with ends, a tuple.
         too_long, empty, cut: As above.
         fingerprint: A checksum of every number in its place, and of the weights.
     """
@@ -58,7 +58,7 @@ class TokenizedCorpus:
     ):
         self._columns, self._training = columns, training
         self.too_long, self.empty, self.cut = too_long, empty, cut
-        texts = [column for column in columns if isinstance(column, tf.RaggedTensor)]
+        texts = [column for column in columns.values() if isinstance(column, tf.RaggedTensor)]
         lengths = np.stack([text.row_lengths().numpy() for text in texts])
         self.tokens = tuple(int(total) for total in lengths.sum(axis=1))
         self.size = lengths.shape[1]
@@ -75,7 +75,7 @@ class TokenizedCorpus:
     def fingerprint(self):
         # What a training that continues compares with the corpus that it began with.
         checksum = 0
-        for column in self._columns:
+        for column in self._columns.values():
             ragged = isinstance(column, tf.RaggedTensor)
             for tensor in (column.values, column.row_splits) if ragged else (column,):
                 checksum = zlib.crc32(tensor.numpy(), checksum)
@@ -88,7 +88,7 @@ class TokenizedCorpus:
         """Tokenises a dataset of examples.
 
         Args:
-            rows: A `tf.data.Dataset` of tuples of scalar strings, the columns of a task.
+            rows: A `tf.data.Dataset` of tuples, the columns of a task.
             training: The `Training` of the task.
             max_length: Longest text in tokens, the end of the sentence included. Examples with a
                 longer one are left out, and so are those of which a text holds no token but that
@@ -102,14 +102,15 @@ class TokenizedCorpus:
             A `TokenizedCorpus`.
 
         Raises:
-            ValueError: If no example is left, a column other than text has what cannot be, or
-                `weights` are not as many as `rows`.
+            ValueError: If no example is left, a value cannot be used, or `weights` are not as many
+                as `rows`.
         """
         encoded = encode_rows(rows, training, max_length, split, cut_source)
         if training.packed:
-            texts = encoded.columns[0]
+            ((name, texts),) = encoded.columns.items()
             packed, cut = pack_texts(texts, max_length)
-            return cls((packed,), training, empty=encoded.empty, cut=cut, examples=texts.nrows())
+            columns = {name: packed}
+            return cls(columns, training, empty=encoded.empty, cut=cut, examples=texts.nrows())
         weights = _weights_of(weights, encoded.kept)
         counts = {name: getattr(encoded, name) for name in ("too_long", "empty", "cut")}
         return cls(encoded.columns, training, **counts, weights=weights)
@@ -184,24 +185,24 @@ class TokenizedCorpus:
         Args:
             columns: As those of the corpus.
             numbers: Which examples, [B].
-            width: Number of tokens to pad texts to.
+            width: Number of items to pad sequences to.
         """
+        fields = self._training.fields
 
-        def rows(column):
-            values = tf.cast(tf.gather(column, numbers), tf.int32)
-            if not isinstance(column, tf.RaggedTensor):
-                return values  # [B]
-            return values.to_tensor(self._training.pad_id, shape=tf.stack([-1, width]))
+        def rows(name, column):
+            values = tf.gather(column, numbers)
+            values = tf.cast(values, tf.float32 if values.dtype.is_floating else tf.int32)
+            if not fields[name].is_ragged:
+                return values  # [B, ...]
+            shape = tf.stack([-1, width, *fields[name].item_shape])
+            return values.to_tensor(fields[name].padding, shape=shape)
 
-        return self._training.assemble(*map(rows, columns))
+        batch = {name: rows(name, column) for name, column in columns.items()}
+        return self._training.assemble(**batch)
 
-    def replaced(self, texts):
-        """Returns the columns with others in the place of the texts, a tuple."""
-        texts = iter(texts)
-        return tuple(
-            next(texts) if isinstance(column, tf.RaggedTensor) else column
-            for column in self._columns
-        )
+    def replaced(self, columns):
+        """Returns the columns with others in the place of some, a dictionary."""
+        return {**self._columns, **columns}
 
     def _make_tensors(self, batch_tokens, buckets):
         """The plan as tensors: the order, the bucket of each example in it, and the three cuts.
@@ -221,7 +222,8 @@ class TokenizedCorpus:
 
     def padding(self, batch_tokens, buckets=BUCKETS):
         """Returns the share of padding among the tokens of epoch 0's batches."""
-        texts = [column for column in self._columns if isinstance(column, tf.RaggedTensor)]
+        columns = self._columns.values()
+        texts = [column for column in columns if isinstance(column, tf.RaggedTensor)]
         places = len(texts) * self._plan(batch_tokens, buckets).tokens
         lengths = tf.add_n([text.row_lengths() for text in texts])
         return 1 - int(tf.reduce_sum(tf.gather(lengths, self.drawn(0)))) / places

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from keras_transformer.training.data.batching import plan_batches
 from keras_transformer.training.data.corpus import BUCKETS
-from keras_transformer.training.data.cutting import cut_texts
 from keras_transformer.training.data.stream import Epochs
 
 
@@ -39,8 +38,7 @@ class SubwordSampler:
     """
 
     def __init__(self, corpus, rows, training, max_length, alpha, seed=0, cut_source=False):
-        self._corpus = corpus
-        self._tokenizers = [tokenizer for _, tokenizer in sorted(training.texts.items())]
+        self._corpus, self._fields = corpus, training.texts
         self._strings = _strings(corpus, rows, training, max_length, cut_source)
         self._max_length, self._alpha, self._seed = max_length, alpha, seed
         self._lock = threading.Lock()  # SentencePiece has one seed for all threads
@@ -55,20 +53,22 @@ class SubwordSampler:
         with tf.init_scope():
             examples = self._corpus.drawn(0).numpy()
         steps = len(self._cut(self._drawn(0), examples, batch_tokens, buckets).starts)
-        texts = len(self._tokenizers)
 
         def batches(epoch, select):
             def plan(epoch, examples):
                 return self._plan(int(epoch), examples, batch_tokens, buckets, steps)
 
-            types = [tf.int64] * (4 + 2 * texts)
+            types = [tf.int64] * (4 + 2 * len(self._fields))
             arrays = tf.numpy_function(plan, [epoch, self._corpus.drawn(epoch)], types)
             for array in arrays:
                 array.set_shape([None])
             order, starts, rows, widths, *ragged = arrays
+            pairs = zip(self._fields, ragged[::2], ragged[1::2], strict=True)
             columns = self._corpus.replaced(
-                tf.RaggedTensor.from_row_splits(*pair, validate=False)
-                for pair in zip(ragged[::2], ragged[1::2], strict=True)
+                {
+                    name: tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+                    for name, values, splits in pairs
+                }
             )
             cuts = tf.data.Dataset.from_tensor_slices((starts, rows, widths))
             return select(cuts).map(
@@ -105,18 +105,20 @@ class SubwordSampler:
 
     def _draw(self, epoch):
         """The ids and the row splits of every text in an epoch."""
-        seeds = np.random.SeedSequence([self._seed, epoch]).generate_state(len(self._tokenizers))
+        seeds = np.random.SeedSequence([self._seed, epoch]).generate_state(len(self._fields))
         return [
-            self._segment(tokenizer, strings, int(seed) % 2**31)
-            for tokenizer, strings, seed in zip(self._tokenizers, self._strings, seeds, strict=True)
+            self._segment(field, strings, int(seed) % 2**31)
+            for field, strings, seed in zip(
+                self._fields.values(), self._strings, seeds, strict=True
+            )
         ]
 
-    def _segment(self, tokenizer, strings, seed):
-        drawn = tokenizer.sample(strings, self._alpha, seed)
+    def _segment(self, field, strings, seed):
+        drawn = field.tokenizer.sample(strings, self._alpha, seed)
         for number, ids in enumerate(drawn):
-            ids.append(tokenizer.eos_id)
+            ids.append(field.tokenizer.eos_id)
             if len(ids) > self._max_length:
-                usual = cut_texts(tokenizer.encode([strings[number]]), self._max_length)
+                usual = field.cut(field.encode([strings[number]]), self._max_length)
                 drawn[number] = usual.to_list()[0]
         splits = np.cumsum([0, *map(len, drawn)])
         return np.fromiter((token for ids in drawn for token in ids), np.int64, splits[-1]), splits
@@ -124,14 +126,15 @@ class SubwordSampler:
 
 def _strings(corpus, rows, training, max_length, cut_source):
     """The texts of the examples that the corpus holds, a list of strings for each column."""
-    texts = sorted(training.texts.items())
+    texts = training.texts
     kept_strings = [[] for _ in texts]
     for batch in rows.batch(1024).prefetch(1):
-        columns = [batch[number] for number, _ in texts]
+        named = dict(zip(training.columns, batch, strict=True))
+        columns = [named[name] for name in texts]
         lengths = np.stack(
             [
-                tokenizer.encode(column).row_lengths().numpy()
-                for (_, tokenizer), column in zip(texts, columns, strict=True)
+                field.encode(column).row_lengths().numpy()
+                for field, column in zip(texts.values(), columns, strict=True)
             ]
         )
         if cut_source:

@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.fields import Labels, Tokens
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -15,17 +16,8 @@ class ClassificationTraining(TextTraining):
     """
 
     @property
-    def texts(self):  # noqa: D102
-        return {0: self.tokenizers.source}
-
-    def number(self, column):  # noqa: D102
-        known = tf.constant(self.config.labels)  # [C]
-        same = tf.equal(tf.expand_dims(tf.strings.strip(column), 1), known)  # [B, C]
-        place = tf.argmax(same, axis=1, output_type=tf.int32)  # [B]
-        return tf.where(tf.reduce_any(same, axis=1), place, -1)
-
-    def explain(self, column):  # noqa: D102
-        return f"one of the training data's labels, {', '.join(self.config.labels)}"
+    def fields(self):  # noqa: D102
+        return {"text": Tokens(self.tokenizers.source), "label": Labels(self.config.labels)}
 
     def assemble(self, text, label):  # noqa: D102
         return text, label

@@ -1,13 +1,9 @@
 """The training of image classification."""
 
-import functools
-
 import keras
-import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.classification import SPACES
-from keras_transformer.training.data.arrays import ArrayCorpus
+from keras_transformer.fields import Images, Labels
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.tasks.task import Training
 
@@ -21,25 +17,24 @@ class ImageClassificationTraining(Training):
 
     pad_id = -1
 
-    def corpus(self, data, split, settings):
-        """Returns the `ArrayCorpus` of a split; in training images move by `settings.shift`."""
-        places = {label: place for place, label in enumerate(self.config.labels)}
-        images, labels = [], []
-        for image, name in data.rows(split).as_numpy_iterator():
-            label = name.decode("utf-8", "replace").strip(SPACES)
-            if label not in places:
-                raise ValueError(
-                    f"the {split} split of the data: a label must be one of the training data's "
-                    f"labels, {', '.join(places)}. Received: {label!r}."
-                )
-            images.append(image)
-            labels.append(places[label])
-        vary = functools.partial(shifted, most=settings.shift) if settings.shift else None
-        columns = [np.array(images, np.uint8), np.array(labels, np.int32)]
-        return ArrayCorpus(columns, self.assemble, vary)
+    @property
+    def fields(self):  # noqa: D102
+        config = self.config
+        size = config.image_height, config.image_width, config.channels
+        return {"image": Images(*size), "label": Labels(config.labels)}
 
-    def assemble(self, images, labels):  # noqa: D102
-        return tf.cast(images, tf.float32), labels
+    def variation(self, settings):
+        """Returns a function that moves images by `settings.shift`: see `shifted`."""
+        if not settings.shift:
+            return None
+
+        def move(draws, columns):
+            return {**columns, "image": shifted(draws, columns["image"], settings.shift)}
+
+        return move
+
+    def assemble(self, image, label):  # noqa: D102
+        return tf.cast(image, tf.float32), label
 
     def loss(self, settings):  # noqa: D102
         return ClassCrossEntropy(settings.label_smoothing)
@@ -52,7 +47,7 @@ class ImageClassificationTraining(Training):
         return tf.cast(tf.greater_equal(labels, 0), tf.float32)
 
 
-def shifted(draws, images, labels, most):
+def shifted(draws, images, most):
     """Moves every image by up to some pixels down and right, or up and left.
 
     What comes in is the pixels at the edge, again.
@@ -60,7 +55,6 @@ def shifted(draws, images, labels, most):
     Args:
         draws: Random numbers from 0 to 1, `[B, 2]`.
         images: `[B, H, W, C]`.
-        labels: `[B]`, returned as they are.
         most: Pixels.
     """
     moves = tf.cast(tf.floor(draws * (2 * most + 1)), tf.int32) - most  # [B, 2]
@@ -69,4 +63,4 @@ def shifted(draws, images, labels, most):
         places = tf.expand_dims(tf.range(length), 0) - moves[:, axis - 1 : axis]  # [B, length]
         places = tf.clip_by_value(places, 0, length - 1)
         images = tf.gather(images, places, axis=axis, batch_dims=1)
-    return images, labels
+    return images

@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.fields import TokenLabels, Tokens
+from keras_transformer.fields.labels import NONE, WRONG
 from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.metrics import TokenAccuracy
@@ -18,45 +20,27 @@ class LabellingTraining(TextTraining):
     """
 
     @property
-    def texts(self):  # noqa: D102
-        return {0: self.tokenizers.source, 1: self.tokenizers.source}  # as long as each other
+    def fields(self):  # noqa: D102
+        return {
+            "words": Tokens(self.tokenizers.source),
+            "labels": TokenLabels(self.config.labels),
+        }
 
-    def encode(self, words, labels):
+    def encode(self, columns):
         """Returns token ids, and for each of them a label, ragged `[B, (S)]`.
 
-        A label is its place plus 1, and 0 where there is none; -1 in all places of an example with
-        an unknown label, or with more or fewer labels than words.
+        All labels of an example with an unknown label, or with more or fewer labels than words, are
+        `WRONG`.
         """
-        ids, first, _ = encode_words(self.tokenizers.source, words)
-        names = tf.strings.split(labels)  # [B, (W)]
-        places = tf.argmax(
-            tf.equal(tf.expand_dims(names.flat_values, 1), tf.constant(self.config.labels)), axis=1
-        )
-        known = tf.reduce_any(
-            tf.equal(tf.expand_dims(names.flat_values, 1), tf.constant(self.config.labels)), axis=1
-        )
-        right = tf.reduce_all(names.with_flat_values(known), axis=1)
-        right &= tf.equal(names.row_lengths(), first.row_lengths())  # [B]
-        numbers = tf.where(known, tf.cast(places, tf.int32) + 1, -1)
-        return ids, ids.with_flat_values(self._spread(ids, first, names, numbers, right))
+        ids, first, _ = encode_words(self.tokenizers.source, columns["words"])
+        field = self.fields["labels"]
+        labels = field.encode(columns["labels"])  # [B, (W)]
+        right = field.is_valid(labels) & tf.equal(labels.row_lengths(), first.row_lengths())  # [B]
+        spread = ids.with_flat_values(_spread(ids, first, labels, right))
+        return {"words": ids, "labels": spread}
 
-    def _spread(self, ids, first, names, numbers, right):
-        """The numbers of words in the places of their first pieces, as flat as `ids`."""
-        begins = tf.gather(ids.row_splits[:-1], first.value_rowids()) + first.flat_values
-        kept = tf.gather(right, names.value_rowids())
-        of_words = tf.boolean_mask(numbers, kept)
-        places = tf.boolean_mask(begins, tf.gather(right, first.value_rowids()))
-        size = tf.shape(ids.flat_values)[:1]
-        spread = tf.scatter_nd(tf.expand_dims(places, 1), of_words, tf.cast(size, tf.int64))
-        return tf.where(tf.gather(right, ids.value_rowids()), spread, -1)
-
-    def explain(self, column):
-        """Returns what labels must be."""
-        return f"a label for each word, each one of {', '.join(self.config.labels)}"
-
-    def assemble(self, words, labels):
-        """Returns a batch. Labels come padded with `pad_id`, which is left out by the ids."""
-        return words, tf.where(tf.equal(words, self.pad_id), -1, labels - 1)
+    def assemble(self, words, labels):  # noqa: D102
+        return words, labels
 
     def loss(self, settings):  # noqa: D102
         return LabelCrossEntropy(settings.label_smoothing)
@@ -68,6 +52,16 @@ class LabellingTraining(TextTraining):
         """Returns 1 for the first piece of each word, and 0 for all else."""
         real = tf.not_equal(inputs, self.pad_id)  # rows that pad a replica's batch are not
         return tf.cast(real & (labels >= 0), tf.float32)
+
+
+def _spread(ids, first, labels, right):
+    """The labels of words in the places of their first pieces, as flat as `ids`; else `NONE`."""
+    begins = tf.gather(ids.row_splits[:-1], first.value_rowids()) + first.flat_values
+    of_words = tf.boolean_mask(labels.flat_values, tf.gather(right, labels.value_rowids()))
+    places = tf.boolean_mask(begins, tf.gather(right, first.value_rowids()))
+    none = tf.fill(tf.shape(ids.flat_values), NONE)
+    spread = tf.tensor_scatter_nd_update(none, tf.expand_dims(places, 1), of_words)
+    return tf.where(tf.gather(right, ids.value_rowids()), spread, WRONG)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

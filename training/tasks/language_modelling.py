@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.fields import Tokens
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -15,8 +16,8 @@ class LanguageModellingTraining(TextTraining):
     """
 
     @property
-    def texts(self):  # noqa: D102
-        return {0: self.tokenizers.target}
+    def fields(self):  # noqa: D102
+        return {"text": Tokens(self.tokenizers.target)}
 
     def assemble(self, text):  # noqa: D102
         if self.packed:

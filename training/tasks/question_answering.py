@@ -3,14 +3,13 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.fields import Spans, Tokens
 from keras_transformer.tasks.question_answering.passages import (
     cut_windows,
     read_passages,
     read_questions,
 )
 from keras_transformer.training.tasks.task import TextTraining
-
-BITS = 15  # of the place of an end in a row; both ends are one number
 
 
 class QuestionAnsweringTraining(TextTraining):
@@ -21,12 +20,20 @@ class QuestionAnsweringTraining(TextTraining):
     the model it is one window: see `chosen_windows`.
     """
 
-    @property
-    def texts(self):  # noqa: D102
-        return {0: self.tokenizers.source}
+    columns = ("lines", "answers")
 
-    def encode(self, lines, answers):
-        """Returns token ids, and both ends as one number, -1 if the answer is not there."""
+    @property
+    def fields(self):  # noqa: D102
+        return {"tokens": Tokens(self.tokenizers.source), "answers": Spans()}
+
+    def identity(self):
+        """Returns what rows depend on besides the data: also how passages are cut."""
+        limits = {"max_length": self.config.max_length, "stride": self.config.stride}
+        return {**super().identity(), **limits}
+
+    def encode(self, columns):
+        """Returns token ids, and the places of both ends, -1 if the answer is not there."""
+        lines, answers = columns["lines"], columns["answers"]
         cells = (
             tf.strings.regex_replace(lines, "\t.*", ""),
             tf.strings.regex_replace(lines, "^[^\t]*\t?", ""),
@@ -44,8 +51,12 @@ class QuestionAnsweringTraining(TextTraining):
         ends = [_piece(passages, place) for place in (begin, begin + size - 1)]  # [B] each
         right &= (ends[0] >= 0) & (ends[1] >= 0)
         row = chosen_windows(windows, ends, lines)  # [B]
-        first, last = ends_in_windows(windows, row, ends)
-        return tf.gather(windows.source, row), tf.where(right, first * 2**BITS + last, -1)
+        places = tf.stack(ends_in_windows(windows, row, ends), axis=1)  # [B, 2]
+        places = tf.where(tf.expand_dims(right, 1), places, -1)
+        return {
+            "tokens": tf.gather(windows.source, row),
+            "answers": self.fields["answers"].encode(places),
+        }
 
     def _places(self, answers):
         """The byte at which each answer begins, -1 if it is not given, and the answer."""
@@ -55,19 +66,8 @@ class QuestionAnsweringTraining(TextTraining):
         first = tf.strings.regex_replace(answers, "^[0-9]+\t", "", replace_global=False)
         return numbers, tf.strings.regex_replace(first, "\t(?s:.*)", "")
 
-    def number(self, column):
-        """Is not called: `encode` numbers both columns together."""
-        raise NotImplementedError
-
-    def explain(self, column):
-        """Returns what an answer must be."""
-        return (
-            "the byte of the passage at which the answer begins, a tab and the answer, which must "
-            "be there"
-        )
-
-    def assemble(self, tokens, ends):  # noqa: D102
-        return tokens, tf.stack([ends // 2**BITS, ends % 2**BITS], axis=1)  # [B, 2]
+    def assemble(self, tokens, answers):  # noqa: D102
+        return tokens, answers
 
     def loss(self, settings):  # noqa: D102
         return EndsCrossEntropy()

@@ -4,7 +4,9 @@ import abc
 
 import tensorflow as tf
 
+from keras_transformer.fields import Tokens
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.training.data.arrays import ArrayCorpus
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.loop.objectives import RealLabels
@@ -13,9 +15,12 @@ from keras_transformer.training.loop.objectives import RealLabels
 class Training(abc.ABC):
     """How one task is trained. What the task is for: see `Task`.
 
+    A corpus holds an encoded column for each of the `fields`. The data of the task have `columns`,
+    which `encode` turns into the encoded ones; `assemble` makes batches of them.
+
     Args:
         tokenizers: The `Tokenizers`, or a pair of them, for inputs and outputs, or one for both.
-            `None` for a task that reads no text.
+            `None` for a task without text.
         config: The configuration of the model. `None`: where none is needed.
 
     Attributes:
@@ -29,9 +34,66 @@ class Training(abc.ABC):
     def __init__(self, tokenizers=None, config=None):
         self.tokenizers, self.config = tokenizers, config
 
+    @property
     @abc.abstractmethod
+    def fields(self):
+        """The encoded columns of an example, a dictionary from their names to `Field`s."""
+
+    @property
+    def columns(self):
+        """Names of the columns of the data, in their order."""
+        return tuple(self.fields)
+
+    def rows(self, data, split, settings):
+        """Returns the examples of a split, a `tf.data.Dataset` of tuples of the `columns`.
+
+        Args:
+            data: A `Source`.
+            split: Name of the split.
+            settings: The `[data]` section.
+        """
+        return data.rows(split)
+
+    def encode(self, columns):
+        """Encodes a batch of examples; runs in a graph.
+
+        Here each field encodes the column of its name. A task whose columns depend on each other
+        has its own way.
+
+        Args:
+            columns: Dictionary of the `columns` of the data, `[B, ...]`.
+
+        Returns:
+            Dictionary of the encoded columns, one for each of the `fields`.
+        """
+        return {name: field.encode(columns[name]) for name, field in self.fields.items()}
+
+    def variation(self, settings):
+        """Returns what every epoch of a training changes of its examples, or `None`.
+
+        Args:
+            settings: The `[data]` section.
+
+        Returns:
+            A function of random numbers from 0 to 1, float32 `[B, 2]`, which follow from seed and
+            epoch, and of a dictionary of encoded columns, to the columns as the epoch sees them.
+        """
+        return None
+
+    @abc.abstractmethod
+    def assemble(self, **columns):
+        """Returns a batch, inputs and labels, for a model of the task.
+
+        Args:
+            **columns: The encoded columns of some examples. Those that are ragged come padded.
+        """
+
+    def identity(self):
+        """Returns what the encoded columns depend on besides the data, plain values."""
+        return {name: field.identity() for name, field in self.fields.items()}
+
     def corpus(self, data, split, settings):
-        """Returns the examples of a split in memory.
+        """Returns the encoded examples of a split.
 
         Args:
             data: A `Source`.
@@ -39,9 +101,15 @@ class Training(abc.ABC):
             settings: The `[data]` section.
 
         Returns:
-            A `TokenizedCorpus`, or anything with its `size`, `tokens`, `too_long`, `fingerprint`,
-            `batches`, `steps` and `epochs`.
+            A `TokenizedCorpus` if a field is ragged, otherwise an `ArrayCorpus`.
         """
+        rows = self.rows(data, split, settings)
+        if not any(field.is_ragged for field in self.fields.values()):
+            return ArrayCorpus.from_rows(rows, self, split, self.variation(settings))
+        weights = data.weights(split) if split == "train" else None
+        return TokenizedCorpus.from_rows(
+            rows, self, settings.max_length, weights, split, settings.cut_source
+        )
 
     def epochs(self, corpus, data, settings):
         """Returns the `Epochs` of a training.
@@ -52,14 +120,6 @@ class Training(abc.ABC):
             settings: The `Settings`.
         """
         return corpus.epochs(settings.data.size_of_batch, settings.training.seed)
-
-    @abc.abstractmethod
-    def assemble(self, *columns):
-        """Returns a batch, inputs and labels, for a model of the task.
-
-        Args:
-            *columns: The columns of the corpus for some examples.
-        """
 
     @abc.abstractmethod
     def loss(self, settings):
@@ -88,7 +148,6 @@ class TextTraining(Training):
 
     Attributes:
         tokenizers: The `Tokenizers`.
-        texts: The tokenizer of each column that is text, a dictionary from the column's number.
     """
 
     def __init__(self, tokenizer, config=None, packed=False):
@@ -98,14 +157,10 @@ class TextTraining(Training):
         self.bos_id = self.tokenizers.target.bos_id
         self.eos_id = self.tokenizers.target.eos_id
 
-    def corpus(self, data, split, settings):
-        """Returns the `TokenizedCorpus` of a split; its batches are `assemble`d of texts, padded,
-        int32 `[B, T]`, and of what else `encode` returned.
-        """
-        weights = data.weights(split) if split == "train" else None
-        return TokenizedCorpus.from_rows(
-            data.rows(split), self, settings.max_length, weights, split, settings.cut_source
-        )
+    @property
+    def texts(self):
+        """The encoded columns that are `Tokens`, a dictionary from their names."""
+        return {name: field for name, field in self.fields.items() if isinstance(field, Tokens)}
 
     def epochs(self, corpus, data, settings):
         """Returns the `Epochs` of a training: of the usual pieces, or of others in each epoch."""
@@ -114,7 +169,7 @@ class TextTraining(Training):
             return super().epochs(corpus, data, settings)
         sampler = SubwordSampler(
             corpus,
-            data.rows("train"),
+            self.rows(data, "train", settings.data),
             self,
             settings.data.max_length,
             options.subword_sampling,
@@ -122,34 +177,6 @@ class TextTraining(Training):
             settings.data.cut_source,
         )
         return sampler.epochs(settings.data.size_of_batch)
-
-    @property
-    @abc.abstractmethod
-    def texts(self):
-        """The tokenizer of each column that is text, by the column's number."""
-
-    def encode(self, *columns):
-        """Makes numbers of a batch of examples, in the graph.
-
-        Args:
-            *columns: Strings `[B]`, the columns of the data.
-
-        Returns:
-            A tuple: of each text ragged token ids `[B, (T)]`, each ending in `eos_id`; of each
-            other column int32 `[B]`, below 0 for what cannot be.
-        """
-        return tuple(
-            self.texts[number].encode(column) if number in self.texts else self.number(column)
-            for number, column in enumerate(columns)
-        )
-
-    def number(self, column):
-        """Returns the numbers, int32 `[B]`, of a column that is not text."""
-        raise NotImplementedError
-
-    def explain(self, column):
-        """Returns what is right in a column that is not text, for an error."""
-        raise NotImplementedError
 
     def weigh(self, inputs, labels):
         """Returns how much each label counts, float32, 0 for padding and for rows of padding."""

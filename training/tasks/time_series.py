@@ -1,9 +1,10 @@
 """The training of models of time series."""
 
 import numpy as np
+import tensorflow as tf
 
+from keras_transformer.fields import Series
 from keras_transformer.tasks.series.windows import cut_windows
-from keras_transformer.training.data.arrays import ArrayCorpus
 from keras_transformer.training.losses.efficiency import (
     KlingGupta,
     NashSutcliffe,
@@ -20,16 +21,21 @@ class TimeSeriesTraining(Training):
     known, and rows of padding, which are zeros.
     """
 
-    def corpus(self, data, split, settings):
-        """Returns the `ArrayCorpus` of a split: in training a window every `settings.stride` steps,
-        otherwise windows that count every step once.
+    @property
+    def fields(self):  # noqa: D102
+        window = self.config.max_length
+        return {"series": Series(window, len(self.config.inputs)), "labels": Series(window, 2)}
+
+    def rows(self, data, split, settings):
+        """Returns windows over a split: in training one every `settings.stride` steps, otherwise
+        windows that count every step once.
         """
         rows = data.rows(split).as_numpy_iterator()
         inputs, target = (np.array(column, np.float32) for column in zip(*rows, strict=True))
         stride = settings.stride if split == "train" else settings.scored
-        return ArrayCorpus(
-            windows(inputs, target, settings.window, settings.scored, stride), self.assemble
-        )
+        columns = windows(inputs, target, settings.window, settings.scored, stride)
+        with tf.device("CPU:0"):
+            return tf.data.Dataset.from_tensor_slices(tuple(columns))
 
     def assemble(self, series, labels):  # noqa: D102
         return series, labels

@@ -1,5 +1,6 @@
 """The training of translation (section 5), and of whatever else has pairs of texts."""
 
+from keras_transformer.fields import Tokens
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -13,8 +14,8 @@ class TranslationTraining(TextTraining):
     """
 
     @property
-    def texts(self):  # noqa: D102
-        return dict(enumerate(self.tokenizers))
+    def fields(self):  # noqa: D102
+        return {"source": Tokens(self.tokenizers.source), "target": Tokens(self.tokenizers.target)}
 
     def assemble(self, source, target):  # noqa: D102
         return {"source": source, "target": self.shifted(target)}, target

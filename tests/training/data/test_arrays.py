@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.fields import Field, Series
 from keras_transformer.training.data.arrays import ArrayCorpus
 from keras_transformer.training.data.stream import endless_batches
 
 SIZE, BATCH = 11, 4
+
+
+class Number(Field):
+    """An integer for each example."""
+
+    def encode(self, column):
+        return column
 
 
 def columns(size=SIZE):
@@ -17,8 +25,22 @@ def columns(size=SIZE):
     ]
 
 
-def corpus(vary=None, size=SIZE):
-    return ArrayCorpus(columns(size), lambda images, labels: (images, labels), vary)
+class Pairs:
+    """What a training says about its columns."""
+
+    columns = ("images", "labels")
+    fields = {"images": Series(2, 3), "labels": Number()}
+
+    def encode(self, columns):
+        return {name: field.encode(columns[name]) for name, field in self.fields.items()}
+
+    def assemble(self, images, labels):
+        return images, labels
+
+
+def corpus(vary=None, size=SIZE, arrays=None):
+    rows = tf.data.Dataset.from_tensor_slices(tuple(arrays or columns(size)))
+    return ArrayCorpus.from_rows(rows, Pairs(), vary=vary)
 
 
 def numbers(dataset):
@@ -66,8 +88,8 @@ def test_two_batches_of_an_update_are_those_that_follow_each_other():
     assert [labels.numpy().tolist() for pair in pairs for _, labels in pair] == single
 
 
-def noisy(draws, images, labels):
-    return images + tf.reshape(draws[:, 0], (-1, 1, 1)), labels
+def noisy(draws, columns):
+    return {**columns, "images": columns["images"] + tf.reshape(draws[:, 0], (-1, 1, 1))}
 
 
 def test_what_is_varied_follows_from_example_seed_and_epoch():
@@ -94,7 +116,7 @@ def test_a_fingerprint_is_of_every_number_in_its_place():
         lambda a, b: (a, b + 1),
         lambda a, b: (a[:, :, ::-1], b),
     ):
-        assert ArrayCorpus(change(*columns()), None).fingerprint != ours
+        assert corpus(arrays=change(*columns())).fingerprint != ours
 
 
 def test_no_example_is_refused():

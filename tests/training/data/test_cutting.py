@@ -6,8 +6,8 @@ import tensorflow as tf
 from corpora import dataset, rows, text_pairs
 
 from keras_transformer import Tokenizer
+from keras_transformer.fields import Tokens
 from keras_transformer.training.data.corpus import TokenizedCorpus, strings
-from keras_transformer.training.data.cutting import cut_texts
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.tasks.translation import TranslationTraining
@@ -22,7 +22,8 @@ def tokenizer():
     return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
-def test_cut_texts_are_beginnings_with_an_end():
+def test_cut_texts_are_beginnings_with_an_end(tokenizer):
+    cut_texts = Tokens(tokenizer).cut
     texts = tf.ragged.constant([[5, 3], [3], [5, 6, 7, 8, 3], [5, 6, 7, 3], [5, 6, 3]])
     assert cut_texts(texts, 4).to_list() == [[5, 3], [3], [5, 6, 7, 3], [5, 6, 7, 3], [5, 6, 3]]
     assert cut_texts(texts, 2).to_list() == [[5, 3], [3], [5, 3], [5, 3], [5, 3]]

@@ -12,6 +12,7 @@ import tensorflow as tf
 from corpora import EMPTY, LONG, arrays, corpus_of, dataset, rows, same, text_pairs
 
 from keras_transformer import Tokenizer
+from keras_transformer.fields import Tokens
 from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.sources import open_source
@@ -117,7 +118,7 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
     """Ids above 65,535 need more than two bytes."""
 
     class Words:
-        vocab_size = 100_000
+        vocab_size, pad_id = 100_000, 0
 
         def encode(self, strings):
             words = tf.fill([tf.size(strings)], 99_999)
@@ -125,7 +126,8 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
             return tf.RaggedTensor.from_tensor(tf.stack([words, ends], axis=1))
 
     class Wide(TranslationTraining):
-        bos_id, eos_id, pad_id, texts = 2, 3, 0, {0: Words(), 1: Words()}
+        bos_id, eos_id, pad_id = 2, 3, 0
+        fields = dict.fromkeys(("source", "target"), Tokens(Words()))
 
         def __init__(self):
             pass

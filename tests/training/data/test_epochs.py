@@ -151,7 +151,7 @@ def test_what_is_no_label_is_named_by_its_place(tokenizer):
     config = ClassifierConfig(vocab_size=60, labels=LABELS)
     training = TRAININGS["classification"](tokenizer, config)
     message = (
-        "the train split of the data, example 1201: column 2 must be one of the training data's "
+        "the train split of the data, example 1201: `label` must be one of the training data's "
         "labels, few, some, many. Received: 'none'.$"
     )
     with pytest.raises(ValueError, match=message):

@@ -18,7 +18,7 @@ def corpus():
     rng = np.random.default_rng(0)
     rows = [[10 + number] * rng.integers(1, 6) + [3] for number in range(PAIRS)]
     side = tf.ragged.constant(rows, tf.int32)
-    return TokenizedCorpus((side, side), OfNumbers())
+    return TokenizedCorpus({"source": side, "target": side}, OfNumbers())
 
 
 def take(corpus, count, **options):

@@ -170,7 +170,7 @@ def test_the_batches_of_this_file_are_uneven(config):
     run = open_source(settings.data).rows("train")
     lengths = [len(source.numpy().decode()) + 2 for source, _ in run]
     side = tf.ragged.constant([[5] * length for length in lengths], tf.int32)
-    corpus = TokenizedCorpus((side, side), OfNumbers())
+    corpus = TokenizedCorpus({"source": side, "target": side}, OfNumbers())
     rows = [len(labels) for _, labels in corpus.batches(settings.data.batch_tokens)]
     assert len(rows) <= UPDATES, "an epoch is seen whole"
     assert 1 in rows and any(count % 2 and count > 1 for count in rows)

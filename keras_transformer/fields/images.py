@@ -1,0 +1,34 @@
+"""Images of one size."""
+
+import tensorflow as tf
+
+from keras_transformer.fields.field import Field
+
+
+class Images(Field):
+    """Images, stored as bytes.
+
+    Args:
+        height, width: Pixels.
+        channels: Values of a pixel from 0 to 255.
+
+    Call arguments of `encode`:
+        column: `[B, height, width, channels]`, uint8.
+
+    Returns of `encode`:
+        The same.
+    """
+
+    dtype = "uint8"
+
+    def __init__(self, height, width, channels):
+        self.item_shape = (height, width, channels)
+
+    def encode(self, column):  # noqa: D102
+        return tf.ensure_shape(tf.cast(column, tf.uint8), [None, *self.item_shape])
+
+    def explain(self):  # noqa: D102
+        return "an image of {} x {} pixels with {} channels".format(*self.item_shape)
+
+    def identity(self):  # noqa: D102
+        return {**super().identity(), "shape": list(self.item_shape)}

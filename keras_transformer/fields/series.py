@@ -1,0 +1,39 @@
+"""Windows over a series of measurements."""
+
+import tensorflow as tf
+
+from keras_transformer.fields.field import Field
+
+
+class Series(Field):
+    """Windows of numbers, `[T, F]`, all of one length.
+
+    Args:
+        window: Steps T.
+        num_values: Values F of a step.
+
+    Call arguments of `encode`:
+        column: `[B, T, F]`.
+
+    Returns of `encode`:
+        The same, float32.
+    """
+
+    dtype = "float32"
+    padding = 0.0
+
+    def __init__(self, window, num_values):
+        self.item_shape = (window, num_values)
+
+    def encode(self, column):  # noqa: D102
+        return tf.ensure_shape(tf.cast(column, tf.float32), [None, *self.item_shape])
+
+    def is_valid(self, encoded):
+        """Returns which windows consist of finite numbers, `[B]`."""
+        return tf.reduce_all(tf.math.is_finite(encoded), axis=[1, 2])
+
+    def explain(self):  # noqa: D102
+        return "{} steps of {} finite numbers".format(*self.item_shape)
+
+    def identity(self):  # noqa: D102
+        return {**super().identity(), "shape": list(self.item_shape)}

@@ -1,0 +1,49 @@
+"""Text as the ids of its tokens."""
+
+import tensorflow as tf
+
+from keras_transformer.fields.field import Field
+
+COMPACT = 2**16  # the largest vocabulary whose ids are stored in 2 bytes each
+
+
+class Tokens(Field):
+    """Strings, encoded as token ids that end in `eos_id`.
+
+    Args:
+        tokenizer: The `Tokenizer`.
+
+    Call arguments of `encode`:
+        column: UTF-8 strings, `[B]`.
+
+    Returns of `encode`:
+        A `tf.RaggedTensor` `[B, (T)]`, int32.
+    """
+
+    is_ragged = True
+    min_length = 2  # a token and the end
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.dtype = "uint16" if tokenizer.vocab_size <= COMPACT else "int32"
+        self.padding = tokenizer.pad_id
+
+    def encode(self, column):  # noqa: D102
+        return self.tokenizer.encode(column)
+
+    def cut(self, encoded, max_length):
+        """Returns texts of at most `max_length` tokens, each with its end: see `Field.cut`."""
+        beginnings = encoded[:, : max_length - 1]
+        longer = encoded.row_lengths() > beginnings.row_lengths()
+        ends = tf.gather(encoded.flat_values, tf.boolean_mask(encoded.row_limits() - 1, longer))
+        ends = tf.RaggedTensor.from_row_lengths(ends, tf.cast(longer, tf.int64))
+        return tf.concat([beginnings, ends], axis=1)
+
+    def explain(self):  # noqa: D102
+        return "text"
+
+    def identity(self):  # noqa: D102
+        return {**super().identity(), "tokenizer": self.tokenizer.identity()}
+
+    def files(self):  # noqa: D102
+        return self.tokenizer.files()
