@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import time
 
-from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
@@ -70,7 +70,7 @@ class InputPipeline:
     def __init__(self, data, vocabulary_size, batch_tokens):
         pairs = open_source(data).rows("train")
         vocabulary = VocabularySettings(size=vocabulary_size)
-        tokenizer = Tokenizer(learn_vocabulary(strings(pairs, (0, 1)), vocabulary))
+        tokenizer = SentencePieceTokenizer(learn_vocabulary(strings(pairs, (0, 1)), vocabulary))
         training = TranslationTraining(tokenizer)
         begin = time.perf_counter()
         self._corpus = TokenizedCorpus.from_rows(pairs, training, data.max_length)

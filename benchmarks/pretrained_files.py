@@ -113,7 +113,7 @@ def write_marian(model, folder):
     """Writes a student with SSRUs as Marian has it, whose outputs never end by themselves."""
     import keras
 
-    from keras_transformer import Tokenizer, Transformer, TransformerConfig
+    from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig
     from keras_transformer.export.marian.arrays import LOGITS, make_arrays
     from keras_transformer.text.tokenizers import Tokenizers
 
@@ -124,7 +124,7 @@ def write_marian(model, folder):
         num_decoder_layers=STUDENT_DECODER, num_heads=model.num_heads, d_model=model.d_model,
         d_ff=model.d_ff, pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID, max_length=model.max_length,
     )  # fmt: skip
-    arrays = make_arrays(Transformer(config), Tokenizers.of(Tokenizer(content)))
+    arrays = make_arrays(Transformer(config), Tokenizers.of(SentencePieceTokenizer(content)))
     arrays[LOGITS][0, EOS_ID] = NEVER
     np.savez(folder / "model.npz", **arrays)
     (folder / "vocab.spm").write_bytes(content)

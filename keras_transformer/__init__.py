@@ -56,7 +56,7 @@ _MODULES = {
     "decoding": ("Constraints", "beam_decode", "greedy_decode", "sample_decode", "score"),
     "decoding.search": ("Beam", "Greedy", "Sample"),
     "text.shortlist": ("Shortlist",),
-    "text.tokenizer": ("Tokenizer",),
+    "text.tokenizers": ("SentencePieceTokenizer", "Tokenizer"),
     "tasks.attention": ("Attention",),
     "tasks.results": ("Alignment", "Generated", "Score", "Summary", "Translation"),
     "tasks.translator": ("Translator",),

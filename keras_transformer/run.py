@@ -21,9 +21,8 @@ class Run:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self.config = self.path / "config.toml"  # every setting, defaults included
-        # SentencePiece: one vocabulary, or one of the source and one of the target
+        # The vocabulary of SentencePiece; that of another tokenizer has other endings
         self.tokenizer = self.path / "tokenizer.model"
-        self.tokenizers = (self.path / "source.model", self.path / "target.model")
         self.model = self.path / "model.keras"
         self.checkpoints = self.path / "checkpoints"
         self.logs = self.path / "logs"  # TensorBoard
@@ -155,13 +154,12 @@ class Run:
 
     def vocabulary(self):
         """Returns the files of the vocabulary: one, or those of source and target; none yet."""
-        if self.tokenizer.is_file():
-            return (self.tokenizer,)
-        return self.tokenizers if all(file.is_file() for file in self.tokenizers) else ()
+        files = self._vocabulary_files()
+        return files if all(file.is_file() for file in files) else ()
 
     def remove_vocabulary(self):
         """Removes the files of the vocabulary."""
-        from keras_transformer.text.tokenizers import FILES
+        from keras_transformer.text.tokenizers.pair import FILES
 
         for name in FILES:
             (self.path / name).unlink(missing_ok=True)
@@ -243,10 +241,16 @@ class Run:
         if search is not None:
             write_json(self.search, as_dict(search))
 
+    def _vocabulary_files(self):
+        """The files of a vocabulary, whether they are there or not."""
+        from keras_transformer.text.tokenizers.pair import vocabulary_files
+
+        names = vocabulary_files(lambda name: (self.path / name).is_file())
+        return tuple(self.path / name for name in names)
+
     def _require_vocabulary(self):
-        if not self.vocabulary():
-            missing = [file for file in self.tokenizers if not file.is_file()]
-            self._require(missing[0] if len(missing) == 1 else self.tokenizer)
+        for file in self._vocabulary_files():
+            self._require(file)
 
     def _require(self, file):
         if file.is_file():

@@ -16,6 +16,7 @@ from keras_transformer import (
     LanguageModelConfig,
     QuestionAnswerer,
     Run,
+    SentencePieceTokenizer,
     SeriesConfig,
     SeriesRegressor,
     SeriesSimulator,
@@ -26,7 +27,6 @@ from keras_transformer import (
     TextGenerator,
     TokenClassifier,
     TokenClassifierConfig,
-    Tokenizer,
     TokenLabeller,
     Transformer,
     TransformerConfig,
@@ -48,7 +48,7 @@ def tokenizer(size=30):
         sentence_iterator=iter(LINES * 20), model_writer=model, vocab_size=size, model_type="bpe",
         pad_id=0, unk_id=1, bos_id=2, eos_id=3, minloglevel=2,
     )  # fmt: skip
-    return Tokenizer(model.getvalue())
+    return SentencePieceTokenizer(model.getvalue())
 
 
 def with_larger_weights(model):

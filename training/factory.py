@@ -24,16 +24,12 @@ def model_config(settings, tokenizers, **fields):
     source, target = tokenizers
     if not tokenizers.shared:
         fields["target_vocab_size"] = target.vocab_size
-    if target.table is not None:
-        names = ("banned_ids", "silent_ids", "forced_eos_id")
-        rules = {name: getattr(target.table, name) for name in names}
-        fields.update({name: value for name, value in rules.items() if value not in ((), None)})
     return settings.config(
         vocab_size=source.vocab_size,
         pad_id=source.pad_id,
         bos_id=source.bos_id,
         eos_id=source.eos_id,
-        **fields,
+        **{**fields, **target.rules},
     )
 
 

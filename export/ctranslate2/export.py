@@ -18,7 +18,7 @@ from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference, outputs_of
 from keras_transformer.tasks.strings import check_samples
-from keras_transformer.text.tokenizers import FILES as TOKENIZERS
+from keras_transformer.text.tokenizers.pair import FILES as TOKENIZERS
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}

@@ -13,7 +13,8 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.export.runtime import check_threads, reason
 from keras_transformer.tasks.results import to_best, to_n_best
 from keras_transformer.tasks.strings import generate_strings
-from keras_transformer.text.tokenizers import SEPARATE, SHARED, Tokenizers
+from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.pair import vocabulary_files
 
 MODEL, CONFIG = "model.bin", "config.json"
 FORCED = "forced_eos_id"  # among the facts of a model: see `TransformerConfig`
@@ -63,7 +64,7 @@ class CTranslate2Translator:
         check_threads(num_parallel_calls=num_parallel_calls)
         options = _options(search)
         path = pathlib.Path(path)
-        vocabulary = SEPARATE if (path / SEPARATE[0]).is_file() else (SHARED,)
+        vocabulary = vocabulary_files(lambda name: (path / name).is_file())
         for name in (MODEL, CONFIG, *vocabulary):
             if not (path / name).is_file():
                 raise ValueError(

@@ -7,6 +7,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer.export.parity import ExportError
 from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 UNKNOWN = "\ue000"  # a character that stands for nothing
 _SPACE = "▁"  # what SentencePiece writes for a space
@@ -33,6 +34,11 @@ class FastTokenizer:
     """
 
     def __init__(self, tokenizer, max_length):
+        if not isinstance(tokenizer, SentencePieceTokenizer):
+            raise ExportError(
+                "`tokenizer` needs a SentencePiece vocabulary. Received: one of "
+                f"{tokenizer.title}. Export without the tokenizer."
+            )
         if tokenizer.table is not None:
             raise ExportError(
                 "`tokenizer` needs a vocabulary whose ids are SentencePiece's own; this one has "

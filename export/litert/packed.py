@@ -12,7 +12,8 @@ import tensorflow as tf
 
 import keras_transformer
 from keras_transformer.tasks import TASKS
-from keras_transformer.text.tokenizers import FILES, Tokenizers
+from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.pair import FILES
 
 FORMAT = 2
 FACTS = "facts.json"

@@ -16,7 +16,7 @@ from keras_transformer.pretrained.marian.configuration import from_config, unexp
 from keras_transformer.pretrained.marian.names import SILENT, weights_of
 from keras_transformer.pretrained.marian.settings import settings_array
 from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.text.tokenizer import SpecialIds
+from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
 LOGITS = "decoder_ff_logit_out_b"
 # The engine multiplies so many numbers at a time, and so many columns.

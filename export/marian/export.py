@@ -29,7 +29,7 @@ from keras_transformer.pretrained.marian.npz import write_npz
 from keras_transformer.pretrained.marian.settings import as_yaml
 from keras_transformer.tasks.strings import check_samples
 from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.text.tokenizer import SpecialIds
+from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
 MODEL, BINARY, INTGEMM = "model.npz", "model.bin", "model.intgemm.alphas.bin"
 SHARED, SEPARATE = ("vocab.spm",), ("source.spm", "target.spm")

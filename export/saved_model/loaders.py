@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel needs its operations)
+import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel needs its operations)
 from keras_transformer.export.parity import ExportError
 
 # The operations of TensorFlow Text that TensorFlow Serving has known for long.

@@ -8,7 +8,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-import keras_transformer.text.tokenizer  # noqa: F401  (a SavedModel also needs its operations)
+import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place_checks import SAVED_MODEL, versions

@@ -100,7 +100,7 @@ def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
     import tensorflow as tf
     from decoding_task import MODELS, Case, build, vocabulary, without_end, words
 
-    from keras_transformer import Tokenizer, beam_decode
+    from keras_transformer import SentencePieceTokenizer, beam_decode
 
     # Narrower models make fewer different outputs of so few sentences.
     model = dataclasses.replace(MODELS["tiny"], vocab_size=1000, length=11, seed=7)
@@ -115,7 +115,7 @@ def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
     assert len({tuple(row) for row in rows[::beam_size]}) == 5  # the best of each sentence
     assert len({tuple(row) for row in rows[:beam_size]}) == beam_size
     assert np.mean([len(set(row)) for row in rows]) > 3
-    tokenizer = Tokenizer(vocabulary(model))
+    tokenizer = SentencePieceTokenizer(vocabulary(model))
     assert tokenizer.encode([words(row) for row in sources]).to_list() == sources.tolist()
 
 

@@ -13,7 +13,7 @@ from keras_transformer import (
     Beam,
     LanguageModelConfig,
     Sample,
-    Tokenizer,
+    SentencePieceTokenizer,
     TransformerConfig,
     Translation,
     Translator,
@@ -33,7 +33,9 @@ def translator():
         model_writer=model, vocab_size=25, pad_id=0, unk_id=1, bos_id=2, eos_id=3,
         minloglevel=2, model_type="bpe",
     )  # fmt: skip
-    return Translator(talkative(vocab_size=25), Tokenizer(model.getvalue()), max_length=9)
+    return Translator(
+        talkative(vocab_size=25), SentencePieceTokenizer(model.getvalue()), max_length=9
+    )
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import Tokenizer, Transformer, TransformerConfig, Translator
+from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig, Translator
 from keras_transformer.layers.positions import sinusoids
 
 WHEN = {"in": "in", "for": "seit", "after": "nach", "before": "vor"}
@@ -67,7 +67,7 @@ def bpe_tokenizer():
         first, second = getattr(space, field), getattr(seventh, field)
         setattr(space, field, second)
         setattr(seventh, field, first)
-    return Tokenizer(proto.SerializeToString())
+    return SentencePieceTokenizer(proto.SerializeToString())
 
 
 def unigram_tokenizer():
@@ -77,7 +77,7 @@ def unigram_tokenizer():
     for word in sorted({*WORDS, *WORDS.values()}):
         if f"▁{word}" not in known:
             proto.pieces.add(piece=f"▁{word}", score=-4.0)
-    return Tokenizer(proto.SerializeToString())
+    return SentencePieceTokenizer(proto.SerializeToString())
 
 
 def _learn(model_type, vocab_size):

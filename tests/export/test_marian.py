@@ -16,8 +16,8 @@ from support import listing, randomise
 
 from keras_transformer import (
     Constraints,
+    SentencePieceTokenizer,
     Shortlist,
-    Tokenizer,
     Transformer,
     TransformerConfig,
     Translator,
@@ -52,7 +52,7 @@ SENTENCES = marian_models.sentences(9)
 
 @functools.cache
 def tokenizer(size=48):
-    return Tokenizer(marian_models.vocabulary(size, **IDS))
+    return SentencePieceTokenizer(marian_models.vocabulary(size, **IDS))
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from keras_transformer.export.exporters import exporter_of
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
-from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def two_vocabularies():
 
     options = {"model_type": "unigram", "split_digits": True, "character_coverage": 1.0}
     source, target = (
-        Tokenizer(
+        SentencePieceTokenizer(
             learn_vocabulary(
                 [pair[side] for pair in phrases()], SimpleNamespace(size=size, **options)
             )

@@ -11,7 +11,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = ("keras_transformer", "training", "export")
 # Each heavy dependency has one door, so that it can be replaced there.
 DOORS = {
-    "tensorflow_text": {"keras_transformer/text/tokenizer.py", "export/litert/fast_tokenizer.py"},
+    "tensorflow_text": {
+        "keras_transformer/text/tokenizers/sentencepiece.py",
+        "export/litert/fast_tokenizer.py",
+    },
     "tensorflow_datasets": {
         "training/data/sources/cldr.py",
         "training/data/sources/generated.py",
@@ -24,7 +27,7 @@ DOORS = {
     "sentencepiece": {
         "training/vocabulary.py",
         "keras_transformer/text/sentencepiece_model.py",
-        "keras_transformer/text/tokenizer.py",
+        "keras_transformer/text/tokenizers/sentencepiece.py",
         "export/litert/fast_tokenizer.py",
     },
     "safetensors": {"keras_transformer/pretrained/safetensors_file.py"},

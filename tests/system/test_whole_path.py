@@ -119,7 +119,10 @@ def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch)
 @pytest.mark.parametrize(
     ("module", "file"),
     [
-        ("keras_transformer.text.tokenizer", "keras_transformer/text/tokenizer.py"),
+        (
+            "keras_transformer.text.tokenizers.sentencepiece",
+            "keras_transformer/text/tokenizers/sentencepiece.py",
+        ),
         ("keras_transformer.tasks.translator", "keras_transformer/tasks/translator.py"),
         ("keras_transformer.export", "export/ctranslate2/runtime.py"),
     ],

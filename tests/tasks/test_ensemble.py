@@ -28,11 +28,11 @@ from keras_transformer import (
     Greedy,
     Run,
     Sample,
+    SentencePieceTokenizer,
     SeriesConfig,
     SeriesRegressor,
     SeriesSimulator,
     Shortlist,
-    Tokenizer,
     Translator,
 )
 from keras_transformer.export.parity import in_float32
@@ -391,4 +391,4 @@ def exchanged():
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer().model)
     six, seven = proto.pieces[6].piece, proto.pieces[7].piece
     proto.pieces[6].piece, proto.pieces[7].piece = seven, six
-    return Tokenizers.of(Tokenizer(proto.SerializeToString()))
+    return Tokenizers.of(SentencePieceTokenizer(proto.SerializeToString()))

@@ -11,7 +11,7 @@ from keras_transformer import (
     Greedy,
     Sample,
     Score,
-    Tokenizer,
+    SentencePieceTokenizer,
     Transformer,
     TransformerConfig,
     Translator,
@@ -45,7 +45,7 @@ def translator():
     config = TransformerConfig(
         vocab_size=30, num_layers=2, d_model=16, d_ff=24, num_heads=2, max_length=11, dropout=0.3
     )
-    return Translator(randomise(Transformer(config)), Tokenizer(model.getvalue()))
+    return Translator(randomise(Transformer(config)), SentencePieceTokenizer(model.getvalue()))
 
 
 def test_a_translation_is_the_decoded_output_of_greedy_decoding(translator):

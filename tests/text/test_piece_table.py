@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.vocabulary import learn_vocabulary
@@ -24,7 +24,7 @@ def model():
 
 def table_of(model, missing=(), **changes):
     """Ids in reverse order, with room for three more pieces, and without some."""
-    plain = Tokenizer(model)
+    plain = SentencePieceTokenizer(model)
     size = plain.vocab_size + 3
     ids = [size - 1 - place for place in range(plain.vocab_size)]
     fields = {
@@ -40,7 +40,7 @@ def table_of(model, missing=(), **changes):
 
 
 def test_ids_are_those_of_the_table(model):
-    plain, tokenizer = Tokenizer(model), Tokenizer(model, table_of(model))
+    plain, tokenizer = SentencePieceTokenizer(model), SentencePieceTokenizer(model, table_of(model))
     expected = [
         [tokenizer.table.ids[token] for token in row] for row in plain.encode(TEXTS).to_list()
     ]
@@ -58,23 +58,23 @@ def test_ids_are_those_of_the_table(model):
 
 
 def test_pieces_that_only_the_model_has_are_named_and_never_written(model):
-    tokenizer = Tokenizer(model, table_of(model))
+    tokenizer = SentencePieceTokenizer(model, table_of(model))
     assert tokenizer.pieces([1, 0, tokenizer.eos_id]) == [">>de<<", "<pad>", "</s>"]
     ids = tokenizer.encode(["a dog"]).to_list()[0]
     assert tokenizer.decode(tf.constant([[1, ids[0], 2, *ids[1:]]])).numpy() == [b"a dog"]
 
 
 def test_pieces_that_the_model_lacks_are_unknown(model):
-    plain = Tokenizer(model)
+    plain = SentencePieceTokenizer(model)
     lost = plain.encode(["a dog"]).to_list()[0][0]
-    tokenizer = Tokenizer(model, table_of(model, missing=[lost]))
+    tokenizer = SentencePieceTokenizer(model, table_of(model, missing=[lost]))
     ids = tokenizer.encode(["a dog"]).to_list()[0]
     assert ids[0] == tokenizer.unk_id and tokenizer.unk_id not in ids[1:]
     assert "\u2047" in tokenizer.decode(tf.constant([ids])).numpy()[0].decode()
 
 
 def test_tables_are_kept_with_the_models(model):
-    both = Tokenizers.of(Tokenizer(model, table_of(model)))
+    both = Tokenizers.of(SentencePieceTokenizer(model, table_of(model)))
     files = both.files()
     assert set(files) == {"tokenizer.model", "tokenizer.ids.json"}
     again = Tokenizers.from_files(files.get)
@@ -96,11 +96,11 @@ def test_tables_are_kept_with_the_models(model):
 )
 def test_a_table_of_other_pieces_is_refused(model, changes, message):
     with pytest.raises(ValueError, match=message):
-        Tokenizer(model, table_of(model, **changes))
+        SentencePieceTokenizer(model, table_of(model, **changes))
 
 
 def test_a_graph_has_the_table_inside(model, tmp_path):
-    tokenizer = Tokenizer(model, table_of(model))
+    tokenizer = SentencePieceTokenizer(model, table_of(model))
     module = tf.Module()
     module.tokenizer = tokenizer
     module.encode = tf.function(
@@ -113,7 +113,7 @@ def test_a_graph_has_the_table_inside(model, tmp_path):
 
 
 def test_no_piece_of_a_text_is_padding(model):
-    piece = Tokenizer(model).encode(["dog"]).to_list()[0][0]
+    piece = SentencePieceTokenizer(model).encode(["dog"]).to_list()[0][0]
     table = table_of(model)
     with pytest.raises(ValueError, match="`table` must give `pad_id` to no piece of a text"):
-        Tokenizer(model, table_of(model, pad_id=table.ids[piece]))
+        SentencePieceTokenizer(model, table_of(model, pad_id=table.ids[piece]))

@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 
 WORDS = [
     "größer", "straße", "ein", "zwei", "drei", "m²", "½", "…", "naïve", "Ελλάδα", "Москва", "東京",
@@ -41,7 +41,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def tokenizer(model):
-    return Tokenizer(model)
+    return SentencePieceTokenizer(model)
 
 
 def test_the_model_itself_gives_size_and_special_ids(tokenizer, model):
@@ -49,7 +49,9 @@ def test_the_model_itself_gives_size_and_special_ids(tokenizer, model):
     assert (tokenizer.bos_id, tokenizer.eos_id) == (2, 3)
     assert tokenizer.vocab_size == 120
     assert tokenizer.model == model
-    other = Tokenizer(train(sample_text(), size=110, pad_id=3, unk_id=0, bos_id=1, eos_id=2))
+    other = SentencePieceTokenizer(
+        train(sample_text(), size=110, pad_id=3, unk_id=0, bos_id=1, eos_id=2)
+    )
     assert (other.pad_id, other.unk_id, other.bos_id, other.eos_id) == (3, 0, 1, 2)
     assert other.vocab_size == 110
     assert other.encode([""]).to_list() == [[2]]
@@ -89,7 +91,7 @@ def test_real_sentences_come_back_as_they_were(data_dir):
         size=1200, model_type="bpe", split_digits=True, character_coverage=1.0
     )
     model = learn_vocabulary(text, settings)
-    tokenizer = Tokenizer(model)
+    tokenizer = SentencePieceTokenizer(model)
     reference = sentencepiece.SentencePieceProcessor(model_proto=model)
     ids = tokenizer.encode(text)
     assert ids.to_list() == [[*reference.encode(line), 3] for line in text]
@@ -157,7 +159,7 @@ def test_one_tokenizer_serves_a_dataset_a_function_and_eager_code(tokenizer):
 
 def test_a_dataset_keeps_the_tokenizer_alive(model):
     def batches():
-        tokenizer = Tokenizer(model)
+        tokenizer = SentencePieceTokenizer(model)
         return tf.data.Dataset.from_tensor_slices(["ein", "zwei"]).batch(2).map(tokenizer.encode)
 
     assert next(iter(batches())).row_lengths().numpy().tolist() == [2, 2]
@@ -219,20 +221,20 @@ def test_the_graph_holds_only_the_three_operations_that_serving_knows(tokenizer)
 )
 def test_a_damaged_model_is_one_clear_error(model, damage, tmp_path):
     with pytest.raises(ValueError, match="`model` must be a serialised SentencePiece model.*Rec"):
-        Tokenizer(damage(model))
+        SentencePieceTokenizer(damage(model))
     path = tmp_path / "tokenizer.model"
     path.write_bytes(damage(model))
     with pytest.raises(ValueError, match=r"tokenizer\.model: `model` must be a ser") as error:
-        Tokenizer.load(path)
+        SentencePieceTokenizer.load(path)
     assert "\n" not in str(error.value)
 
 
 def test_a_model_without_a_special_piece_is_refused():
     text = sample_text()
     with pytest.raises(ValueError, match="must define the special pieces.*120 pieces without pad"):
-        Tokenizer(train(text, pad_id=-1, unk_id=0, bos_id=1, eos_id=2))
+        SentencePieceTokenizer(train(text, pad_id=-1, unk_id=0, bos_id=1, eos_id=2))
     with pytest.raises(ValueError, match="without bos and eos"):
-        Tokenizer(train(text, bos_id=-1, eos_id=-1))
+        SentencePieceTokenizer(train(text, bos_id=-1, eos_id=-1))
 
 
 def test_load_reads_what_the_model_attribute_holds(tokenizer, tmp_path):
@@ -240,13 +242,15 @@ def test_load_reads_what_the_model_attribute_holds(tokenizer, tmp_path):
     path.write_bytes(tokenizer.model)
     ids = tokenizer.encode(WORDS).to_list()
     for name in (path, str(path)):
-        assert Tokenizer.load(name).encode(WORDS).to_list() == ids
+        assert SentencePieceTokenizer.load(name).encode(WORDS).to_list() == ids
     with pytest.raises(FileNotFoundError, match="`path` must be .*none.model, which does not ex"):
-        Tokenizer.load(tmp_path / "none.model")
+        SentencePieceTokenizer.load(tmp_path / "none.model")
     with pytest.raises(FileNotFoundError, match="which is not a file"):
-        Tokenizer.load(tmp_path)
+        SentencePieceTokenizer.load(tmp_path)
 
 
 def test_a_path_instead_of_bytes_is_refused():
-    with pytest.raises(TypeError, match="must be the bytes.*Tokenizer.load.*of type str"):
-        Tokenizer("tokenizer.model")
+    with pytest.raises(
+        TypeError, match="must be the bytes.*SentencePieceTokenizer.load.*of type str"
+    ):
+        SentencePieceTokenizer("tokenizer.model")

@@ -4,10 +4,14 @@ import io
 
 import pytest
 import sentencepiece
+import tensorflow as tf
 from support import small_config
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer, Tokenizer
+from keras_transformer.run import Run
+from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.pair import KINDS
 
 LETTERS, DIGITS = ["abc", "cab", "bac abc"], ["123", "312", "21 13"]
 
@@ -19,7 +23,7 @@ def learned(lines, size=12, **ids):
         sentence_iterator=iter(lines * 9), model_writer=model, vocab_size=size, model_type="bpe",
         minloglevel=2, **ids,
     )  # fmt: skip
-    return Tokenizer(model.getvalue())
+    return SentencePieceTokenizer(model.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def test_one_tokenizer_is_both(pair):
     assert both.source is both.target is pair[0] and both.shared
     assert Tokenizers.of(both) == both
     assert not Tokenizers.of(pair).shared
-    same = Tokenizer(pair[0].model)
+    same = SentencePieceTokenizer(pair[0].model)
     assert Tokenizers.of([pair[0], same]).shared, "two readings of one file"
 
 
@@ -86,3 +90,73 @@ def test_sizes_are_those_of_the_model(pair):
         Tokenizers.of(pair[::-1]).check_sizes(config)
     with pytest.raises(ValueError, match=r"Received: 12 entries, vocab_size=12 and 11\."):
         Tokenizers.of(pair[0]).check_sizes(config)
+
+
+def test_tokens_come_with_their_places(pair):
+    """Bytes, not characters; what a piece stands for is there, but for a space before it."""
+    texts = ["abc cab", "", " bac", "é abc"]
+    ids, begins, ends = pair[0].tokenize_with_offsets(texts)
+    assert ids.to_list() == pair[0].tokenize(texts).to_list()
+    assert ids.to_list() == [row[:-1] for row in pair[0].encode(texts).to_list()]
+    for text, row, first, last in zip(
+        texts, ids.to_list(), begins.to_list(), ends.to_list(), strict=True
+    ):
+        content = text.encode()
+        assert first == sorted(first) and last == sorted(last)
+        for token, begin, end in zip(row, first, last, strict=True):
+            (piece,) = pair[0].pieces([token])
+            written = content[begin:end].decode().strip()
+            assert written == piece.replace("▁", "") or token == pair[0].unk_id
+
+
+def test_an_identity_is_that_of_the_ids(pair):
+    one, two = pair
+    assert one.identity() == SentencePieceTokenizer(one.model).identity() != two.identity()
+    size = one.vocab_size
+    table = PieceTable(tuple(range(size)), size + 1, size, 1, 2, 3)
+    assert SentencePieceTokenizer(one.model, table).identity() != one.identity()
+
+
+class Letters(Tokenizer):
+    """A vocabulary of another kind: a token for each ASCII character."""
+
+    title, endings = "Letters", (".letters",)
+    vocab_size, pad_id, unk_id, bos_id, eos_id = 128, 0, 1, 2, 3
+
+    def encode(self, strings):
+        letters = tf.strings.unicode_decode(strings, "UTF-8")
+        ends = tf.fill([tf.size(strings), 1], self.eos_id)
+        return tf.concat([letters, tf.RaggedTensor.from_tensor(ends)], axis=1)
+
+    def files(self):
+        return {".letters": b"ASCII"}
+
+    @classmethod
+    def from_files(cls, files):
+        if files[".letters"] != b"ASCII":
+            raise ValueError("letters must be ASCII.")
+        return cls()
+
+
+def test_another_kind_of_tokenizer_is_a_class_and_a_line(pair, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_transformer.text.tokenizers.pair.KINDS", (*KINDS, Letters))
+    run = Run(tmp_path)
+    assert run.vocabulary() == ()
+    for sides, names in (
+        (Letters(), ["tokenizer.letters"]),
+        ((Letters(), pair[0]), ["source.letters", "target.model"]),
+    ):
+        run.write_tokenizers(Tokenizers.of(sides))
+        assert [file.name for file in run.vocabulary()] == names
+        again = run.load_tokenizers()
+        assert type(again.source) is Letters and again.source.tokenize(["ab"]).to_list() == [
+            [97, 98]
+        ]
+        for name in names:
+            (tmp_path / name).unlink()
+    message = "`subword_sampling` must be 0: Letters has no random segmentations. Received: 0.1."
+    with pytest.raises(ValueError, match=message):
+        Letters().sample(["ab"], 0.1, 1)
+    (tmp_path / "tokenizer.letters").write_bytes(b"x")
+    with pytest.raises(ValueError, match="tokenizer.letters: letters must be ASCII."):
+        run.load_tokenizers()

@@ -1,7 +1,7 @@
 """The vocabulary of a training's run."""
 
-from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import strings
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.derived import VOCABULARY
@@ -60,7 +60,9 @@ def _learn_tokenizers(settings, data, console):
 
     def learn(columns, size):
         texts = strings(data.rows("train"), sorted(columns))
-        return Tokenizer(learn_vocabulary(texts, settings.model_copy(update={"size": size})))
+        return SentencePieceTokenizer(
+            learn_vocabulary(texts, settings.model_copy(update={"size": size}))
+        )
 
     size = settings.size or VOCABULARY
     for _ in range(ATTEMPTS):

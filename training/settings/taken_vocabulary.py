@@ -121,18 +121,19 @@ def conflicts(ours, theirs, section):
 
 def _read_file(path):
     """The `Tokenizer` of a file, with the table of ids beside it, if there is one."""
-    from keras_transformer.text.piece_table import PieceTable
-    from keras_transformer.text.tokenizer import Tokenizer
-    from keras_transformer.text.tokenizers import TABLE
+    from keras_transformer.text.tokenizers.sentencepiece import (
+        MODEL,
+        TABLE,
+        SentencePieceTokenizer,
+    )
 
     if not path.is_file():
         raise ValueError(f"{path} is neither a run nor a file.")
-    table = path.with_name(path.name.replace(".model", TABLE))
+    files, table = {MODEL: path.read_bytes()}, path.with_name(path.name.replace(MODEL, TABLE))
+    if table != path and table.is_file():
+        files[TABLE] = table.read_bytes()
     try:
-        ids = (
-            PieceTable.from_json(table.read_bytes()) if table != path and table.is_file() else None
-        )
-        return Tokenizer(path.read_bytes(), ids)
+        return SentencePieceTokenizer.from_files(files)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

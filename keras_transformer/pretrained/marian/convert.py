@@ -14,8 +14,8 @@ from keras_transformer.pretrained.marian.files import read
 from keras_transformer.pretrained.marian.gelu import SIGMOID, as_swish, form_of
 from keras_transformer.pretrained.marian.settings import read_settings
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizer import SpecialIds, Tokenizer
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer, SpecialIds
 
 SILENT_PIECE = "<s>"  # name of the entry that pads and starts
 # What older files have in the place of an array, or share.
@@ -144,7 +144,7 @@ def _tokenizers(vocabularies, config, sides):
             names={config.pad_id: SILENT_PIECE},
             silent_ids=config.silent_ids,
         )
-        tokenizers.append(Tokenizer(pathlib.Path(file).read_bytes(), table))
+        tokenizers.append(SentencePieceTokenizer(pathlib.Path(file).read_bytes(), table))
     return Tokenizers.of(tokenizers if len(tokenizers) == 2 else tokenizers[0])
 
 

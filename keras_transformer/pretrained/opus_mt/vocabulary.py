@@ -3,8 +3,8 @@
 from keras_transformer.checks import is_integer
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.sentencepiece_model import pieces_of, with_unused_pieces
-from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
 SOURCE, TARGET, PIECES, TARGET_PIECES = (
@@ -99,7 +99,7 @@ def _tokenizer(folder, name, ids, config, size):
                 f"{END!r} must have the id that config.json has for the end of a text, "
                 f"{config.eos_id}. Received: {ids.get(END)}"
             )
-        return Tokenizer(model, table)
+        return SentencePieceTokenizer(model, table)
     except ValueError as error:
         raise ValueError(f"{path}: {str(error).rstrip('.')}.") from error
 

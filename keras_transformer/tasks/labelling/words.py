@@ -25,7 +25,7 @@ def encode_words(tokenizer, texts, max_length=None):
     flat = words.flat_values
     if max_length is not None:  # a megabyte in an unknown script takes SentencePiece minutes
         flat = tf.strings.substr(flat, 0, BYTES_PER_TOKEN * max_length)
-    pieces = tokenizer.encode(flat)[:, :-1]  # [words, (P)], without ends
+    pieces = tokenizer.tokenize(flat)  # [words, (P)]
     missing = tf.equal(pieces.row_lengths(), 0)
     unknown = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.reduce_sum(tf.cast(missing, tf.int32))], tokenizer.unk_id),

@@ -81,7 +81,7 @@ def read_passages(tokenizer, passages):
 
 def _pieces(tokenizer, strings):
     """The pieces of strings one after the other, and how many each has: at least the unknown."""
-    pieces = tokenizer.encode(tf.strings.substr(strings, 0, MOST_BYTES))[:, :-1]
+    pieces = tokenizer.tokenize(tf.strings.substr(strings, 0, MOST_BYTES))
     missing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
     unknown = tf.fill([tf.cast(tf.reduce_sum(missing), tf.int32)], tokenizer.unk_id)
     filled = tf.RaggedTensor.from_row_lengths(unknown, missing, validate=False)
@@ -93,7 +93,7 @@ def read_questions(tokenizer, questions, longest):
     """Returns token ids without an end, ragged `[B, (Q)]`, at most half of `longest`; and whether a
     question was cut, `[B]`.
     """
-    pieces = tokenizer.encode(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))[:, :-1]
+    pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))
     return pieces[:, : longest // 2], pieces.row_lengths() > longest // 2
 
 

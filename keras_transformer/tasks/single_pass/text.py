@@ -87,9 +87,9 @@ class TextCodec(Codec):
             "B: texts of a request, any number. S: tokens of its longest text, at most "
             f"{self.longest}.",
             f"Strings are UTF-8. Of a text of more than {self.longest} tokens the beginning is "
-            "read, and `truncated` says so. Token ids are those of the SentencePiece vocabulary "
-            f"inside: a text ends in {self.tokenizer.eos_id}, and whatever follows is ignored; ids "
-            "that cannot be read are an error.",
+            f"read, and `truncated` says so. Token ids are those of the {self.tokenizer.title} "
+            f"vocabulary inside: a text ends in {self.tokenizer.eos_id}, and whatever follows is "
+            "ignored; ids that cannot be read are an error.",
         ]
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.parity import ExportError
 from keras_transformer.tasks.strings import encode
@@ -32,7 +32,7 @@ def ours():
     settings = types.SimpleNamespace(
         table=None, size=46, model_type="unigram", split_digits=True, character_coverage=1.0
     )
-    return Tokenizer(learn_vocabulary(WORDS, settings))
+    return SentencePieceTokenizer(learn_vocabulary(WORDS, settings))
 
 
 @pytest.fixture(params=["with our rules", "with nmt_nfkc"], scope="module")

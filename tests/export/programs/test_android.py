@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 from test_browser_modules import odd_text, plain_text, vocabulary, with_standard_normalization
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 from keras_transformer.export.litert.packed import pack
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.tokenizers import Tokenizers
@@ -122,7 +122,7 @@ def program(tmp_path_factory):
     ids=["bpe", "unigram", "whole numbers", "nmt_nfkc"],
 )
 def test_ids_and_texts_are_those_of_the_tokenizer(program, model, tmp_path):
-    tokenizer = Tokenizer(model())
+    tokenizer = SentencePieceTokenizer(model())
     path = tmp_path / "x.tflite"
     pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 2})
     rng = random.Random(3)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from chromium import call, program
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 from keras_transformer.tasks.strings import encode
 from keras_transformer.training.vocabulary import learn_vocabulary
 
@@ -75,7 +75,7 @@ def test_ids_and_text_are_those_of_the_tokenizer(model, tmp_path):
     program("node")
     rng = random.Random(2)
     (tmp_path / "tokenizer.model").write_bytes(model())
-    tokenizer = Tokenizer.load(tmp_path / "tokenizer.model")
+    tokenizer = SentencePieceTokenizer.load(tmp_path / "tokenizer.model")
     sentences = plain_text(rng)[:100] + odd_text(rng)
     rows = [[1], [1, 1, 5], [5, 1]]
     rows += [rng.choices(range(4, tokenizer.vocab_size), k=k % 13) for k in range(500)]
@@ -142,7 +142,7 @@ def test_a_damaged_vocabulary_is_refused(tmp_path):
 def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
     program("node")
     (tmp_path / "tokenizer.model").write_bytes(vocabulary("bpe", True))
-    tokenizer = Tokenizer(vocabulary("bpe", True))
+    tokenizer = SentencePieceTokenizer(vocabulary("bpe", True))
     sentences = [
         "", "  ", "in 17 weeks", "weeks " * 30, "in", "1" * 5, "1" * 6, "1" * 7,
         " " * 500, " " * 500 + "in", "ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200,

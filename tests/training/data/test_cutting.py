@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from corpora import dataset, rows, text_pairs
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
 from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.sampling import SubwordSampler
@@ -19,7 +19,7 @@ PAIRS = [("ein zwei", "drei"), ("ein " * 20, "vier"), ("fünf", "sechs " * 20), 
 @pytest.fixture(scope="module")
 def tokenizer():
     texts = strings(dataset(text_pairs()), (0, 1))
-    return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
+    return SentencePieceTokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
 def test_cut_texts_are_beginnings_with_an_end(tokenizer):

@@ -11,7 +11,7 @@ import sentencepiece
 import tensorflow as tf
 from corpora import EMPTY, LONG, arrays, corpus_of, dataset, rows, same, text_pairs
 
-from keras_transformer import Tokenizer
+from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
 from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import TokenizedCorpus, strings
@@ -23,7 +23,9 @@ from keras_transformer.training.vocabulary import learn_vocabulary
 @pytest.fixture(scope="module")
 def tokenizer():
     settings = SimpleNamespace(size=60, model_type="bpe", split_digits=True, character_coverage=1.0)
-    return Tokenizer(learn_vocabulary(strings(dataset(text_pairs()), (0, 1)), settings))
+    return SentencePieceTokenizer(
+        learn_vocabulary(strings(dataset(text_pairs()), (0, 1)), settings)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +268,9 @@ def multi30k(data_dir):
     settings = SimpleNamespace(
         size=8000, model_type="bpe", split_digits=False, character_coverage=1.0
     )
-    tokenizer = Tokenizer(learn_vocabulary(strings(data.rows("train"), (0, 1)), settings))
+    tokenizer = SentencePieceTokenizer(
+        learn_vocabulary(strings(data.rows("train"), (0, 1)), settings)
+    )
     return data, tokenizer
 
 

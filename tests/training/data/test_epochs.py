@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import ClassifierConfig, Tokenizer
+from keras_transformer import ClassifierConfig, SentencePieceTokenizer
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.sampling import SubwordSampler
@@ -45,7 +45,7 @@ def make_rows(kind):
 def tokenizer():
     texts = [text.encode() for text in make_rows("language_modelling")[1]]
     both = [*texts, *(text.upper() for text in texts)]
-    return Tokenizer(learn_vocabulary(both, VocabularySettings(size=60)))
+    return SentencePieceTokenizer(learn_vocabulary(both, VocabularySettings(size=60)))
 
 
 @pytest.fixture(scope="module")

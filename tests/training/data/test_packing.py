@@ -6,7 +6,7 @@ import tensorflow as tf
 from corpora import dataset, text_pairs
 from support import randomise, to_numpy
 
-from keras_transformer import LanguageModel, LanguageModelConfig, Tokenizer
+from keras_transformer import LanguageModel, LanguageModelConfig, SentencePieceTokenizer
 from keras_transformer.training.data.corpus import TokenizedCorpus, strings
 from keras_transformer.training.data.packing import best_fit, pack_texts
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
@@ -25,7 +25,7 @@ POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "none")
 @pytest.fixture(scope="module")
 def tokenizer():
     texts = strings(dataset(text_pairs()), (0, 1))
-    return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
+    return SentencePieceTokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
 def drawn(count, longest, seed=0, shortest=1):

@@ -7,7 +7,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
@@ -34,7 +34,7 @@ def parts(request):
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
     vocabulary = VocabularySettings(size=60, model_type=request.param)
-    tokenizer = Tokenizer(learn_vocabulary(text, vocabulary))
+    tokenizer = SentencePieceTokenizer(learn_vocabulary(text, vocabulary))
     training = TranslationTraining(tokenizer)
     return TokenizedCorpus.from_rows(pairs, training, MAX_LENGTH), pairs, tokenizer, strings
 
@@ -76,7 +76,7 @@ def test_the_sentences_stay_and_their_pieces_change(parts):
 def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
-    tokenizer = Tokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
+    tokenizer = SentencePieceTokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
     corpus = TokenizedCorpus.from_rows(pairs, TranslationTraining(tokenizer), MAX_LENGTH)
     parts = corpus, pairs, tokenizer, strings
     batches = epoch(parts, 0, alpha=1e-9)

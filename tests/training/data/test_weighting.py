@@ -9,7 +9,7 @@ import tensorflow as tf
 from corpora import arrays, corpus_of, dataset, rows, same, text_pairs
 from small_runs import CONFIG, run_quietly, write_pairs
 
-from keras_transformer import Run, Tokenizer
+from keras_transformer import Run, SentencePieceTokenizer
 from keras_transformer.training.data.corpus import strings
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
@@ -92,7 +92,7 @@ def test_numbers_are_those_of_exact_arithmetic():
 @pytest.fixture(scope="module")
 def tokenizer():
     texts = strings(dataset(text_pairs()), (0, 1))
-    return Tokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
+    return SentencePieceTokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
 def corpus(tokenizer, weights):
@@ -199,6 +199,6 @@ def test_a_training_sees_pairs_in_proportion_to_the_weights(tmp_path):
     settings = load_settings(tmp_path / "config.toml", overrides)
     metrics, shown = run_quietly(settings, tmp_path / "run")
     assert "80 examples; 1 updates are an epoch, as their weights say." in shown
-    tokenizer = Tokenizer.load(Run(tmp_path / "run").tokenizer)
+    tokenizer = SentencePieceTokenizer.load(Run(tmp_path / "run").tokenizer)
     lengths = tokenizer.encode([*sides[1], "4321"]).row_lengths().numpy()
     assert metrics["tokens_seen"] == lengths[:-1].sum() + 10 * lengths[-1]

@@ -12,8 +12,8 @@ from small_runs import run_quietly, write_small_corpus
 
 from keras_transformer.run import Run
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.distillation.student import student_settings
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.inputs import take_tokenizers
@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
     for name, models in (("first", (one,)), ("pair", (one, two))):
         run = Run(folder / name)
         run.path.mkdir()
-        sides = [Tokenizer(model) for model in models]
+        sides = [SentencePieceTokenizer(model) for model in models]
         run.write_tokenizers(Tokenizers.of(sides if len(sides) == 2 else sides[0]))
         (folder / "own.toml").write_text(
             MODEL.format(tie="target")
@@ -140,7 +140,7 @@ def test_special_ids_of_the_model_are_those_of_the_file(folder, tmp_path):
 @pytest.mark.parametrize("run", [True, False])
 def test_a_table_of_ids_beside_a_file_is_copied_as_well(folder, tmp_path, run):
     """As in the run of a converted checkpoint, whose ids are not SentencePiece's own."""
-    plain = Tokenizer((folder / "one.model").read_bytes())
+    plain = SentencePieceTokenizer((folder / "one.model").read_bytes())
     ids = list(range(plain.vocab_size + 1, 1, -1))
     table = PieceTable(
         ids=ids, size=plain.vocab_size + 2, pad_id=0, unk_id=ids[plain.unk_id], bos_id=0,
@@ -148,7 +148,7 @@ def test_a_table_of_ids_beside_a_file_is_copied_as_well(folder, tmp_path, run):
     )  # fmt: skip
     other = Run(tmp_path / "other")
     other.path.mkdir()
-    other.write_tokenizers(Tokenizers.of(Tokenizer(plain.model, table)))
+    other.write_tokenizers(Tokenizers.of(SentencePieceTokenizer(plain.model, table)))
     settings = taking(folder, f'"{other.path if run else other.tokenizer}"')
     tokenizers, _ = taken(settings, tmp_path / "run")
     assert tokenizers.source.table == table and settings.vocabulary.size == 30

@@ -1,11 +1,10 @@
-"""Strings to token ids and back, inside the TensorFlow graph.
+"""SentencePiece inside the TensorFlow graph.
 
-The only module that imports `tensorflow_text`, but for its operators for LiteRT. What it puts into
-a graph is TensorFlow's own operations and the three that TensorFlow Serving and older releases of
-TensorFlow Text know: `SentencepieceOp`, `SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
+What `encode` and `decode` put into a graph is TensorFlow's own operations and the three that
+TensorFlow Serving and older releases of TensorFlow Text know: `SentencepieceOp`,
+`SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
 """
 
-import hashlib
 import os
 import typing
 import zlib
@@ -16,21 +15,23 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.text.language_codes import split_code, split_codes
+from keras_transformer.text.piece_table import PieceTable
+from keras_transformer.text.tokenizers.tokenizer import Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 
+MODEL, TABLE = ".model", ".ids.json"  # endings of files; the second is the table of ids
+RULES = ("banned_ids", "silent_ids", "forced_eos_id")
 
-class Tokenizer(tf.Module):
-    """A SentencePiece model that runs in the graph: in `tf.data`, in a SavedModel, or eagerly.
 
-    The model's bytes travel with the object: whatever holds a `Tokenizer` as an attribute (another
-    `tf.Module`, say) saves the vocabulary together with the graph that uses it.
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model as a `Tokenizer`.
 
     Args:
         model: A serialised SentencePiece model, as `learn_vocabulary` returns it.
         table: A `PieceTable`, where ids are not SentencePiece's own. `None`: they are.
 
     Attributes:
-        model: The bytes it was made from; written to a file, `Tokenizer.load` reads them.
+        model: The bytes it was made from; written to a file, `load` reads them.
         table: As above.
         vocab_size: Number of pieces, the four special ones included.
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of the unknown piece, and of the pieces that
@@ -42,19 +43,22 @@ class Tokenizer(tf.Module):
             not one of its pieces.
 
     Example:
-        tokenizer = Tokenizer.load("runs/demo/tokenizer.model")
+        tokenizer = SentencePieceTokenizer.load("runs/demo/tokenizer.model")
         tokens = tokenizer.encode(["A dog runs.", ""])  # ragged, [[..., 3], [3]]
         tokenizer.decode(tokens)  # [b"A dog runs.", b""]
 
     Reference: Kudo and Richardson (2018), "SentencePiece".
     """
 
+    title = "SentencePiece"
+    endings = (MODEL, TABLE)
+
     def __init__(self, model, table=None, name=None):
         super().__init__(name=name)
         if not isinstance(model, bytes):
             raise TypeError(
                 "`model` must be the bytes of a SentencePiece model (for a file, use "
-                f"`Tokenizer.load`). Received: model of type {type(model).__name__}."
+                f"`SentencePieceTokenizer.load`). Received: model of type {type(model).__name__}."
             )
         processor = _read(model, () if table else ("pad", "bos", "eos"))
         self.model = model
@@ -97,7 +101,7 @@ class Tokenizer(tf.Module):
             path: The file.
 
         Returns:
-            A `Tokenizer`.
+            A `SentencePieceTokenizer`.
 
         Raises:
             FileNotFoundError: If there is no such file.
@@ -115,18 +119,11 @@ class Tokenizer(tf.Module):
             raise ValueError(f"{path}: {error}") from error
 
     def encode(self, strings):
-        """Splits strings into pieces, each sentence closed by `eos_id`.
-
-        Call arguments:
-            strings: UTF-8 strings, [B]. Bytes that are not UTF-8 become U+FFFD.
-
-        Returns:
-            A `tf.RaggedTensor` of int32, [B, (S)]. No `bos_id`; the empty string gives `[eos_id]`.
-        """
+        """Splits strings into pieces: see `Tokenizer.encode`. The empty string gives `[eos_id]`."""
         return self._encode(tf.convert_to_tensor(strings, tf.string))
 
     # Behind a plain method: a `tf.function` does not keep its object alive, so that
-    # `Tokenizer.load(path).encode(...)` would fail.
+    # `SentencePieceTokenizer.load(path).encode(...)` would fail.
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="strings")], autograph=False
     )
@@ -160,16 +157,17 @@ class Tokenizer(tf.Module):
         """The model's id for each of SentencePiece's."""
         return [self.unk_id if number < 0 else number for number in self.table.ids]
 
-    def decode(self, tokens):
-        """Joins pieces into strings.
+    def tokenize_with_offsets(self, strings):
+        """Returns pieces and their places: see `Tokenizer.tokenize_with_offsets`.
 
-        Call arguments:
-            tokens: Integers, [B, T], dense or ragged. In each row everything from the first
-                `eos_id` on is dropped, and so are `pad_id` and `bos_id` wherever they stand.
-
-        Returns:
-            Strings, [B]. A row with nothing left gives the empty string.
+        Without a table that has codes of languages. Of the character that a piece begins with only
+        because SentencePiece marks the beginning of a word, the place is that of the space.
         """
+        ids = self.tokenize(strings)
+        _, begins, ends = self._pieces().tokenize_with_offsets(strings)
+        return ids, begins[:, :-1], ends[:, :-1]
+
+    def decode(self, tokens):  # noqa: D102
         if isinstance(tokens, tf.RaggedTensor):
             tokens = tokens.to_tensor(self.pad_id)
         return self._decode(tf.cast(tokens, tf.int32))
@@ -191,17 +189,13 @@ class Tokenizer(tf.Module):
         return self._pieces().detokenize(pieces)
 
     def sample(self, strings, alpha, seed):
-        """Cuts strings into pieces at random; not part of any graph.
+        """Cuts strings into pieces at random: see `Tokenizer.sample`.
 
         Args:
             strings: List of strings.
             alpha: With a BPE model, the probability to leave out a merge; with a unigram model, the
                 exponent on the probability of a segmentation.
-            seed: Integer from 0 to below 2**31; with equal arguments it gives equal pieces. Not for
-                several threads at a time: SentencePiece has one seed for the process.
-
-        Returns:
-            A list of lists of ids, without `eos_id`.
+            seed: Not for several threads at a time: SentencePiece has one seed for the process.
 
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
@@ -224,14 +218,7 @@ class Tokenizer(tf.Module):
         ]
 
     def pieces(self, tokens):
-        """Names pieces for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
-
-        Args:
-            tokens: Sequence of ids.
-
-        Returns:
-            A list of strings, one for each id.
-        """
+        """Names pieces for people to look at: see `Tokenizer.pieces`."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         if self.table is None:
             return [processor.id_to_piece(int(token)) for token in tokens]
@@ -241,19 +228,24 @@ class Tokenizer(tf.Module):
             for token in map(int, tokens)
         ]
 
-    def files(self):
-        """Returns what it is kept in: a dictionary from endings of names to bytes."""
-        files = {".model": self.model}
+    @property
+    def rules(self):
+        """What the table says about outputs: see `Tokenizer`."""
+        if self.table is None:
+            return {}
+        rules = {name: getattr(self.table, name) for name in RULES}
+        return {name: value for name, value in rules.items() if value not in ((), None)}
+
+    def files(self):  # noqa: D102
+        files = {MODEL: self.model}
         if self.table is not None:
-            files[".ids.json"] = self.table.to_json()
+            files[TABLE] = self.table.to_json()
         return files
 
-    def identity(self):
-        """Returns a checksum of what the ids depend on, a string."""
-        checksum = hashlib.sha256()
-        for name, content in self.files().items():
-            checksum.update(name.encode() + content)
-        return checksum.hexdigest()
+    @classmethod
+    def from_files(cls, files):  # noqa: D102
+        table = files.get(TABLE)
+        return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
 
 
 class SpecialIds(typing.NamedTuple):

@@ -2,13 +2,13 @@
 
 import typing
 
-from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_transformer.text.tokenizers.tokenizer import Tokenizer
 
-SHARED = "tokenizer.model"  # the name of its file
-SEPARATE = ("source.model", "target.model")
-TABLE = ".ids.json"  # in the place of `.model`: the table of ids, where there is one
-FILES = {name.replace(".model", end) for name in (SHARED, *SEPARATE) for end in (".model", TABLE)}
+KINDS = (SentencePieceTokenizer,)  # the table to add another kind to
+SHARED = "tokenizer"  # the names of their files, before the endings of the kind
+SEPARATE = ("source", "target")
+FILES = {name + end for name in (SHARED, *SEPARATE) for kind in KINDS for end in kind.endings}
 SPECIAL = ("pad_id", "bos_id", "eos_id")
 
 
@@ -55,34 +55,27 @@ class Tokenizers(typing.NamedTuple):
         Raises:
             ValueError: If one is missing or is not a vocabulary; the message begins with its name.
         """
-
-        def tokenizer(name):
-            table = read(name.replace(".model", TABLE))
-            try:
-                return Tokenizer(read(name), None if table is None else PieceTable.from_json(table))
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
-
-        if read(SHARED) is not None:
-            return cls.of(tokenizer(SHARED))
-        if any(read(name) is None for name in SEPARATE):
-            raise ValueError(f"there is neither {SHARED} nor {' and '.join(SEPARATE)}.")
-        return cls.of([tokenizer(name) for name in SEPARATE])
+        for names in ((SHARED,), SEPARATE):
+            kinds = [_kind_of(read, name) for name in names]
+            if None not in kinds:
+                sides = [_read(read, *pair) for pair in zip(names, kinds, strict=True)]
+                return cls.of(sides[0] if len(sides) == 1 else sides)
+        files = [f"{name}{KINDS[0].endings[0]}" for name in (SHARED, *SEPARATE)]
+        raise ValueError("there is neither {} nor {} and {}.".format(*files))
 
     @property
     def shared(self):
         """Whether both are the same."""
-        ours, theirs = ((side.model, side.table) for side in self)
-        return ours == theirs
+        return self.source is self.target or self.source.identity() == self.target.identity()
 
     def files(self):
         """Returns what keeps them, a dictionary from the name of a file to its bytes."""
         sides = {SHARED: self.source} if self.shared else dict(zip(SEPARATE, self, strict=True))
-        files = {name: side.model for name, side in sides.items()}
-        for name, side in sides.items():
-            if side.table is not None:
-                files[name.replace(".model", TABLE)] = side.table.to_json()
-        return files
+        return {
+            name + ending: content
+            for name, side in sides.items()
+            for ending, content in side.files().items()
+        }
 
     def check_sizes(self, config):
         """Raises a `ValueError` unless they have the vocabularies of a model.
@@ -97,6 +90,39 @@ class Tokenizers(typing.NamedTuple):
                 "`tokenizer` must have as many entries as the model's vocabulary. "
                 f"Received: {_sizes(ours)} entries, vocab_size={_sizes(theirs)}."
             )
+
+
+def vocabulary_files(is_there):
+    """Returns the names of the files that a vocabulary cannot be without, one or two.
+
+    Where there is none, they are those of the first kind.
+
+    Args:
+        is_there: Function of the name of a file to whether there is such a file.
+    """
+
+    def name_of(side):
+        kind = _kind_of(lambda name: b"" if is_there(name) else None, side)
+        return kind and side + kind.endings[0]
+
+    names = [name_of(side) for side in SEPARATE]
+    if name_of(SHARED) or not any(names):
+        return (name_of(SHARED) or SHARED + KINDS[0].endings[0],)
+    ending = next(name[len(side) :] for name, side in zip(names, SEPARATE, strict=True) if name)
+    return tuple(name or side + ending for name, side in zip(names, SEPARATE, strict=True))
+
+
+def _kind_of(read, name):
+    """The class of the tokenizer whose files begin with a name, `None` if there is none."""
+    return next((kind for kind in KINDS if read(name + kind.endings[0]) is not None), None)
+
+
+def _read(read, name, kind):
+    files = {ending: read(name + ending) for ending in kind.endings}
+    try:
+        return kind.from_files({end: file for end, file in files.items() if file is not None})
+    except ValueError as error:
+        raise ValueError(f"{name}{kind.endings[0]}: {error}") from error
 
 
 def _sizes(pair):

@@ -1,0 +1,7 @@
+"""Tokenizers: strings to token ids and back, each kind in a file of its own."""
+
+from keras_transformer.text.tokenizers.pair import Tokenizers
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_transformer.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["SentencePieceTokenizer", "Tokenizer", "Tokenizers"]
