@@ -48,7 +48,7 @@ def average_checkpoints(run_dir, last=5, output=None):
     if not run.path.exists():
         run.require_finished(vocabulary=False)
     settings = load_settings(run.config)
-    tokenizers = run.load_tokenizers() if settings.task.get().reads_text else None
+    tokenizers = run.load_tokenizers() if settings.task.get().texts else None
     keep = settings.training.keep_checkpoints
     fields = _whole(read_state, _newest(run, last, keep)[-1]).get("fields", {})
     model_class = settings.task.get().pipeline_class().model_class

@@ -4,7 +4,6 @@ import numpy as np
 
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.ensembles.together import check_tasks, runs_of
-from keras_transformer.text.lines import read_lines, read_parallel
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
@@ -29,17 +28,13 @@ def evaluate_files(run, source, reference=None, pipeline=None, **options):
             other files; or if several runs do not fit together.
     """
     task, runs = task_of(run), runs_of(run)
-    if (len(task.columns) == 2) != (reference is not None):
+    if (len(task.columns) > 1) != (reference is not None):
         raise ValueError(
             f"{_named(runs)} is a run for {task.name}, whose data have "
             f"{' and '.join(task.columns)}: evaluating files takes "
             f"{'two of them' if reference is None else 'one of them'}."
         )
-    if reference is None:
-        columns = [read_lines(source, task.decoding_errors)]
-    else:
-        columns = read_parallel(source, reference, task.decoding_errors)
-    return _evaluate(task, runs, pipeline, columns, options)
+    return _evaluate(task, runs, pipeline, task.read_files(source, reference), options)
 
 
 def evaluate_split(run, split="test", pipeline=None, **options):
@@ -102,7 +97,7 @@ def _evaluate(task, runs, pipeline, columns, options):
 
 def _columns_of(run, task, split):
     """Returns the columns that a run is evaluated on: see `read_columns`."""
-    run.require_finished(task.reads_text)
+    run.require_finished(bool(task.texts))
     data = open_source(load_settings(run.config).data, task.columns)
     data.check_split(split)
     return read_columns(data, task, split)
@@ -130,18 +125,18 @@ def _named(runs):
 
 
 def read_columns(data, task, split, limit=None):
-    """Returns what is evaluated: the columns of a split, each a list of strings or of arrays.
+    """Returns what is evaluated: the inputs of a split, and what belongs to them if there is more.
 
     Args:
         data: A `Source`.
-        task: The `Task`; its `references` become the last column, if there are several.
+        task: The `Task`: see its `examples`.
         split: Name of the split.
         limit: Most rows. `None`: all.
     """
     rows = data.rows(split)
     rows = rows if limit is None else rows.take(limit)
-    columns = [[] for _ in rows.element_spec]
+    columns = {name: [] for name in task.columns}
     for row in rows.as_numpy_iterator():
-        for column, value in zip(columns, row, strict=True):
-            column.append(value.decode() if isinstance(value, bytes) else value)
-    return [*columns[:-1], task.references(columns[-1])] if len(columns) > 1 else columns
+        for name, value in zip(task.columns, row, strict=True):
+            columns[name].append(value.decode() if isinstance(value, bytes) else value)
+    return task.examples(columns)

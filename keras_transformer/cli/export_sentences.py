@@ -4,7 +4,7 @@ import json
 
 import click
 
-from keras_transformer.text.lines import read_lines, read_parallel
+from keras_transformer.text.lines import read_lines
 
 FALLBACK = ", which has no test split"
 
@@ -23,18 +23,18 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
         The sentences, which are inputs of the run's task; what belongs to each, such as
         translations, or `None`; and where they are from.
     """
-    if references is not None:
-        return *read_parallel(file, references), str(file)
-    if file is not None:
-        return read_lines(file), None, str(file)
     from keras_transformer.run import Run
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
     from keras_transformer.training.settings.toml import load_settings
 
+    if file is not None and references is None:
+        return read_lines(file), None, str(file)
     Run(run).require_finished(vocabulary=False)
     settings = load_settings(Run(run).config)
     task = settings.task.get()
+    if file is not None:
+        return *task.read_files(file, references), str(file)
     data = open_source(settings.data, task.columns)
     split = next((split for split in splits if split in data.splits), splits[0])
     inputs, *others = read_columns(data, task, split, count)

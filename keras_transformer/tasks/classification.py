@@ -18,6 +18,7 @@ class ClassificationTask(Task):
 
     name = "classification"
     columns = ("text", "label")
+    texts = {"source": ("text",)}
     config_class = ClassifierConfig
     figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
     unit = "examples"

@@ -12,6 +12,7 @@ class LanguageModellingTask(Task):
 
     name = "language_modelling"
     columns = ("text",)
+    texts = {"source": ("text",)}
     config_class = LanguageModelConfig
     can_pack = True
     figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}

@@ -11,7 +11,7 @@ class SourceToTargetTask(Task):
     """Pairs of texts, by a `Transformer`; see `Task`."""
 
     columns = ("source", "target")
-    target_columns = (1,)
+    texts = {"source": ("source",), "target": ("target",)}
     config_class = TransformerConfig
     figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search",)

@@ -4,6 +4,8 @@ import abc
 import dataclasses
 import typing
 
+from keras_transformer.text.lines import read_lines, read_parallel
+
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
@@ -52,19 +54,17 @@ class Task(abc.ABC):
 
     Attributes:
         name: The `kind` in a configuration's `[task]`.
-        columns: Names of the texts of an example, in the order of the data's columns.
-        source_columns, target_columns: Which of them the tokenizer of the inputs encodes, and which
-            that of the outputs, as numbers. From these a vocabulary is learned.
-        sources: Kinds of data that it can have, of a task that reads no text.
-        reads_text: Whether the columns are texts and what belongs to each, and a vocabulary is
-            learned from them. If not, examples are arrays of one shape.
+        columns: Names of the columns of its data, in their order.
+        texts: Names of those columns that a vocabulary is learned from: a dictionary of `"source"`,
+            which the tokenizer of the inputs encodes, and of `"target"` where outputs are texts
+            with a tokenizer of their own. Empty for a task without text.
+        sources: Kinds of data that it can have, of a task without text.
         config_class: The class of its models' configuration, a `ModelConfig`.
         figures: What a validation measures, a dictionary from names to `Figure`s, in order.
         unit: What a loss is averaged over: `"tokens"` or `"examples"`.
         evaluation_options: Names of the options of `evaluate` that it takes.
         has_two_sides: Whether inputs and outputs can have vocabularies of their own.
         can_pack: Whether a row of a batch can hold several examples.
-        decoding_errors: What becomes of bytes of a file that are not UTF-8, as in `bytes.decode`.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
             effect on it.
     """
@@ -72,14 +72,12 @@ class Task(abc.ABC):
     name = ""
     columns = ()
     sources = ()
-    reads_text = True
-    source_columns = target_columns = (0,)
+    texts = {}
     config_class = None
     figures = {}
     unit = "tokens"
     evaluation_options = ()
     has_two_sides = can_pack = False
-    decoding_errors = "strict"
     unused = ()
 
     @abc.abstractmethod
@@ -93,8 +91,7 @@ class Task(abc.ABC):
         """Reads the training data once and returns a `Survey` of them.
 
         Args:
-            rows: The `tf.data.Dataset` of the training split: tuples of the columns, strings where
-                a task reads text.
+            rows: The `tf.data.Dataset` of the training split: tuples of the columns.
             facts: Those fields that the source of the data decides, a dictionary.
         """
         return Survey({})
@@ -103,29 +100,46 @@ class Task(abc.ABC):
         """Returns the `fields` of a `survey`."""
         return self.survey(rows, facts).fields
 
+    def examples(self, columns):
+        """Returns what an evaluation takes of the columns of a split.
+
+        Args:
+            columns: Dictionary from the names of the `columns` to lists of values.
+
+        Returns:
+            A list of the inputs of examples; and, with several columns, a list of what belongs to
+            each of them.
+        """
+        inputs, *others = columns.values()
+        return [inputs, *others[-1:]]
+
+    def read_files(self, source, reference=None):
+        """Returns what `examples` returns, of files in which each line is an example.
+
+        Args:
+            source: Path of the file of inputs.
+            reference: Path of the file of what belongs to them, line by line, or `None`.
+
+        Raises:
+            ValueError: If a line is not UTF-8 or is not an input of the task, or the files differ
+                in their number of lines.
+        """
+        return [read_lines(source)] if reference is None else read_parallel(source, reference)
+
     def samples(self, inputs):
         """Returns what an export is checked with: a list of inputs as they are in use.
 
         Args:
-            inputs: List of strings, the first column of the data.
+            inputs: List of inputs: see `examples`.
         """
         return inputs
-
-    def references(self, values):
-        """Returns what an evaluation compares with: what belongs to inputs, as users write it.
-
-        Args:
-            values: The last column of the data, a list.
-        """
-        return values
 
     def measure(self, pipeline, inputs, references):
         """Returns the figures that are `of_texts`.
 
         Args:
             pipeline: A `pipeline_class`.
-            inputs: List of strings, the first column.
-            references: List of strings, the last column.
+            inputs, references: See `examples`.
         """
         return {}
 
@@ -135,7 +149,7 @@ class Task(abc.ABC):
 
         Args:
             pipeline: A `pipeline_class`.
-            columns: For each of `columns` a list of strings, or of arrays.
+            columns: What `examples` or `read_files` returned.
             **options: Those of `evaluation_options` that are given.
 
         Raises:

@@ -165,4 +165,4 @@ def test_the_judgement_of_an_answerer():
     report = judge(answer(0, 1, [0.2, 0.2, 0.1], end), "int8", max_score_loss=1)
     assert report["score_error"] == pytest.approx(np.log(2), abs=1e-5)
     with pytest.raises(ExportError, match="the exact_match falls from 100.0 to 0.0"):
-        judge(answer(0, 2, start, end), "int8", max_score_loss=1, references=["One two"])
+        judge(answer(0, 2, start, end), "int8", max_score_loss=1, references=[["One two"]])

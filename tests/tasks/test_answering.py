@@ -190,8 +190,8 @@ def test_answers_are_normalised_as_squad_does():
     assert normalized("The  Big, an dog!") == "big dog"
     assert token_f1("the big dog", "dog runs") == pytest.approx(0.5)
     assert token_f1("", "") == 1 and token_f1("the", "dog") == 0
-    assert answer_figures([""], ["the"]) == {"exact_match": 100.0, "f1": 100.0}
-    figures = answer_figures(["A dog", "cat"], ["x\tdog.", "big cat"])
+    assert answer_figures([""], [["the"]]) == {"exact_match": 100.0, "f1": 100.0}
+    figures = answer_figures(["A dog", "cat"], [["x", "dog."], ["big cat"]])
     assert figures == {"exact_match": 50.0, "f1": pytest.approx(100 * (1 + 2 / 3) / 2)}
 
 
@@ -237,17 +237,28 @@ def test_exact_match_and_f1_are_those_of_squad(answer, reference, exact, f1):
     assert (ours == theirs) == bool(exact)
     by_hand = 2 * shared / (len(ours) + len(theirs)) if ours and theirs else float(ours == theirs)
     assert by_hand == pytest.approx(f1)
-    figures = answer_figures([answer], [f"zebra\t{reference}"])
+    figures = answer_figures([answer], [["zebra", reference]])
     assert figures == {"exact_match": 100 * exact, "f1": pytest.approx(100 * f1)}
 
 
-def test_lines_are_questions_and_passages():
-    assert parse("a\tb\tc") == ("a", "b\tc")
-    assert TASK.references(["12\t1998\tthe year 1998", "0\tdog"]) == ["1998\tthe year 1998", "dog"]
-    figures = answer_figures(["1998", "dog"], ["1998\tthe year", "12"])  # a number is an answer
+def test_lines_are_questions_and_passages(tmp_path):
+    assert parse("a\tb\tc") == ("a", "b\tc") == parse(("a", "b\tc"))
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("a\tb\n\tc\n")
+    reference.write_text("1998\tthe year 1998\ndog\n")
+    inputs, answers = TASK.read_files(source, reference)
+    assert inputs == [("a", "b"), ("", "c")] and answers == [["1998", "the year 1998"], ["dog"]]
+    figures = answer_figures(["1998", "dog"], [["1998", "the year"], ["12"]])
     assert figures == {"exact_match": 50, "f1": 50}
+    source.write_text("a\tb\nc\n")
     with pytest.raises(ValueError, match="example 2: must be a question, a tab and a passage"):
-        TASK.evaluate(answerer(), [["a\tb", "c"], ["b", "c"]])
+        TASK.read_files(source, reference)
+
+
+def test_columns_are_examples_with_all_right_answers():
+    columns = {"question": ["a", "b"], "passage": ["x", "y"], "begin": [0, 0]}
+    columns["answers"] = [np.array([b"x", b"X"], object), "y"]  # of a file of text one answer
+    assert TASK.examples(columns) == [[("a", "x"), ("b", "y")], [["x", "X"], ["y"]]]
     with pytest.raises(ValueError, match="at least one question to answer. Received: none"):
         TASK.evaluate(answerer(), [[], []])
 

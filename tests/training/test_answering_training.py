@@ -33,17 +33,21 @@ def training(max_length=LIMIT):
 
 
 def columns(examples):
-    """Lines and answers, each answer at its first place."""
-    lines = [f"{question}\t{passage}" for question, passage, _ in examples]
+    """The columns of examples, each answer at its first place."""
+    questions, passages, answers = zip(*examples, strict=True)
     places = [len(passage[: passage.index(answer)].encode()) for _, passage, answer in examples]
-    answers = [f"{place}\t{e[2]}\tanother" for place, e in zip(places, examples, strict=True)]
-    return tf.constant(lines), tf.constant(answers)
+    answers = [[answer, "another"] for answer in answers]
+    return {
+        "question": tf.constant(questions),
+        "passage": tf.constant(passages),
+        "begin": tf.constant(places),
+        "answers": tf.ragged.constant(answers),
+    }
 
 
 def encoded(examples, limit):
     """The rows and the places of the answers."""
-    lines, answers = columns(examples)
-    encoded = training(limit).encode({"lines": lines, "answers": answers})
+    encoded = training(limit).encode(columns(examples))
     return encoded["tokens"], encoded["answers"]
 
 
@@ -127,22 +131,32 @@ def test_rows_that_pad_a_batch_count_nothing():
     np.testing.assert_array_equal(weights, [1, 0])
 
 
-WRONG = ["3\tdog", "dog", "4\tdogs", "4\t", "99999\tdog", "4", "-4\tdog", "", "3\t "]
+WRONG = [
+    (3, "dog"), (4, "dogs"), (4, ""), (99999, "dog"), (-4, "dog"), (3, " "), (-1, "dog"),
+]  # fmt: skip
+WRONG_TEXTS = ["", "x", "4\t", "-4", "4.0", " 4", "12345678901"]
 
 
 @pytest.mark.slow
 def test_an_answer_that_is_not_there_is_one_clear_line():
-    lines, answers = tf.constant(["a\tthe dog"] * 10), tf.constant([*WRONG, "4\tdog"])
-    ends = training().encode({"lines": lines, "answers": answers})["answers"]
+    begin, answers = zip(*WRONG, (4, "dog"), strict=True)
+    texts = {"question": ["a"] * len(begin), "passage": ["the dog"] * len(begin)}
+    texts = {name: tf.constant(values) for name, values in texts.items()}
+    columns = {**texts, "begin": tf.constant(begin), "answers": tf.constant(answers)}
+    ends = training().encode(columns)["answers"]
     np.testing.assert_array_equal(ends[:-1], -1)
     assert (ends[-1] > 0).numpy().all()
-    rows = tf.data.Dataset.from_tensor_slices((["a\tthe dog"] * 2, ["4\tdog", "4\tdogs"]))
+    columns |= {"begin": tf.constant([*WRONG_TEXTS, "4"]), "answers": tf.constant(["dog"] * 8)}
+    ends = training().encode(columns)["answers"]
+    np.testing.assert_array_equal(ends[:-1], -1)
+    assert (ends[-1] > 0).numpy().all()
+    rows = (["a"] * 2, ["the dog"] * 2, [4, 4], ["dog", "dogs"])
     message = (
         "train split of the data, example 2: `answers` must be a part of the text that begins at "
-        r"the place given. Received: '4\\tdogs'.$"
+        "the place given. Received: 'dogs'.$"
     )
     with pytest.raises(ValueError, match=message):
-        TokenizedCorpus.from_rows(rows, training(), LIMIT)
+        TokenizedCorpus.from_rows(tf.data.Dataset.from_tensor_slices(rows), training(), LIMIT)
 
 
 def squad_file(path, seed):
@@ -213,22 +227,22 @@ def test_settings_that_do_not_fit_are_refused(settings, tmp_path, name):
 
 @pytest.mark.slow
 def test_text_files_are_learned_measured_and_answered(settings, tmp_path):
-    """What a SQuAD file holds, as two files of lines."""
+    """What a SQuAD file holds, as a file of lines; and lines to answer and to compare with."""
     for split in ("train", "validation"):
-        lines, answers = zip(*read_squad(tmp_path / f"{split}.json"), strict=True)
+        rows = read_squad(tmp_path / f"{split}.json")
+        lines = ["\t".join([*map(str, row[:3]), row[3][0]]) for row in rows]
         (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-        (tmp_path / f"{split}.txt").write_text("\n".join(answers) + "\n")
+    (tmp_path / "questions.tsv").write_text("".join("\t".join(row[:2]) + "\n" for row in rows))
+    (tmp_path / "answers.txt").write_text("".join("\t".join(row[3]) + "\n" for row in rows))
     config = CONFIG.replace('"squad"', '"text"')
-    for split in ("train", "validation"):
-        named = f'{split}_source = "{split}.tsv"\n{split}_target = "{split}.txt"'
-        config = config.replace(f'{split} = "{split}.json"', named)
+    config = config.replace(".json", ".tsv")
     (tmp_path / "text.toml").write_text(config)
     whole, figures = tmp_path / "whole", run_quietly(settings, tmp_path / "whole")[0]
     run_quietly(load_settings(tmp_path / "text.toml"), tmp_path / "run")
     one, two = (Run(folder).load_model() for folder in (whole, tmp_path / "run"))
     for ours, theirs in zip(one.weights, two.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
-    files = (tmp_path / "validation.tsv", tmp_path / "validation.txt")
+    files = (tmp_path / "questions.tsv", tmp_path / "answers.txt")
     results = evaluate_files(whole, *files)
     assert results["questions"] == 12 and results["truncated"] == 0
     for name in ("exact_match", "f1"):

@@ -1,5 +1,7 @@
 """The vocabulary of a training's run."""
 
+import itertools
+
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import strings
@@ -19,7 +21,7 @@ ATTEMPTS = 4  # of two vocabularies one may need more pieces than the other one'
 def take_tokenizers(run, settings, data, console, start=None):
     """Returns the run's `Tokenizers`; without a vocabulary, writes one first.
 
-    A task that reads no text has none: `None`.
+    A task without text has none: `None`.
 
     Args:
         run: The `Run`.
@@ -28,7 +30,7 @@ def take_tokenizers(run, settings, data, console, start=None):
         console: Where that is announced.
         start: The `Start` whose vocabulary is taken instead, or `None`.
     """
-    if not settings.task.get().reads_text:
+    if not settings.task.get().texts:
         return None
     if start is not None:
         run.write_tokenizers(start.tokenizers)
@@ -54,12 +56,13 @@ def _copy_tokenizers(settings, data, console):
 def _learn_tokenizers(settings, data, console):
     """Learns vocabularies of the size that is set; if none is, of a size that the text allows."""
     task, settings = settings.task.get(), settings.vocabulary
-    sides = [task.source_columns, task.target_columns]
+    sides = list(task.texts.values())
     if settings.shared:
-        sides = [{*task.source_columns, *task.target_columns}]
+        sides = [dict.fromkeys(itertools.chain(*sides))]
 
     def learn(columns, size):
-        texts = strings(data.rows("train"), sorted(columns))
+        places = sorted(task.columns.index(name) for name in columns)
+        texts = strings(data.rows("train"), places)
         return SentencePieceTokenizer(
             learn_vocabulary(texts, settings.model_copy(update={"size": size}))
         )

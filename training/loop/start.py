@@ -39,7 +39,7 @@ def inherit(values, load):
     if "preset" not in model:
         fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
         values["model"] = {**fields, **model}
-    if not described and theirs.task.get().reads_text:
+    if not described and theirs.task.get().texts:
         values["vocabulary"] = {**theirs.vocabulary.description(), **vocabulary}
 
 

@@ -118,7 +118,7 @@ class TextData(TokenData):
     target_language: str | None = Field(None, description="Language of the target.")
 
     def check_columns(self, task):  # noqa: D102
-        if not task.reads_text:
+        if not task.texts:
             raise ValueError(
                 f'`data.source = "text"` has texts: {task.name} needs '
                 f"{' and '.join(task.columns)}, {sources_for(task)}."

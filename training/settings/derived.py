@@ -126,7 +126,7 @@ def _filled(settings, numbers, names):
 def _matters(settings, section, key):
     """Returns whether a number that is left out follows from the data."""
     if section == "vocabulary":
-        return settings.task.get().reads_text
+        return bool(settings.task.get().texts)
     schedule = settings.schedule
     if key == "peak":  # left out beside a warm-up that is given, it is Eq. 3's own
         return (

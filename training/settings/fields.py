@@ -62,6 +62,6 @@ class DataSettings(Section):
 
 def sources_for(task):
     """Returns the kinds of data that a task can have, to be named in an error."""
-    if task.reads_text:
+    if task.texts:
         return '`data.source = "text"`'
     return " or ".join(f'`data.source = "{kind}"`' for kind in task.sources)

@@ -11,7 +11,7 @@ from keras_transformer.training.settings.fields import Files, PathText
 class FactsData(TokenData):
     """Generated passages of three facts with a question about one, with nothing to download."""
 
-    columns: ClassVar = ("questions and passages", "answers")
+    columns: ClassVar = ("question", "passage", "begin", "answers")
 
     source: Literal["facts"] = Field(description="The kind of data.")
     examples: int = Field(
@@ -23,7 +23,7 @@ class FactsData(TokenData):
 class SquadData(TokenData):
     """Files in SQuAD's format 1.1: passages, questions about them and their answers, in JSON."""
 
-    columns: ClassVar = ("questions and passages", "answers")
+    columns: ClassVar = ("question", "passage", "begin", "answers")
 
     source: Literal["squad"] = Field(description="The kind of data.")
     train: Files = Field(description="Files to train on.")

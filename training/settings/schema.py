@@ -108,7 +108,7 @@ class Settings(Section):
             raise ValueError(f"[model] {error}") from None
         self.data.check_columns(task)
         self._check_unused(task)
-        if task.reads_text and self.data.max_length > config.max_length:
+        if task.texts and self.data.max_length > config.max_length:
             raise ValueError(
                 "`data.max_length` must not exceed `model.max_length`. Received: "
                 f"{self.data.received('max_length', name='data.max_length')}, "

@@ -20,7 +20,7 @@ class QuestionAnsweringTraining(TextTraining):
     the model it is one window: see `chosen_windows`.
     """
 
-    columns = ("lines", "answers")
+    columns = ("question", "passage", "begin", "answers")
 
     @property
     def fields(self):  # noqa: D102
@@ -33,23 +33,20 @@ class QuestionAnsweringTraining(TextTraining):
 
     def encode(self, columns):
         """Returns token ids, and the places of both ends, -1 if the answer is not there."""
-        lines, answers = columns["lines"], columns["answers"]
-        cells = (
-            tf.strings.regex_replace(lines, "\t.*", ""),
-            tf.strings.regex_replace(lines, "^[^\t]*\t?", ""),
-        )
+        question, passage = columns["question"], columns["passage"]
         tokenizer = self.tokenizers.source
         longest = self.config.max_length
-        questions, _ = read_questions(tokenizer, cells[0], longest)
-        passages = read_passages(tokenizer, cells[1])
+        questions, _ = read_questions(tokenizer, question, longest)
+        passages = read_passages(tokenizer, passage)
         windows = cut_windows(tokenizer, questions, passages, longest, self.config.stride)
-        begin, answer = self._places(answers)
+        begin, answer = _numbers(columns["begin"]), _first(columns["answers"])
         size = tf.strings.length(answer)
-        right = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(cells[1]))
-        inside = tf.strings.substr(cells[1], tf.where(right, begin, 0), tf.where(right, size, 0))
+        right = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(passage))
+        inside = tf.strings.substr(passage, tf.where(right, begin, 0), tf.where(right, size, 0))
         right &= tf.equal(inside, answer)
         ends = [_piece(passages, place) for place in (begin, begin + size - 1)]  # [B] each
         right &= (ends[0] >= 0) & (ends[1] >= 0)
+        lines = tf.strings.join([question, passage], "\t")
         row = chosen_windows(windows, ends, lines)  # [B]
         places = tf.stack(ends_in_windows(windows, row, ends), axis=1)  # [B, 2]
         places = tf.where(tf.expand_dims(right, 1), places, -1)
@@ -57,14 +54,6 @@ class QuestionAnsweringTraining(TextTraining):
             "tokens": tf.gather(windows.source, row),
             "answers": self.fields["answers"].encode(places),
         }
-
-    def _places(self, answers):
-        """The byte at which each answer begins, -1 if it is not given, and the answer."""
-        begin = tf.strings.regex_replace(answers, "\t(?s:.*)", "")
-        given = tf.strings.regex_full_match(answers, r"(?s)[0-9]{1,9}\t.*")
-        numbers = tf.strings.to_number(tf.where(given, begin, "-1"), tf.int32)
-        first = tf.strings.regex_replace(answers, "^[0-9]+\t", "", replace_global=False)
-        return numbers, tf.strings.regex_replace(first, "\t(?s:.*)", "")
 
     def assemble(self, tokens, answers):  # noqa: D102
         return tokens, answers
@@ -78,6 +67,19 @@ class QuestionAnsweringTraining(TextTraining):
     def weigh(self, inputs, labels):
         """Returns 1 for each question, and 0 for the rows that pad a replica's batch."""
         return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)
+
+
+def _numbers(column):
+    """Integers `[B]`, of files of text -1 for what is not a number."""
+    if column.dtype != tf.string:
+        return tf.cast(column, tf.int32)
+    given = tf.strings.regex_full_match(column, "[0-9]{1,9}")
+    return tf.strings.to_number(tf.where(given, column, "-1"), tf.int32)
+
+
+def _first(answers):
+    """The first of several answers, strings `[B]`; files of text have one for each question."""
+    return answers.to_tensor("")[:, 0] if isinstance(answers, tf.RaggedTensor) else answers
 
 
 def _piece(passages, byte):

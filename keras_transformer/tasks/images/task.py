@@ -11,7 +11,6 @@ class ImageClassificationTask(Task):
     name = "image_classification"
     columns = ("image", "label")
     sources = ("images", "digits")
-    reads_text = False
     config_class = ImageClassifierConfig
     figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
     unit = "examples"

@@ -24,6 +24,7 @@ class LabellingTask(Task):
 
     name = "labelling"
     columns = ("words", "labels")
+    texts = {"source": ("words",)}
     config_class = TokenClassifierConfig
     figures = {
         "loss": LOSS,

@@ -32,12 +32,12 @@ def answer_figures(answers, references):
 
     Args:
         answers: List of strings.
-        references: For each a string of right answers with tabs between them.
+        references: For each a list of right answers.
 
     Reference: Rajpurkar et al. (2016), section 6.1, and the evaluation script of SQuAD 1.1.
     """
     count = len(answers)
-    pairs = [(a, reference.split("\t")) for a, reference in zip(answers, references, strict=True)]
+    pairs = list(zip(answers, references, strict=True))
     return {
         name: 100 * sum(max(measure(a, right) for right in several) for a, several in pairs) / count
         for name, measure in (("exact_match", exact_match), ("f1", token_f1))

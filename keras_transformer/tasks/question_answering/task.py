@@ -2,6 +2,8 @@
 
 import time
 
+import numpy as np
+
 from keras_transformer.config.span_predictor import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.figures import answer_figures
 from keras_transformer.tasks.task import LOSS, Figure, Task
@@ -11,13 +13,14 @@ from keras_transformer.text.lines import parse_lines
 class QuestionAnsweringTask(Task):
     """Questions about passages, by a `SpanPredictor`.
 
-    An example is a question, a tab and a passage. What belongs to it are the right answers with
-    tabs between them; in data to train on, the byte of the passage at which the first one begins
-    and a tab stand before them.
+    The data have right answers for each question, and the byte of the passage at which the first of
+    them begins. An input is a pair of strings, question and passage; what belongs to it is a list
+    of right answers. In lines of text tabs separate them.
     """
 
     name = "question_answering"
-    columns = ("questions and passages", "answers")
+    columns = ("question", "passage", "begin", "answers")
+    texts = {"source": ("question", "passage")}
     config_class = SpanPredictorConfig
     figures = {
         "loss": LOSS,
@@ -32,36 +35,40 @@ class QuestionAnsweringTask(Task):
 
         return QuestionAnswerer
 
-    def references(self, values):
-        """Returns the answers without the place of the first."""
-        return [value.partition("\t")[2] for value in values]
+    def examples(self, columns):
+        """Returns pairs of question and passage, and for each the list of right answers."""
+        answers = [[_decoded(a) for a in np.atleast_1d(values)] for values in columns["answers"]]
+        return [list(zip(columns["question"], columns["passage"], strict=True)), answers]
+
+    def read_files(self, source, reference=None):
+        """Returns what `examples` returns, of lines with tabs."""
+        lines, *others = super().read_files(source, reference)
+        return [parse_lines(parse, lines, "example"), *([a.split("\t") for a in o] for o in others)]
 
     def measure(self, pipeline, inputs, references):
         """Returns `exact_match` and `f1`."""
-        answers = [result.text for result in pipeline.answer(parse_lines(parse, inputs, "example"))]
-        return answer_figures(answers, references)
+        return answer_figures([result.text for result in pipeline.answer(inputs)], references)
 
     def evaluate(self, pipeline, columns):
         """Answers questions and compares the answers with the right ones.
 
         Args:
             pipeline: A `QuestionAnswerer`.
-            columns: List of questions and passages, and list of their right answers, several with
-                tabs between them.
+            columns: List of pairs of question and passage, and for each a list of right answers.
 
         Returns:
             Dictionary of `exact_match` and `f1`, from 0 to 100, as SQuAD defines them; `questions`,
             their number; `truncated`, how many questions were longer than the model's limit; and
             `seconds`.
         """
-        examples = parse_lines(parse, columns[0], "example")
+        examples, references = columns
         if not examples:
             raise ValueError("There must be at least one question to answer. Received: none.")
         begin = time.perf_counter()
         results = pipeline.answer(examples)
         seconds = time.perf_counter() - begin
         return {
-            **answer_figures([result.text for result in results], columns[1]),
+            **answer_figures([result.text for result in results], references),
             "questions": len(examples),
             "truncated": sum(result.truncated for result in results),
             "seconds": round(seconds, 3),
@@ -75,12 +82,18 @@ class QuestionAnsweringTask(Task):
                 raise ValueError(f"`training.{name}` must be 0 for {self.name}. Received: {value}.")
 
 
+def _decoded(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
 def parse(line):
-    """Returns the question and the passage of a line, a pair.
+    """Returns the question and the passage of a line, a pair; such a pair stays as it is.
 
     Raises:
         ValueError: If there is no tab: what the line must be.
     """
+    if not isinstance(line, str):
+        return line
     question, tab, passage = line.partition("\t")
     if not tab:
         raise ValueError("must be a question, a tab and a passage. Received: no tab.")

@@ -9,6 +9,7 @@ from keras_transformer.config import SeriesConfig
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.series.lines import read_targets
 from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
+from keras_transformer.text.lines import read_parallel
 
 
 class TimeSeriesTask(Task):
@@ -17,7 +18,6 @@ class TimeSeriesTask(Task):
     name = "time_series"
     columns = ("inputs", "target")
     sources = ("series",)
-    reads_text = False
     config_class = SeriesConfig
     figures = {
         "loss": LOSS,
@@ -25,7 +25,6 @@ class TimeSeriesTask(Task):
         "nse": Figure("NSE", higher_is_better=True),
     }
     unit = "steps"
-    decoding_errors = "surrogateescape"  # columns that are not read may hold anything
     unused = (
         "vocabulary",
         "training.subword_sampling",
@@ -66,6 +65,10 @@ class TimeSeriesTask(Task):
             "target_scale": float(observed.std()) or 1.0,
         }
         return Survey(fields, _sentences((facts or {}).get("table")))
+
+    def read_files(self, source, reference=None):
+        """Returns lines of CSV files: columns that are not read may hold bytes of any kind."""
+        return read_parallel(source, reference, "surrogateescape")
 
     def samples(self, inputs):
         """Returns one series: an export cuts it into windows."""

@@ -41,10 +41,8 @@ def facts_of(passage):
 
 def test_the_answer_is_that_of_its_name_and_its_kind_alone():
     right = same_kind = same_name = 0
-    for line, answers in draw_questions(200, seed=1):
-        question, passage = line.split("\t")
-        byte, text = answers.split("\t")
-        assert passage.encode()[int(byte) :].startswith(text.encode())
+    for question, passage, byte, (text,) in draw_questions(200, seed=1):
+        assert passage.encode()[byte:].startswith(text.encode())
         ((kind, match),) = matches(question, 2)
         facts = facts_of(passage)
         both = [fact for fact in facts if fact[:2] == (kind, match["name"])]
@@ -59,7 +57,7 @@ def test_no_passage_is_in_two_splits():
     data = open_source(SimpleNamespace(source="facts", examples=300, seed=2))
     assert [data.count(split) for split in data.splits] == [240, 30, 30]
     answers = [
-        tuple(sorted(answer for *_, answer in facts_of(row[0].decode().split("\t")[1])))
+        tuple(sorted(answer for *_, answer in facts_of(row[1].decode())))
         for split in data.splits
         for row in data.rows(split).as_numpy_iterator()
     ]
@@ -68,5 +66,5 @@ def test_no_passage_is_in_two_splits():
 
 def test_a_seed_decides():
     assert draw_questions(20, 3) == draw_questions(20, 3) != draw_questions(20, 4)
-    passages = [line.split("\t")[1] for line, _ in draw_questions(200, 3)]
+    passages = [passage for _, passage, *_ in draw_questions(200, 3)]
     assert len({*passages}) == 200

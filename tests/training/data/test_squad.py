@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.data.sources.squad import read_squad
 
 PASSAGE = "Köln 🚀 liegt\nam Rhein.\tSeit 50."
@@ -21,14 +22,23 @@ def answer(text, begin=None):
     return {"text": text, "answer_start": PASSAGE.index(text) if begin is None else begin}
 
 
-def test_places_are_bytes_and_lines_stay_one(tmp_path):
+def test_places_are_bytes_and_texts_stay_as_they_are(tmp_path):
     path = written(tmp_path, [answer("liegt\nam Rhein"), answer("Rhein")])
-    ((line, answers),) = read_squad(path)
-    question, passage = line.split("\t")
-    assert question == "Wo liegt Köln?" and passage == "Köln 🚀 liegt am Rhein. Seit 50."
-    byte, first, second = answers.split("\t")
-    assert (first, second) == ("liegt am Rhein", "Rhein")
-    assert passage.encode()[int(byte) :].decode().startswith(first) and int(byte) == 11
+    ((question, passage, byte, answers),) = read_squad(path)
+    assert question == "Wo\tliegt Köln?" and passage == PASSAGE
+    assert answers == ["liegt\nam Rhein", "Rhein"]
+    assert passage.encode()[byte:].decode().startswith(answers[0]) and byte == 11
+
+
+def test_rows_have_as_many_answers_as_there_are():
+    rows = [("a", "b c", 0, ["b"]), ("d", "e", 0, ["e", "E"]), ("f", "g", 0, ["g"])]
+    data = MemoryData({"train": rows}, "questions").rows("train")
+    assert [[a.decode() for a in row[3]] for row in data.as_numpy_iterator()] == [
+        row[3] for row in rows
+    ]
+    (batch,) = data.batch(3)
+    assert batch[3].row_lengths().numpy().tolist() == [1, 2, 1]
+    assert batch[2].numpy().tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

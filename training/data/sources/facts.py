@@ -40,7 +40,7 @@ def draw_questions(count, seed):
         seed: The same seed gives the same questions in the same order.
 
     Returns:
-        List of pairs of strings: see `QuestionAnsweringTask`.
+        List of tuples: the `columns` of `QuestionAnsweringTask`.
     """
     dice = Dice(seed)
     entities, seen, questions = Entities(dice), set(), []
@@ -66,7 +66,7 @@ def _draw_facts(dice):
 
 
 def _write(dice, facts, answers):
-    """The question with its passage, and the answer with its place."""
+    """The question, its passage, the byte at which the answer begins, and the answer in a list."""
     passage, byte = "", 0
     for number in dice.some(range(len(facts)), len(facts)):
         name, kind = facts[number]
@@ -76,7 +76,7 @@ def _write(dice, facts, answers):
         passage += answers[number] + after
     name, kind = facts[0]
     question = dice.pick(kind[2]).replace("NAME", name)
-    return f"{question}\t{passage}", f"{byte}\t{answers[0]}"
+    return question, passage, byte, [answers[0]]
 
 
 def open_facts(settings):

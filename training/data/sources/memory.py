@@ -9,7 +9,8 @@ class MemoryData(Source):
     """Examples in memory.
 
     Args:
-        examples: Dictionary from a split to a list of tuples of strings.
+        examples: Dictionary from a split to a list of tuples of strings, of numbers or of lists of
+            them.
         description: One line for people: what they are and where they come from.
     """
 
@@ -21,8 +22,12 @@ class MemoryData(Source):
     def rows(self, split):
         self.check_split(split)
         columns = zip(*self._examples[split], strict=True)
-        return tf.data.Dataset.from_tensor_slices(tuple(tf.constant(column) for column in columns))
+        return tf.data.Dataset.from_tensor_slices(tuple(map(_tensor, columns)))
 
     def count(self, split):
         self.check_split(split)
         return len(self._examples[split])
+
+
+def _tensor(column):
+    return tf.ragged.constant(column) if isinstance(column[0], list) else tf.constant(column)

@@ -8,8 +8,6 @@ from keras_transformer.text.lines import open_binary
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.memory import MemoryData
 
-# One byte for one: a place in the text stays what it is.
-_ONE_LINE = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 KINDS = {str: "a string", int: "a whole number", list: "a list"}
 NAMES = {"data": "article", "paragraphs": "paragraph", "qas": "question", "answers": "answer"}
 
@@ -21,7 +19,7 @@ def open_squad(settings):
         settings: The section, a `SquadData`, or anything with its attributes.
 
     Returns:
-        A `Source` of questions with passages, and of answers: see `QuestionAnsweringTask`.
+        A `Source` of the columns of `QuestionAnsweringTask`.
 
     Raises:
         ValueError: If a file cannot be read or is something else, a field is missing, or a question
@@ -37,7 +35,7 @@ def open_squad(settings):
 
 
 def read_squad(path):
-    """Returns the examples of one file, pairs of strings: see `open_squad`."""
+    """Returns the examples of one file, tuples: see `open_squad`."""
     path = Path(path)
     try:
         with open_binary(path) as file:
@@ -95,8 +93,8 @@ class _Place:
 
 
 def _example(passage, question):
-    """A pair of strings; the answer that a training learns is the first."""
-    line = question.field("question", str)
+    """The columns of a question; the answer that a training learns is the first."""
+    text = question.field("question", str)
     if "id" in question.value:
         question.name += f" ({question.value['id']})"
     answers = [_answer(passage, answer) for answer in question.members("answers")]
@@ -106,9 +104,7 @@ def _example(passage, question):
             "SQuAD 2.0, are not supported: take version 1.1, or leave them out of the file."
         )
     byte = len(passage[: answers[0][1]].encode())
-    texts = (text.translate(_ONE_LINE) for text, _ in answers)
-    line = f"{line.translate(_ONE_LINE)}\t{passage.translate(_ONE_LINE)}"
-    return line, "\t".join([str(byte), *texts])
+    return text, passage, byte, [text for text, _ in answers]
 
 
 def _answer(passage, answer):
