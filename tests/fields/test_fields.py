@@ -83,7 +83,9 @@ def test_frames_are_sequences_of_vectors():
     broken = tf.ragged.constant([[[1.0] * 3], [[1.0, np.nan, 1.0]]], ragged_rank=1)
     assert field.is_valid(field.encode(broken)).numpy().tolist() == [True, False]
     assert field.explain() == "frames of 3 finite numbers"
-    with pytest.raises(ValueError, match="must have frames of 3 features. Received: .* 2 features"):
+    with pytest.raises(
+        ValueError, match="must have frames of 3 features. Received: frames of 2[.]"
+    ):
         field.encode(tf.ones([2, 4, 2]))
     with pytest.raises(ValueError, match="`num_features` must be positive. Received: .*=0"):
         Frames(0)

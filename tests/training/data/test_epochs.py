@@ -17,7 +17,7 @@ from keras_transformer.training.vocabulary import learn_vocabulary
 
 # These sample no pieces: test_labelling_training.py and test_answering_training.py.
 FIXED = ("labelling", "question_answering")
-KINDS = [name for name in TRAININGS if TASKS[name].reads_text and name not in FIXED]
+KINDS = [name for name in TRAININGS if TASKS[name].texts and name not in FIXED]
 BATCH_TOKENS, MAX_LENGTH = 90, 30
 WORDS = ["wal", "tal", "under", "over", "king", "walking", "talked", "undertaking"]
 LABELS = ("few", "some", "many")
