@@ -24,12 +24,25 @@ EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 # A line of TensorFlow's C++ log: its severity, after the date where an older release writes one.
 LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:.]+| )")
 
+MAX_LENGTH = click.option(
+    "--max-length",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="Longest input and longest output, their ends included.  [default: the model's]",
+)
 STRICT = click.option(
     "--strict",
     is_flag=True,
     help="Stop at the first bad line, with an error; the answers to the lines before it are "
     "written. With --output there is no file then.  [default: warn, and leave its answer empty]",
 )
+
+
+def batch_size(help=None):
+    """Returns the option `--batch-size`, whose help says what is done with so many lines."""
+    return click.option(
+        "--batch-size", default=64, show_default=True, type=click.IntRange(1), help=help
+    )
 
 
 class FiniteRange(click.FloatRange):

@@ -2,9 +2,14 @@
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, FiniteRange
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, FiniteRange, batch_size
 from keras_transformer.cli.places import check_folder, new_folder
-from keras_transformer.cli.search_options import greedy_or_beam, make_search, name_default
+from keras_transformer.cli.search_options import (
+    greedy_or_beam,
+    make_search,
+    name_default,
+    option_of,
+)
 
 SIZE = 8  # of the beam, as the pipelines of browsers' models have it
 
@@ -14,12 +19,11 @@ SIZE = 8  # of the beam, as the pipelines of browsers' models have it
 @click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
 @click.option("--output", "run", type=FOLDER, required=True, help="Folder of the student's run.")
 @click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
-@click.option(
-    "--beam",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Hypotheses that the teachers search with.  [default: the first teacher's own search, if "
-    f"that is a beam and no other option describes one; otherwise a beam of {SIZE}]",
+@option_of(
+    "beam",
+    "Hypotheses that the teachers search with.",
+    "the first teacher's own search, if that is a beam and no other option describes one; "
+    f"otherwise a beam of {SIZE}",
 )
 @greedy_or_beam("greedy", "beam")
 @click.option(
@@ -50,13 +54,7 @@ SIZE = 8  # of the beam, as the pipelines of browsers' models have it
     show_default=True,
     help="The teacher's pieces, or those that the student learns as [vocabulary] describes them.",
 )
-@click.option(
-    "--batch-size",
-    default=64,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Sentences that the teachers read at a time; it changes nothing else.",
-)
+@batch_size("Sentences that the teachers read at a time; it changes nothing else.")
 def distill(
     config,
     teachers,

@@ -4,10 +4,17 @@ import inspect
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, refuse, warn
+from keras_transformer.cli.command import (
+    EXISTING_FILE,
+    FILE,
+    FOLDER,
+    MAX_LENGTH,
+    Command,
+    refuse,
+    warn,
+)
 from keras_transformer.cli.export_options import (
     LENGTHS,
-    MAX_LENGTH,
     SENTENCES,
     batch_sizes,
     check_limits,
@@ -21,7 +28,13 @@ from keras_transformer.cli.export_sentences import (
 )
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.progress import shown_progress
-from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, greedy_or_beam, search_of_run
+from keras_transformer.cli.search_options import (
+    OF_GREEDY_OR_BEAM,
+    greedy_or_beam,
+    n_best,
+    option_of,
+    search_of_run,
+)
 from keras_transformer.cli.shortlist import SHORTLIST, with_shortlist
 from keras_transformer.text.lines import parse_lines
 
@@ -46,12 +59,9 @@ def export():
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
 @greedy_or_beam()
-@click.option(
-    "--n-best",
-    type=click.IntRange(1),
-    metavar="M",
-    help="Translations of a sentence that the signatures with several give.  [default: 4, or the "
-    "beam's N if that is less]",
+@n_best(
+    "Outputs of an input that the signatures with several give.",
+    "4, or the beam's N if that is less",
 )
 @click.option(
     "--jit",
@@ -123,20 +133,13 @@ def saved_model(
     help="For int8_static: sentences that show the ranges of the activations, one per line. "
     "Default: 200 of the run's training data.",
 )
-@click.option(
-    "--beam",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Also put in a search with N hypotheses, beside greedy search. Default: the run's own "
-    "search, if that is a beam.",
+@option_of(
+    "beam",
+    "Also put in a search with N hypotheses, beside greedy search.",
+    "the run's own search, if that is a beam",
 )
 @greedy_or_beam("beam", "min_length")
-@click.option(
-    "--n-best",
-    type=click.IntRange(1),
-    metavar="M",
-    help="With --beam: translations that it returns.  [default: 1]",
-)
+@n_best("With --beam: outputs that it returns.", 1)
 @batch_sizes("1")
 @LENGTHS
 @MAX_LENGTH

@@ -48,13 +48,6 @@ LENGTHS = click.option(
     "there can be. Other lengths are padded to the next of these.  [default: 16,64,... up to the "
     "longest]",
 )
-MAX_LENGTH = click.option(
-    "--max-length",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Longest source and longest output in tokens.  [default: the model's]",
-)
-
 
 LIMITS = [
     click.option(

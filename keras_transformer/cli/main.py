@@ -12,6 +12,7 @@ from keras_transformer.cli.command import (
     EXISTING_FILE,
     FOLDER,
     Commands,
+    batch_size,
     refuse,
     standard,
     start,
@@ -179,7 +180,7 @@ def evaluate(runs, source, reference, split, shortlist, **options):
 @RUNS
 @click.option("--source", type=EXISTING_FILE, required=True, help="Sentences, one per line.")
 @click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
-@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
+@batch_size()
 @click.option(
     "--strict",
     is_flag=True,

@@ -8,8 +8,10 @@ from keras_transformer.cli.command import (
     EXISTING_FILE,
     FILE,
     FOLDER,
+    MAX_LENGTH,
     STRICT,
     Command,
+    batch_size,
     refuse,
     standard,
     warn,
@@ -30,14 +32,9 @@ from keras_transformer.files import replacing
     type=FILE,
     help="File to write when all lines are answered. Default: stdout.",
 )
-@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
+@batch_size()
 @search_options
-@click.option(
-    "--max-length",
-    type=click.IntRange(1),
-    metavar="TOKENS",
-    help="Longest input and longest output, their ends included.  [default: the model's]",
-)
+@MAX_LENGTH
 @SHORTLIST
 @click.option(
     "--scores",

@@ -1,116 +1,118 @@
-"""The options that choose a search, and the search that they make."""
+"""The options that choose a search, made of its settings, and the search that they make."""
 
+import functools
 import math
 
 import click
 
 from keras_transformer.cli.command import FiniteRange, refuse
+from keras_transformer.search_settings import (
+    WITH_EXPONENT,
+    BeamSettings,
+    GreedySettings,
+    SampleSettings,
+    settings_of,
+)
 
-# What belongs to a search: without it the option has no effect.
-BEAM_ONLY = (
-    "length_penalty", "normalization", "min_length", "extra_length", "max_output", "stopping",
-)  # fmt: skip
-SAMPLE_ONLY = ("temperature", "top_k", "top_p", "seed")
-BEAMS = ("beam", *BEAM_ONLY)
-SEARCHES = ("greedy", *BEAMS, "n_best", "sample", *SAMPLE_ONLY)
+# The option that chooses a search, and what the search is made of.
+KINDS = {"beam": BeamSettings, "greedy": GreedySettings, "sample": SampleSettings}
+NO_LIMIT = "none"  # on the command line, where a setting is `None`; the value is infinity
+
+
+def _options():
+    """Dictionary from each option of a setting to those of `KINDS` that have it, and its field."""
+    options = {}
+    for kind, settings in KINDS.items():
+        for field, setting in settings_of(settings).items():
+            name = (setting.option or field).replace("-", "_")
+            options.setdefault(name, {})[kind] = field
+    return options
+
+
+OPTIONS = _options()
+BEAMS = tuple(name for name, kinds in OPTIONS.items() if "beam" in kinds)
 OF_GREEDY_OR_BEAM = ("greedy", *BEAMS)  # parameters of the commands that have no more
+OF_SAMPLES = tuple(name for name in OPTIONS if name not in BEAMS)
+SEARCHES = (*OF_GREEDY_OR_BEAM, "n_best", "sample", *OF_SAMPLES)
 
-UNLIMITED = 100_000  # tokens: more than any output has
-
-BEAM = click.option(
-    "--beam",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Search with N hypotheses at a time; the paper's N is 4. Default: the run's own search, "
-    "or greedy search.",
-)
 GREEDY = click.option("--greedy", is_flag=True, help="Greedy search, whatever the run's own is.")
-LENGTH_PENALTY = click.option(
-    "--length-penalty",
-    type=FiniteRange(0),
-    metavar="A",
-    help="With --beam: divide scores by ((5 + length) / 6) ** A.  [default: 0.6]",
-)
-GREEDY_OR_BEAM = {
-    "greedy": GREEDY,
-    "beam": BEAM,
-    "length_penalty": LENGTH_PENALTY,
-    "normalization": click.option(
-        "--normalization",
-        type=click.Choice(["gnmt", "power", "average", "none"]),
-        help="With --beam: divide scores by the penalty of --length-penalty, by length ** A with "
-        "its A, by the length, or by nothing.  [default: gnmt]",
-    ),
-    "min_length": click.option(
-        "--min-length",
-        type=click.IntRange(1),
-        metavar="TOKENS",
-        help="With --beam: shortest output, the end of the sentence included.  [default: 1]",
-    ),
-    "extra_length": click.option(
-        "--extra-length",
-        type=click.IntRange(0),
-        metavar="TOKENS",
-        help="With --beam: how much longer than its source an output may be.  [default: 50]",
-    ),
-    "max_output": click.option(
-        "--max-output",
-        type=click.IntRange(1),
-        metavar="TOKENS",
-        help="With --beam or --greedy: longest output, its end included, whatever the source.  "
-        "[default: none; of --greedy that of the run's own search]",
-    ),
-    "stopping": click.option(
-        "--stopping",
-        type=click.Choice(["count", "score", "narrow"]),
-        help="With --beam: end when N hypotheses have ended, or when the best running one is no "
-        "better than the worst of these, as Hugging Face's generate does; or as count, with "
-        "a beam that each of them leaves narrower, as in Marian.  [default: count]",
-    ),
-}
-ALL = [
-    *GREEDY_OR_BEAM.values(),
-    click.option(
-        "--n-best",
-        type=click.IntRange(1),
-        metavar="M",
-        help="Write the best M translations of each line: number of the line, from 1, tab, score, "
-        "tab, text; the best first, fewer where there are fewer. Without --beam, with the run's "
-        "own or one of 4, of M hypotheses if that is more.",
-    ),
-    click.option("--sample", is_flag=True, help="Draw translations at random."),
-    click.option(
-        "--temperature",
-        type=FiniteRange(0),
-        help="With --sample: below 1 nearer to the most probable tokens; 0 is greedy.  "
-        "[default: 1]",
-    ),
-    click.option(
-        "--top-k",
-        type=click.IntRange(0),
-        metavar="K",
-        help="With --sample: draw from the K most probable tokens; 0: from all.  [default: 0]",
-    ),
-    click.option(
-        "--top-p",
-        type=FiniteRange(0, 1),
-        metavar="P",
-        help="With --sample: draw from the most probable tokens that have together the probability "
-        "P.  [default: 1]",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(-(2**31), 2**31 - 1),
-        help="With --sample: the same seed gives the same line the same translation.  [default: 0]",
-    ),
-]
+SAMPLE = click.option("--sample", is_flag=True, help="Draw outputs at random.")
+
+
+class OrNone(click.ParamType):
+    """A number, or `none` for no limit.
+
+    Args:
+        numbers: The `click.ParamType` of a number.
+    """
+
+    name = "number or none"
+
+    def __init__(self, numbers):
+        self._numbers = numbers
+
+    def convert(self, value, param, context):  # noqa: D102
+        if value in (NO_LIMIT, math.inf):
+            return math.inf
+        return self._numbers.convert(value, param, context)
+
+
+def option_of(name, help=None, default=None):
+    """Returns the click option of a setting.
+
+    Args:
+        name: A key of `OPTIONS`.
+        help: Its help, where a command means something of its own by it. `None`: the setting's.
+        default: What the help names as the default. `None`: the setting's.
+    """
+    kind, field = next(iter(OPTIONS[name].items()))
+    setting = settings_of(KINDS[kind])[field]
+    others = " or ".join(f"--{other}" for other in OPTIONS[name])
+    rest = setting.help[0].lower() + setting.help[1:]
+    text = setting.help if name == kind else f"With {others}: {rest}"
+    own = getattr(KINDS[kind], field, None)
+    shown = f"{own:g}" if isinstance(own, float) else own
+    default = default or setting.default_help or shown
+    limitless = f" {NO_LIMIT}: any." if _takes_none(setting, own) else ""
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        type=_type(setting, own),
+        metavar=setting.metavar,
+        help=f"{help or text}{limitless}  [default: {default}]",
+    )
+
+
+def _takes_none(setting, default):
+    return setting.is_optional and default is not None
+
+
+def _type(setting, default):
+    if setting.choices:
+        return click.Choice(setting.choices)
+    kind = click.IntRange if setting.kind is int else FiniteRange
+    numbers = kind(setting.least, setting.most)
+    return OrNone(numbers) if _takes_none(setting, default) else numbers
+
+
+def n_best(help, default=None):
+    """Returns the option `--n-best`.
+
+    Args:
+        help: What a command does with that number.
+        default: What the help names as the default. `None`: nothing.
+    """
+    default = f"  [default: {default}]" if default else ""
+    return click.option("--n-best", type=click.IntRange(1), metavar="M", help=f"{help}{default}")
 
 
 def search_options(command):
     """Gives a command every option of a search."""
-    for option in reversed(ALL):
-        command = option(command)
-    return command
+    several = n_best(
+        "Write the best M outputs of each line: number of the line, from 1, tab, score, tab, text; "
+        "the best first, fewer where there are fewer. Without --beam: a beam of 4 hypotheses, or "
+        "the run's own, of M if that is more."
+    )
+    return _with(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
 
 
 def greedy_or_beam(*without):
@@ -119,42 +121,37 @@ def greedy_or_beam(*without):
     Args:
         *without: Names of those that the command does not have, or has in another form.
     """
+    options = {"greedy": GREEDY, **{name: option_of(name) for name in BEAMS}}
+    chosen = [option for name, option in options.items() if name not in without]
+    return lambda command: _with(command, *chosen)
 
-    def add(command):
-        for name, option in reversed(GREEDY_OR_BEAM.items()):
-            command = command if name in without else option(command)
-        return command
 
-    return add
+def _with(command, *options):
+    return functools.reduce(lambda command, option: option(command), reversed(options), command)
 
 
 def line_of(search):
     """Returns the options of a command that make a `Greedy` or `Beam`, each after a space."""
-    from keras_transformer.decoding import Beam
-
-    if not isinstance(search, Beam):
-        longest = search.max_length
-        return "" if longest is None else f" --greedy --max-output {longest}"
-    values = {
-        "beam": search.size,
-        "normalization": search.normalization,
-        "length-penalty": f"{search.length_penalty:g}",
-        "stopping": search.stopping,
-        "extra-length": UNLIMITED if search.extra_length is None else search.extra_length,
-        "max-output": search.max_length,
-    }
-    return "".join(f" --{name} {value}" for name, value in values.items() if value is not None)
+    kind = "beam" if isinstance(search, BeamSettings) else "greedy"
+    default = KINDS[kind]()
+    parts = [" --greedy"] if kind == "greedy" and search != type(search)() else []
+    for name, kinds in OPTIONS.items():
+        if kind not in kinds or name == "length_penalty" and not search.has_exponent:
+            continue
+        value = getattr(search, kinds[kind])
+        if name == kind or value != getattr(default, kinds[kind]):
+            value = NO_LIMIT if value is None else value
+            value = f"{value:g}" if isinstance(value, float) else value
+            parts.append(f" --{name.replace('_', '-')} {value}")
+    return "".join(parts)
 
 
-def make_search(beam=None, n_best=None, sample=False, greedy=False, **settings):
+def make_search(n_best=None, **options):
     """Returns the search that the options of a command describe, as far as it has them.
 
     Args:
-        beam: Value of `--beam`.
         n_best: Value of `--n-best`, where several are asked for.
-        sample: Value of `--sample`.
-        greedy: Value of `--greedy`.
-        **settings: Values of the other options of a search, by name; `None`: not given.
+        **options: Values of `--greedy`, `--sample` and of `OPTIONS`; `None`: not given.
 
     Returns:
         The search; `None` if no option names one.
@@ -164,37 +161,47 @@ def make_search(beam=None, n_best=None, sample=False, greedy=False, **settings):
     """
     from keras_transformer.decoding import Beam, Greedy, Sample
 
-    if greedy:
-        others = [name for name in BEAMS if name != "max_output"]
-        refuse((*others, "n_best", "sample"), "has no effect with --greedy.")
-    if sample:
-        refuse((*BEAMS, "n_best"), "has no effect with --sample.")
-    else:
-        refuse(SAMPLE_ONLY, "needs --sample.")
-    if beam is None and n_best is None and not greedy:
-        refuse([name for name in BEAM_ONLY if name != "max_output"], "needs --beam.")
-        refuse(["max_output"], "needs --beam or --greedy.")
-    normalization = settings.get("normalization")
-    if normalization in ("average", "none"):
+    size = options.get("beam")
+    kind = next((name for name in ("greedy", "sample") if options.get(name)), None)
+    if kind is not None:
+        others = ("sample", "n_best") if kind == "greedy" else ("n_best",)
+        refuse(others, f"has no effect with --{kind}.")
+    elif size is not None or n_best is not None:
+        kind = "beam"
+    _refuse_without_effect(kind)
+    normalization = options.get("normalization")
+    if normalization not in (None, *WITH_EXPONENT):
         refuse(["length_penalty"], f"has no effect with --normalization {normalization}.")
-    if beam is not None and (n_best or 0) > beam:
+    if size is not None and (n_best or 0) > size:
         raise click.UsageError(
-            f"--n-best {n_best} needs a beam of as many hypotheses. Received: --beam {beam}."
+            f"--n-best {n_best} needs a beam of as many hypotheses. Received: --beam {size}."
         )
-    settings = {name: value for name, value in settings.items() if value is not None}
-    settings |= {"max_length": settings.pop("max_output")} if "max_output" in settings else {}
-    if settings.get("min_length", 1) > settings.get("max_length", math.inf):
-        raise click.UsageError(
-            "--max-output must be at least --min-length. Received: "
-            f"{settings['max_length']} and {settings['min_length']}."
-        )
-    if sample:
-        return Sample(**settings)
-    if greedy:
-        return Greedy(**settings)
-    if beam is None and not settings:
+    if kind is None:
         return None
-    return Beam(max(4, n_best) if beam is None else beam, **settings)
+    values = {
+        kinds[kind]: None if options[name] == math.inf else options[name]
+        for name, kinds in OPTIONS.items()
+        if kind in kinds and options.get(name) is not None
+    }
+    shortest, longest = values.get("min_length", 1), values.get("max_length", math.inf)
+    if shortest > longest:
+        raise click.UsageError(
+            f"--max-output must be at least --min-length. Received: {longest} and {shortest}."
+        )
+    if kind == "beam":
+        return Beam(**{"size": max(4, n_best or 0), **values})
+    return Greedy(**values) if kind == "greedy" else Sample(**values)
+
+
+def _refuse_without_effect(chosen):
+    """Refuses the options of other searches than the one that is chosen, or `None`."""
+    for name, kinds in OPTIONS.items():
+        if chosen in kinds:
+            continue
+        if chosen is None or "beam" not in kinds:
+            refuse([name], f"needs {' or '.join(f'--{kind}' for kind in kinds)}.")
+        else:
+            refuse([name], f"has no effect with --{chosen}.")
 
 
 def taken_search(options):

@@ -6,7 +6,7 @@ import click
 import rich.console
 import rich.progress
 
-from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command
+from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, batch_size
 from keras_transformer.cli.places import check_output
 
 LIMIT = 100_000
@@ -75,7 +75,7 @@ def refuse_of_task(run, task):
     metavar="PAIRS",
     help="Of more pairs than that so many are read, at equal distances.",
 )
-@click.option("--batch-size", default=64, show_default=True, type=click.IntRange(1))
+@batch_size()
 def shortlist(run, file, first, best, source, target, limit, batch_size):
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 

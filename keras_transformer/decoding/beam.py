@@ -1,10 +1,8 @@
 """Beam search with a key/value cache (section 6.1)."""
 
-import numbers
-
 import tensorflow as tf
 
-from keras_transformer.checks import check_choice
+from keras_transformer.checks import check_choice, check_count
 from keras_transformer.decoding.beam_step import BeamStep
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.loop import (
@@ -16,9 +14,12 @@ from keras_transformer.decoding.loop import (
     stages,
 )
 from keras_transformer.decoding.predictor import predictor_of
-
-NORMALIZATIONS = ("gnmt", "power", "average", "none")
-STOPPINGS = ("count", "score", "narrow")
+from keras_transformer.search_settings import (
+    NORMALIZATIONS,
+    STOPPINGS,
+    BeamSettings,
+    check_numbers,
+)
 
 
 def beam_decode(
@@ -107,7 +108,8 @@ def beam_decode(
     Reference: Vaswani et al. (2017), section 6.1; the penalty is Eq. 14 of Wu et al. (2016),
         "Google's Neural Machine Translation System", without coverage.
     """
-    check_beam(beam_size, n_best, length_penalty, normalization)
+    _check(beam_size, n_best, length_penalty)
+    check_choice("normalization", normalization, NORMALIZATIONS)
     check_choice("stopping", stopping, STOPPINGS)
     predictor = predictor_of(model, alignment)
     length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
@@ -143,33 +145,19 @@ def beam_decode(
 
 def _penalty(length_penalty, normalization):
     """What sums of log-probabilities are divided by: a function of a length, `[]` or `[B, 1]`."""
-    if normalization == "average":
-        return lambda length: tf.cast(length, tf.float32)
-    if normalization == "none":
-        return lambda length: 1.0
     exponent = tf.cast(length_penalty, tf.float32)
     if exponent.shape.rank == 1:
         exponent = tf.expand_dims(exponent, 1)  # [B, 1]
-    if normalization == "power":
-        return lambda length: tf.pow(tf.cast(length, tf.float32), exponent)
-    return lambda length: tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, exponent)
+    divisor = NORMALIZATIONS[normalization]
+    return lambda length: divisor(tf.cast(length, tf.float32), exponent)
 
 
-def check_beam(beam_size, n_best, length_penalty, normalization):
+def _check(beam_size, n_best, length_penalty):
     """Raises unless `beam_decode` takes these. The values of tensors cannot be checked here."""
-    if beam_size < 1:
-        raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}.")
+    check_count("beam_size", beam_size)
+    check_numbers(BeamSettings, length_penalty=length_penalty)
     if not 1 <= n_best <= beam_size:
         raise ValueError(
             "`n_best` must be between 1 and `beam_size`. "
             f"Received: n_best={n_best}, beam_size={beam_size}."
-        )
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"`normalization` must be one of {', '.join(NORMALIZATIONS)}. "
-            f"Received: normalization={normalization!r}."
-        )
-    if isinstance(length_penalty, numbers.Real) and not length_penalty >= 0:
-        raise ValueError(
-            f"`length_penalty` must be at least 0. Received: length_penalty={length_penalty}."
         )

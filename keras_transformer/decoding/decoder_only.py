@@ -6,7 +6,13 @@ import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.constraints import NEVER
-from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary, predictor_of
+from keras_transformer.decoding.predictor import (
+    Predictor,
+    Step,
+    Vocabulary,
+    count_tokens,
+    predictor_of,
+)
 from keras_transformer.models.language_model import LanguageModel
 
 
@@ -48,6 +54,9 @@ class DecoderOnly(Predictor):
             )
         super().__init__(Vocabulary.of(model.config), model.config.max_length)
         self.model = model
+
+    def lengths(self, inputs):  # noqa: D102
+        return count_tokens(inputs, self.vocabulary.pad_id)
 
     def begin(self, inputs, length, width=1):  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)

@@ -6,7 +6,13 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
-from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary, predictor_of
+from keras_transformer.decoding.predictor import (
+    Predictor,
+    Step,
+    Vocabulary,
+    count_tokens,
+    predictor_of,
+)
 from keras_transformer.models.transformer import Transformer
 
 
@@ -56,6 +62,9 @@ class EncoderDecoder(Predictor):
     def sizes(self, inputs):  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
         return shape[0], None if self.alignment is None else shape[1]
+
+    def lengths(self, inputs):  # noqa: D102
+        return count_tokens(inputs, self.vocabulary.pad_id)
 
     def begin(self, inputs, length, width=1):  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)

@@ -53,6 +53,9 @@ class Ensemble(Predictor):
         batches, positions = zip(*(member.sizes(inputs) for member in self.members), strict=True)
         return batches[0], None if None in positions else positions[0]
 
+    def lengths(self, inputs):  # noqa: D102
+        return self.members[0].lengths(inputs)
+
     def begin(self, inputs, length, width=1):  # noqa: D102
         return tuple(member.begin(inputs, length, width) for member in self.members)
 

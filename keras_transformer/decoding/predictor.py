@@ -170,6 +170,16 @@ class Predictor(abc.ABC):
         """
         return tf.shape(inputs)[0], None
 
+    def lengths(self, inputs):
+        """Returns the tokens of each input, `[B]`, int32, by which a search may bound outputs.
+
+        Here `None`: the inputs have no length in tokens, and no search bounds outputs by it.
+
+        Args:
+            inputs: See `begin`.
+        """
+        return None
+
     def logits(self, inputs, tokens):
         """Returns the logits after each position of outputs that are given, `[B, T, V]`.
 
@@ -191,6 +201,12 @@ class Predictor(abc.ABC):
         beginning = (tf.constant(0), state, columns)
         *_, columns = tf.while_loop(lambda index, *_: index < length, advance, beginning)
         return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]
+
+
+def count_tokens(ids, pad_id):
+    """Returns the number of tokens of each row of ids `[B, S]` without its padding, `[B]`."""
+    real = tf.not_equal(tf.convert_to_tensor(ids, tf.int32), pad_id)  # [B, S]
+    return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)  # [B]
 
 
 @functools.singledispatch

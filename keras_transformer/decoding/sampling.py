@@ -1,7 +1,5 @@
 """Sampling from the model, or from the most probable part of it."""
 
-import numbers
-
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER, Constraints
@@ -10,6 +8,7 @@ from keras_transformer.decoding.predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
 from keras_transformer.decoding.top_k import top_k as top_k_of
+from keras_transformer.search_settings import SampleSettings, check_numbers
 
 # Instead of any temperature below but 0: all but the largest probability are 0 there already.
 COLDEST = 1e-6
@@ -68,7 +67,7 @@ def sample_decode(
     Reference: Holtzman et al. (2020), "The Curious Case of Neural Text Degeneration", for `top_p`;
         Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
     """
-    check_sampling(temperature, top_k, top_p)
+    check_numbers(SampleSettings, temperature=temperature, top_k=top_k, top_p=top_p)
     predictor = predictor_of(model, alignment)
     length = check_lengths(predictor.max_length, 1, max_length, cache_length)
     draws = uniforms(_seeds(seed), length)  # [B or 1, L]
@@ -165,13 +164,3 @@ def _count(which):
 
 def _column(control, dtype):
     return tf.reshape(tf.cast(control, dtype), [-1, 1])  # [B or 1, 1]
-
-
-def check_sampling(temperature, top_k, top_p):
-    """Raises unless `sample_decode` takes these. The values of tensors cannot be checked here."""
-    if isinstance(temperature, numbers.Real) and not temperature >= 0:
-        raise ValueError(f"`temperature` must be at least 0. Received: temperature={temperature}.")
-    if isinstance(top_k, numbers.Integral) and top_k < 0:
-        raise ValueError(f"`top_k` must be at least 0. Received: top_k={top_k}.")
-    if isinstance(top_p, numbers.Real) and not 0 <= top_p <= 1:
-        raise ValueError(f"`top_p` must be between 0 and 1. Received: top_p={top_p}.")

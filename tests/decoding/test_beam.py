@@ -438,11 +438,11 @@ def test_no_sentences_at_all():
         ),
         (
             {"length_penalty": -0.1},
-            r"`length_penalty` must be at least 0\. Received: length_penalty=-0\.1\.",
+            r"`length_penalty` must be at least 0 and finite\. Received: length_penalty=-0\.1\.",
         ),
         (
             {"length_penalty": float("nan")},
-            r"`length_penalty` must be at least 0\. Received: length_penalty=nan\.",
+            r"`length_penalty` must be at least 0 and finite\. Received: length_penalty=nan\.",
         ),
         ({"max_length": 30}, r"`max_length` must be between 1 and 29\. Received: max_length=30\."),
         ({"max_length": 0}, r"`max_length` must be between 1 and 29\. Received: max_length=0\."),

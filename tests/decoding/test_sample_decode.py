@@ -190,8 +190,11 @@ def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"temperature": -0.1}, r"`temperature` must be at least 0\. Received: temperature=-0\.1"),
-        ({"top_k": -1}, r"`top_k` must be at least 0\. Received: top_k=-1\."),
+        (
+            {"temperature": -0.1},
+            r"`temperature` must be at least 0 and finite\. Received: temperature=-0\.1",
+        ),
+        ({"top_k": -1}, r"`top_k` must be an integer of at least 0\. Received: top_k=-1\."),
         ({"top_p": 1.1}, r"`top_p` must be between 0 and 1\. Received: top_p=1\.1\."),
         ({"max_length": 30}, r"`max_length` must be between 1 and 29\. Received: max_length=30\."),
         ({"seed": (1, 2, 3)}, r"`seed` must be two integers, .*\. Received: shape \(3,\)\."),

@@ -183,7 +183,9 @@ def test_a_sample_checks_its_settings(seed):
         ValueError, match=r"^`seed` must be an integer of 32 bits\. Received: .*\.$"
     ):
         Sample(seed=seed)
-    with pytest.raises(ValueError, match=r"^`temperature` must be at least 0\. Received: .*=-1\.$"):
+    with pytest.raises(
+        ValueError, match=r"^`temperature` must be at least 0 and finite\. Received: .*=-1\.$"
+    ):
         Sample(temperature=-1)
     with pytest.raises(ValueError, match=r"^`top_p` must be between 0 and 1\. Received: .*=2\.$"):
         Sample(top_p=2)

@@ -236,8 +236,8 @@ def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
     assert "the checkpoint names no licence; give it with --license." in printed
     line = printed.split(f"translate {tmp_path / 'run'} ")[1].strip()
     assert line == (
-        "--beam 3 --normalization power --length-penalty 0.8 --stopping score "
-        "--extra-length 100000 --max-output 19"
+        "--beam 3 --length-penalty 0.8 --normalization power --extra-length none "
+        "--max-output 19 --stopping score"
     )
     options = line.split()
     (tmp_path / "in.txt").write_text("a dog\n")

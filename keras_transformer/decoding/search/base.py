@@ -6,6 +6,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.search_settings import settings_of
 
 
 class Found(typing.NamedTuple):
@@ -108,7 +109,11 @@ def check_search(search, *kinds):
         raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
 
 
-def check_setting(name, value, right, rule):
-    """Raises a `ValueError` unless a setting is `right` or a tensor."""
-    if not right and not tf.is_tensor(value):
-        raise ValueError(f"`{name}` must be {rule}. Received: {name}={value!r}.")
+def inputs_of(settings):
+    """Returns the `tf.TensorSpec`s of the fields of a settings class that may be tensors."""
+    dtypes = {int: tf.int32, float: tf.float32}
+    return tuple(
+        tf.TensorSpec(setting.shape, dtypes[setting.kind], name=name)
+        for name, setting in settings_of(settings).items()
+        if setting.shape is not None
+    )

@@ -1,22 +1,19 @@
 """Beam search as a value, with its settings and their checks (section 6.1)."""
 
 import dataclasses
-import math
-import numbers
 import typing
 
 import tensorflow as tf
 
-from keras_transformer.checks import check_choice, check_count, is_integer
-from keras_transformer.decoding.beam import NORMALIZATIONS, STOPPINGS, beam_decode
+from keras_transformer.checks import check_count
+from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.loop import check_lengths
-from keras_transformer.decoding.search.base import Search, check_setting
-
-UNLIMITED = 2**30  # tokens, more than any output has
+from keras_transformer.decoding.search.base import Search, inputs_of
+from keras_transformer.search_settings import NORMALIZATIONS, UNLIMITED, BeamSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Beam(Search):
+class Beam(BeamSettings, Search):
     """Keeps the most probable hypotheses at each step: see `beam_decode`.
 
     The defaults are the paper's, section 6.1.
@@ -28,7 +25,8 @@ class Beam(Search):
         normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`: what scores are divided by.
         min_length: Shortest output in tokens, `eos_id` included: integer, or tensor.
         extra_length: How many tokens an output may be longer than its source: integer, or tensor.
-            `None`: any number.
+            `None`: any number. It has no effect where the predictor reports no lengths of sources,
+            see `Predictor.lengths`.
         max_length: Longest output in tokens: integer, or tensor. `None`: that of the cache.
         stopping: When the search of a sentence is over: `"count"`, when `size` hypotheses have
             ended, or `"score"`, when the best running one is not
@@ -48,34 +46,11 @@ class Beam(Search):
         TensorShape([1, 2, 5])
     """
 
-    size: int = 4
-    length_penalty: float = 0.6
-    normalization: str = "gnmt"
-    min_length: int = 1
-    extra_length: int | None = 50
-    max_length: int | None = None
-    stopping: str = "count"
-
-    inputs: typing.ClassVar[tuple] = (
-        tf.TensorSpec([], tf.float32, name="length_penalty"),
-        tf.TensorSpec([], tf.int32, name="min_length"),
-        tf.TensorSpec([], tf.int32, name="extra_length"),
-        tf.TensorSpec([], tf.int32, name="max_length"),
-    )
+    inputs: typing.ClassVar[tuple] = inputs_of(BeamSettings)
 
     def __post_init__(self):
         check_count("size", self.size)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        check_choice("stopping", self.stopping, STOPPINGS)
-        penalty, extra, most = self.length_penalty, self.extra_length, self.max_length
-        right = isinstance(penalty, numbers.Real) and 0 <= penalty < math.inf
-        check_setting("length_penalty", penalty, right, "at least 0 and finite")
-        right = is_integer(self.min_length) and self.min_length >= 1
-        check_setting("min_length", self.min_length, right, "an integer of at least 1")
-        right = extra is None or is_integer(extra) and extra >= 0
-        check_setting("extra_length", extra, right, "an integer of at least 0, or None")
-        right = most is None or is_integer(most) and most >= 1
-        check_setting("max_length", most, right, "an integer of at least 1, or None")
+        super().__post_init__()
 
     def check(self, vocabulary, longest, n_best=1):  # noqa: D102
         if not 1 <= n_best <= self.size:
@@ -95,22 +70,13 @@ class Beam(Search):
         return [penalty, *map(_bounded, lengths)]
 
     def penalty(self, tokens):  # noqa: D102
-        if self.normalization == "gnmt":
-            return ((5 + tokens) / 6) ** self.length_penalty
-        if self.normalization == "power":
-            return tokens**self.length_penalty
-        return tokens if self.normalization == "average" else 1.0
+        return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 
     def limit(self, source_length, longest):  # noqa: D102
         wanted = tf.minimum(_bounded(self.max_length), source_length + _bounded(self.extra_length))
         return tf.minimum(tf.maximum(wanted, self.min_length), longest)
 
     def _decode(self, predictor, source, n_best, longest, options):
-        source_length = 0  # of no effect
-        if self.extra_length is not None:
-            source = tf.convert_to_tensor(source, tf.int32)
-            real = tf.not_equal(source, predictor.vocabulary.pad_id)  # [B, S]
-            source_length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)  # [B]
         return beam_decode(
             predictor,
             source,
@@ -119,15 +85,21 @@ class Beam(Search):
             self.length_penalty,
             self.normalization,
             self.min_length,
-            self.limit(source_length, longest),
+            self._limits(predictor, source, longest),
             cache_length=longest,
             stopping=self.stopping,
             **options,
         )
 
+    def _limits(self, predictor, source, longest):
+        """The most tokens of each output, `[B]` or `[]`."""
+        lengths = None if self.extra_length is None else predictor.lengths(source)  # [B]
+        if lengths is None:
+            return dataclasses.replace(self, extra_length=None).limit(0, longest)
+        return self.limit(lengths, longest)
+
     def __str__(self):
-        exponents = self.normalization in ("gnmt", "power")
-        penalty = f" {self.length_penalty:g}" if exponents else ""
+        penalty = f" {self.length_penalty:g}" if self.has_exponent else ""
         stopping = {"count": "", "score": ", stopped by score", "narrow": ", narrowing"}
         return f"beam {self.size}, {self.normalization}{penalty}{stopping[self.stopping]}"
 

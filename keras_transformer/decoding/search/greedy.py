@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from keras_transformer.checks import is_integer
 from keras_transformer.decoding.greedy import greedy_decode
 from keras_transformer.decoding.search.base import Search
+from keras_transformer.search_settings import GreedySettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Greedy(Search):
+class Greedy(GreedySettings, Search):
     """Takes the most probable token at each step: see `greedy_decode`.
 
     Args:
@@ -23,16 +23,6 @@ class Greedy(Search):
         >>> Greedy(max_length=5)(model, [[7, 8, 3]], cache_length=9).tokens.shape
         TensorShape([1, 1, 9])
     """
-
-    max_length: int | None = None
-
-    def __post_init__(self):
-        most = self.max_length
-        if most is not None and not (is_integer(most) and most >= 1):  # nor a tensor
-            raise ValueError(
-                "`max_length` must be an integer of at least 1, or None. "
-                f"Received: max_length={most!r}."
-            )
 
     def limit(self, source_length, longest):  # noqa: D102
         return longest if self.max_length is None else min(self.max_length, longest)

@@ -5,13 +5,13 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.checks import is_integer
-from keras_transformer.decoding.sampling import check_sampling, sample_decode
-from keras_transformer.decoding.search.base import Search, check_setting
+from keras_transformer.decoding.sampling import sample_decode
+from keras_transformer.decoding.search.base import Search, inputs_of
+from keras_transformer.search_settings import SampleSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Sample(Search):
+class Sample(SampleSettings, Search):
     """Draws tokens at random: see `sample_decode`.
 
     What a sentence becomes depends on the seed and on the number of the sentence, which is its
@@ -33,22 +33,7 @@ class Sample(Search):
         TensorShape([1, 1])
     """
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-
-    inputs: typing.ClassVar[tuple] = (
-        tf.TensorSpec([], tf.float32, name="temperature"),
-        tf.TensorSpec([], tf.int32, name="top_k"),
-        tf.TensorSpec([], tf.float32, name="top_p"),
-        tf.TensorSpec([None, 2], tf.int32, name="seed"),
-    )
-
-    def __post_init__(self):
-        check_sampling(self.temperature, self.top_k, self.top_p)
-        right = is_integer(self.seed) and -(2**31) <= self.seed < 2**31
-        check_setting("seed", self.seed, right, "an integer of 32 bits")
+    inputs: typing.ClassVar[tuple] = inputs_of(SampleSettings)
 
     def values(self, numbers):  # noqa: D102
         seeds = [(self.seed, number) for number in numbers]

@@ -100,7 +100,7 @@ class Restricted(Predictor):
         self._members = [EncoderDecoder(model, alignment) for model in self._models]
         whole = joined(self._members)
         super().__init__(whole.vocabulary, whole.max_length)
-        self.grows, self.sizes = whole.grows, whole.sizes
+        self.grows, self.sizes, self.lengths = whole.grows, whole.sizes, whole.lengths
 
     def searched(self, search, inputs, constraints=None):  # noqa: D102
         source, prefix = tf.convert_to_tensor(inputs, tf.int32), None
