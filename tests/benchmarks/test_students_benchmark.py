@@ -18,6 +18,7 @@ FIGURES = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_engine_that_is_there_translates_the_smallest_student(tmp_path):
     """Outputs of other lengths would end the benchmark."""
     pytest.importorskip("ai_edge_litert")

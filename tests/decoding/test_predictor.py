@@ -140,7 +140,7 @@ def test_a_state_that_grows_in_stages_finds_the_same(name):
 
 @pytest.mark.slow
 @each_predictor
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_compiled_is_eager(name, jit_compile):
     predictor, inputs, _ = made(name)
     for search in (greedy_decode, sample_decode, functools.partial(beam_decode, n_best=2)):

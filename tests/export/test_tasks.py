@@ -62,7 +62,10 @@ def generator(request, tokenizer):
     return TextGenerator(randomise(LanguageModel(config)), tokenizer)
 
 
-@pytest.fixture(scope="module", params=["mean", pytest.param("attention", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=["mean", pytest.param("attention", marks=[pytest.mark.slow, pytest.mark.long])],
+)
 def classifier(request, tokenizer):
     config = ClassifierConfig(
         **{**sizes(tokenizer), "num_layers": 2}, labels=LABELS, pooling=request.param

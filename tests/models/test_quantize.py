@@ -24,7 +24,9 @@ def untied():
     return small(tie="none", vocab_size=64, output_bias=True)
 
 
-@pytest.fixture(scope="module", params=["none", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=["none", pytest.param("all", marks=[pytest.mark.slow, pytest.mark.long])]
+)
 def quantized(request, untied):
     return untied if request.param == "none" else small(tie="all", output_bias=True)
 
@@ -80,6 +82,7 @@ def test_a_model_is_saved_and_cloned(untied, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_blocks_in_somebody_s_model_are_saved(tmp_path):
     inputs = keras.Input((None, D))
     x = kt.EncoderBlock(H, F, d_k=4, d_v=4, name="first")(inputs)

@@ -135,6 +135,7 @@ def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained,
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_student_learns_from_its_teacher_alone_and_ships(trained, tmp_path):
     """The references of its training data are wrong; those of the validation are right."""
     folder = trained("self_attention")

@@ -79,6 +79,7 @@ def test_a_transformer_translates_numbers():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_language_model_comes_close_to_the_perplexity_of_the_grammar():
     results = figures("language_model", epochs=4)
     best, pairs = results["Best possible perplexity"], results["Pairs of words, perplexity"]

@@ -11,7 +11,10 @@ from keras_transformer.export.saved_model.loaders import SessionModel
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(kind, marks=pytest.mark.slow) for kind in ("greedy", "beam, compiled")],
+    params=[
+        pytest.param("greedy", marks=pytest.mark.slow),
+        pytest.param("beam, compiled", marks=[pytest.mark.slow, pytest.mark.long]),
+    ],
 )
 def exported(request, serving, translator):
     """A version, its layer and head, and how it searches: ids to ids."""

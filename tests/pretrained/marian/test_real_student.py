@@ -62,6 +62,7 @@ def test_greedy_search_gives_marians_tokens_and_scores_for_all_sentences(student
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_beam_gives_marians_hypotheses_and_scores_for_all_sentences(student, converted):
     texts, number = [row[0] for row in student.beam[::4]], 0
     for ids, limits in batches(converted, texts):

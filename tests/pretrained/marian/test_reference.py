@@ -54,6 +54,7 @@ def test_the_beam_is_marians(student):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_beam_is_marians_for_all_sentences(student):
     is_marians_beam(student, 200)
 
