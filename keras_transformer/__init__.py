@@ -58,6 +58,7 @@ _MODULES = {
     "text.shortlist": ("Shortlist",),
     "text.tokenizers": ("SentencePieceTokenizer", "Tokenizer"),
     "tasks.attention": ("Attention",),
+    "tasks.pretrained": ("from_pretrained",),
     "tasks.results": ("Alignment", "Generated", "Score", "Summary", "Translation"),
     "tasks.translator": ("Translator",),
     "tasks.summarization.summarizer": ("Summarizer",),

@@ -24,14 +24,14 @@ def hint(path, *, conversion=True):
         checkpoint = (path / "config.json").is_file()
         checkpoint = checkpoint and any((path / name).is_file() for name in WEIGHTS)
         if checkpoint and conversion:
-            return f" It is a checkpoint: {convert.format('opus-mt', path)}"
+            return f" It is a checkpoint: {convert.format('hf', path)}"
         if (path / "config.toml").is_file() and not conversion:
             return " It is a run: `from_run` opens it."
         return ""
     ours = path.exists() or path.parent.exists() or path.parent.name == RUNS
     if ours or not REPOSITORY.fullmatch(str(path)):
         return ""
-    then = f", and {convert.format('opus-mt', path.name)}" if conversion else "."
+    then = f", and {convert.format('hf', path.name)}" if conversion else "."
     return (
         " If it is the name of a repository of Hugging Face, "
         f"`hf download {path} --local-dir {path.name}` downloads it{then}"

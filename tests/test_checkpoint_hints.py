@@ -2,12 +2,12 @@
 
 import pytest
 
-from keras_transformer import Run, Transformer, Translator
+from keras_transformer import Run, Translator, from_pretrained
 from keras_transformer.checkpoint_hints import hint
 
 NAME = "Helsinki-NLP/opus-mt-en-de"
 DOWNLOAD = f"`hf download {NAME} --local-dir opus-mt-en-de` downloads it"
-CONVERT = "`keras-transformer convert opus-mt {} RUN` makes a run of it."
+CONVERT = "`keras-transformer convert hf {} RUN` makes a run of it."
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
@@ -24,9 +24,9 @@ def test_a_folder_of_hugging_face_is_to_be_converted(weights, tmp_path):
 def test_the_name_of_a_repository_is_to_be_downloaded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert DOWNLOAD in hint(NAME) and CONVERT.format("opus-mt-en-de") in hint(NAME)
-    for opened in (Translator, Transformer):
+    for opened in (Translator.from_pretrained, from_pretrained):
         with pytest.raises(ValueError, match="must be a folder with a checkpoint") as error:
-            opened.from_pretrained(NAME)
+            opened(NAME)
         assert str(error.value).endswith(f"{DOWNLOAD}.") and "\n" not in str(error.value)
     for path in ("nowhere", "runs/demo", "/a/b", "a/b/c", "../b", str(tmp_path / "none")):
         assert hint(path) == "", path

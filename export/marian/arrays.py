@@ -4,21 +4,20 @@ import re
 
 import numpy as np
 
+from keras_transformer.export.marian.settings import from_config, unexpressed
 from keras_transformer.export.parity import ExportError
-from keras_transformer.pretrained.marian.arrays import (
+from keras_transformer.pretrained.families.marian import LOGITS, SILENT, weights_of
+from keras_transformer.pretrained.files.marian.arrays import (
     MULTIPLIER,
     OUTPUT,
     SETTINGS,
     TABLE,
     Quantized,
 )
-from keras_transformer.pretrained.marian.configuration import from_config, unexpressed
-from keras_transformer.pretrained.marian.names import SILENT, weights_of
-from keras_transformer.pretrained.marian.settings import settings_array
+from keras_transformer.pretrained.files.marian.settings import settings_array
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
-LOGITS = "decoder_ff_logit_out_b"
 # The engine multiplies so many numbers at a time, and so many columns.
 INNER, COLUMNS = 64, 8
 
@@ -36,9 +35,8 @@ def make_arrays(model, tokenizers):
     config = model.config
     sizes = check_expressible(config, tokenizers)
     arrays = {}
-    for weight in weights_of(config):
-        size = sizes[weight.ours != "source_embedding.table"]
-        arrays[weight.marian] = weight.form.marians(weight.variable(model).numpy(), size)
+    for weight in weights_of(config, sizes):
+        arrays[weight.names[0]] = weight.layout.theirs(weight.variable(model).numpy())
     for name, array in list(arrays.items()):
         bias = re.sub(r"_W([qkvo12])$", r"_b\1", name)  # Marian's maps all have one
         if bias != name:

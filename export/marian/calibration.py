@@ -8,8 +8,9 @@ import tensorflow as tf
 from keras_transformer.export.forced import IDS, read_pairs
 from keras_transformer.export.parity import copy_model
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.pretrained.marian.arrays import OUTPUT
-from keras_transformer.pretrained.marian.names import MATRIX, weights_of
+from keras_transformer.pretrained.families.marian import weights_of
+from keras_transformer.pretrained.files.marian.arrays import OUTPUT
+from keras_transformer.pretrained.names import SAME
 
 LARGEST = 127  # of int8
 # Products whose positions the engine computes together.
@@ -72,8 +73,10 @@ class _Watch:
     """The largest activations before the products of a model, one sentence at a time."""
 
     def __init__(self, model):
-        kernels = [weight for weight in weights_of(model.config) if weight.form == MATRIX]
-        self._names = {weight.variable(model).path: weight.marian for weight in kernels}
+        config = model.config
+        weights = weights_of(config, (config.vocab_size, config.output_size))
+        kernels = [weight for weight in weights if weight.layout == SAME]
+        self._names = {weight.variable(model).path: weight.theirs for weight in kernels}
         self._largest = {}
 
     @property

@@ -14,19 +14,19 @@ from keras_transformer.export.marian.arrays import (
     quantize,
 )
 from keras_transformer.export.marian.calibration import find_multipliers
+from keras_transformer.export.marian.settings import minimum_version
 from keras_transformer.export.parity import ExportError, in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference
 from keras_transformer.export.shortlists import shortlist_figures
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.pretrained.marian.arrays import Quantized
-from keras_transformer.pretrained.marian.binary import write_bin
-from keras_transformer.pretrained.marian.configuration import minimum_version
-from keras_transformer.pretrained.marian.convert import read_marian
-from keras_transformer.pretrained.marian.files import read
-from keras_transformer.pretrained.marian.npz import write_npz
-from keras_transformer.pretrained.marian.settings import as_yaml
+from keras_transformer.pretrained.files.marian.arrays import Quantized
+from keras_transformer.pretrained.files.marian.binary import write_bin
+from keras_transformer.pretrained.files.marian.model_file import read
+from keras_transformer.pretrained.files.marian.npz import write_npz
+from keras_transformer.pretrained.files.marian.settings import as_yaml
+from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.strings import check_samples
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
@@ -189,7 +189,7 @@ class _Draft:
         self.progress(f"translating {len(sentences)} sentences with what was written")
         files = [path.parent / name for name in vocabularies]
         config = translator.model.config
-        read_back = read_marian(path, files, max_length=config.max_length)
+        read_back = read_checkpoint(path, vocabularies=files, max_length=config.max_length)
         loaded = type(translator)(
             read_back.model, read_back.tokenizers, translator.max_length, search=translator.search
         )

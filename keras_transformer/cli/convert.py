@@ -24,22 +24,19 @@ LICENSE = click.option(
 NAME = click.option("--name", help="Name of the checkpoint.  [default: what it says itself]")
 
 
-@convert.command("opus-mt")
+@convert.command("hf")
 @click.argument("directory", type=FOLDER)
 @click.argument("run", type=FOLDER)
 @LICENSE
 @NAME
-def opus_mt(directory, run, license, name):
-    """Make RUN of DIRECTORY, a Marian model in Hugging Face's format, such as one of OPUS-MT.
+def hugging_face(directory, run, license, name):
+    """Make RUN of DIRECTORY, a model in Hugging Face's format, such as one of OPUS-MT.
 
-    Read are config.json, generation_config.json, model.safetensors or the files that
-    model.safetensors.index.json names, vocab.json, where it is there target_vocab.json, source.spm,
-    target.spm, and the licence in README.md. Licence and name go into RUN and into all of its
-    exports.
+    Its family is that of `model_type` in config.json. Weights are read from model.safetensors or
+    the files that model.safetensors.index.json names, and the licence from README.md. Licence and
+    name go into RUN and into all of its exports.
     """
-    from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
-
-    write_run(run, lambda: read_opus_mt(directory, license, name))
+    write_run(run, directory, license=license, name=name)
 
 
 @convert.command()
@@ -74,33 +71,32 @@ def marian(model, run, vocabularies, max_length, gelu, license, name):
 
     A .bin file in 8 bits, as browsers have it, becomes the floats that it stands for.
     """
-    from keras_transformer.pretrained.marian.convert import read_marian
-    from keras_transformer.pretrained.marian.files import vocabularies_beside
-
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
     options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}
-    vocabularies = vocabularies or vocabularies_beside(model)
-    write_run(run, lambda: read_marian(model, vocabularies, **options))
+    write_run(run, model, vocabularies=vocabularies or None, **options)
 
 
-def write_run(run, read):
-    """Writes the run of a checkpoint, and prints how to search it.
+def write_run(run, path, **options):
+    """Writes the run of a checkpoint, and prints what to do with it.
 
     Args:
         run: Folder of the run.
-        read: Function without arguments that returns the `Checkpoint`.
+        path: Path of the checkpoint.
+        **options: See `read_checkpoint`.
     """
+    from keras_transformer.pretrained.read import read_checkpoint
     from keras_transformer.training.converted import check_place, write_converted
 
     check_folder(run)
     check_place(run)
-    checkpoint = read()
+    checkpoint = read_checkpoint(path, **options)
     write_converted(checkpoint, run)
     for note in checkpoint.notes:
         warn(f"{note}.")
     if not checkpoint.origin.get("license"):
         warn("the checkpoint names no licence; give it with --license.")
-    options = line_of(checkpoint.search)
     click.echo(f"{run}: {checkpoint.model.count_params():,} parameters.")
-    click.echo(f"It is searched by default with: keras-transformer translate {run}{options}")
+    if checkpoint.search is not None:
+        options = line_of(checkpoint.search)
+        click.echo(f"It is searched by default with: keras-transformer translate {run}{options}")

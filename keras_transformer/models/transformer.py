@@ -72,20 +72,6 @@ class Transformer(TokenOutput, ConfiguredModel):
     def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
         super().__init__(config, dtype, name, **kwargs)
 
-    @classmethod
-    def from_pretrained(cls, path):
-        """Returns the model of a checkpoint of another project: see `read_checkpoint`.
-
-        Args:
-            path: A folder with a Marian model in Hugging Face's format, such as one of OPUS-MT.
-
-        Raises:
-            ValueError: If it is something else, damaged, or cannot be expressed.
-        """
-        from keras_transformer.pretrained.checkpoint import open_checkpoint
-
-        return open_checkpoint(path).model
-
     def _make_inputs(self, config):
         return {
             side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")

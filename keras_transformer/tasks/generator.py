@@ -54,6 +54,10 @@ class Generator(TextPipeline):
         tokenizers = run.load_tokenizers_of(model)
         return cls(model, tokenizers, max_length, search=run.read_search())
 
+    @classmethod
+    def of_checkpoint(cls, checkpoint, max_length=None):  # noqa: D102
+        return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)
+
     def with_model(self, model):  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length, search=self.search)
 

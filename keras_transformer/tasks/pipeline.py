@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
+from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks.attention import attentions
 from keras_transformer.tasks.ensembles.together import open_together, runs_of, vocabulary_difference
 from keras_transformer.tasks.strings import check_sentence
@@ -171,6 +172,28 @@ class TextPipeline(Pipeline):
     @classmethod
     def with_files_of(cls, run, model, max_length=None):  # noqa: D102
         return cls(model, run.load_tokenizers_of(model), max_length)
+
+    @classmethod
+    def from_pretrained(cls, path, max_length=None):
+        """Returns the model of a checkpoint of another project, with its tokenizers.
+
+        It answers by default as the checkpoint asks for. `keras_transformer.from_pretrained` finds
+        the class by itself.
+
+        Args:
+            path: See `read_checkpoint`.
+            max_length: See the class.
+
+        Raises:
+            TypeError: If the checkpoint has another model than this class.
+            ValueError: If it is something else, damaged, or cannot be expressed.
+        """
+        return cls.of_checkpoint(open_checkpoint(path), max_length)
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint, max_length=None):
+        """Returns the same for a `Checkpoint` that has been read."""
+        return cls(checkpoint.model, checkpoint.tokenizers, max_length)
 
     def difference(self, other):  # noqa: D102
         return super().difference(other) or vocabulary_difference(self.tokenizers, other.tokenizers)

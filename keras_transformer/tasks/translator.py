@@ -31,21 +31,3 @@ class Translator(ConditionalGenerator):
     result = Translation
     output = "translation"
     purpose = "Translates"
-
-    @classmethod
-    def from_pretrained(cls, path, max_length=None):
-        """Returns the translator of a checkpoint of another project: see `read_checkpoint`.
-
-        It searches by default as the checkpoint wants to be searched.
-
-        Args:
-            path: A folder with a Marian model in Hugging Face's format, such as one of OPUS-MT.
-            max_length: See above.
-
-        Raises:
-            ValueError: If it is something else, damaged, or cannot be expressed.
-        """
-        from keras_transformer.pretrained.checkpoint import open_checkpoint
-
-        checkpoint = open_checkpoint(path)
-        return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)

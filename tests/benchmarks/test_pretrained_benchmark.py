@@ -17,7 +17,7 @@ def checkpoint(shape, folder):
     from pretrained import SHAPES
     from pretrained_files import make
 
-    from keras_transformer.pretrained.checkpoint import read_checkpoint
+    from keras_transformer.pretrained.read import read_checkpoint
 
     shape = SHAPES[shape]
     make({"model": vars(shape.model), "folder": str(folder), "format": shape.format})

@@ -29,9 +29,9 @@ from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.export.parity import ExportError
-from keras_transformer.pretrained.marian.binary import read_bin
-from keras_transformer.pretrained.marian.convert import read_marian
-from keras_transformer.pretrained.marian.npz import write_npz
+from keras_transformer.pretrained.files.marian.binary import read_bin
+from keras_transformer.pretrained.files.marian.npz import write_npz
+from keras_transformer.pretrained.read import read_checkpoint
 
 STUDENT = {
     "vocab_size": 48, "num_layers": 2, "num_decoder_layers": 1, "d_model": 16, "d_ff": 24,
@@ -147,8 +147,10 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
     ids = [token for row in lists for token in row]
     whole = Shortlist(first=4, best=2, offsets=offsets, ids=ids)
     export_marian(translator(), tmp_path / "first", SENTENCES)
-    back = read_marian(tmp_path / "first" / "model.npz", [tmp_path / "first" / "vocab.spm"])
-    loaded = Translator(*back[:2], 12, whole)  # of 49 entries, the last of which is no piece
+    back = read_checkpoint(tmp_path / "first" / "model.npz")
+    loaded = Translator(
+        back.model, back.tokenizers, 12, whole
+    )  # of 49 entries, the last of which is no piece
     report = export_marian(loaded, tmp_path / "second", SENTENCES)
     assert report["agreement"] == 1.0 and report["shortlist"]["first"] == 4
     written = Shortlist.read(tmp_path / "second" / "lex.s2t.bin")
@@ -292,8 +294,8 @@ def test_an_export_that_was_written_wrongly_is_not_kept(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path):
     export_marian(translator(), tmp_path / "first", SENTENCES)
-    back = read_marian(tmp_path / "first" / "model.npz", [tmp_path / "first" / "vocab.spm"])
-    export_marian(Translator(*back[:2], 12), tmp_path / "second", SENTENCES)
+    back = read_checkpoint(tmp_path / "first" / "model.npz")
+    export_marian(Translator(back.model, back.tokenizers, 12), tmp_path / "second", SENTENCES)
     for name in ("model.npz", "model.bin", "vocab.spm"):
         first, second = (tmp_path / side / name for side in ("first", "second"))
         assert first.read_bytes() == second.read_bytes()
@@ -307,7 +309,7 @@ def test_the_gelu_of_old_marian_is_written_as_a_swish_that_every_version_compute
     )  # fmt: skip
     (tmp_path / "vocab.spm").write_bytes(marian_models.vocabulary(40))
     write_npz(tmp_path / "model.npz", marian_models.arrays(options))
-    read = read_marian(tmp_path / "model.npz", [tmp_path / "vocab.spm"], max_length=12)
+    read = read_checkpoint(tmp_path / "model.npz", max_length=12)
     report = export_marian(Translator(*read[:2]), tmp_path / "out", SENTENCES, "int8")
     assert report["agreement"] == 1 and "minimum_marian_version" not in report
     weights, written = settings_of(tmp_path / "out" / "model.npz")
@@ -326,7 +328,7 @@ def test_an_export_with_gelu_names_the_oldest_version_that_computes_it(tmp_path)
     assert report["minimum_marian_version"] == facts["minimum_marian_version"] == "1.12.3"
     _, written = settings_of(tmp_path / "out" / "model.npz")
     assert written["version"] == "v1.12.3 keras-transformer"
-    read = read_marian(tmp_path / "out" / "model.npz", [tmp_path / "out" / "vocab.spm"])
+    read = read_checkpoint(tmp_path / "out" / "model.npz")
     assert (read.model.config.activation, read.notes) == ("gelu", [])
 
 

@@ -15,9 +15,9 @@ from small_runs import CONFIG, write_small_corpus
 
 from keras_transformer import Constraints, Shortlist, Translator, greedy_decode
 from keras_transformer.export.marian.export import export_marian
-from keras_transformer.pretrained.marian.binary import read_bin
-from keras_transformer.pretrained.marian.convert import read_marian
-from keras_transformer.pretrained.marian.settings import read_settings
+from keras_transformer.pretrained.files.marian.binary import read_bin
+from keras_transformer.pretrained.files.marian.settings import read_settings
+from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.shortlists import learn_shortlist
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
@@ -166,7 +166,7 @@ def test_the_browsers_engine_decodes_it_as_the_emulator_does(bergamot, trained, 
 def student(data_dir, tmp_path_factory):
     """The real student, converted, exported again, and its sentences."""
     folder = data_dir / "marian_student"
-    checkpoint = read_marian(folder / "model.npz", [folder / "vocab.spm"])
+    checkpoint = read_checkpoint(folder / "model.npz", vocabularies=[folder / "vocab.spm"])
     ours = Translator(checkpoint.model, checkpoint.tokenizers)
     rows = (folder / "greedy.float32.tsv").read_text("utf-8").splitlines()
     lines = [row.split("\t")[0] for row in rows]

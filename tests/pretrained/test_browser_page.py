@@ -16,7 +16,7 @@ from opus_folders import (
     write_folder,
 )
 
-from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
+from keras_transformer.pretrained.read import read_checkpoint
 
 SENTENCES = [
     *SOURCE_TEXT, *TARGET_TEXT, "", "   ", ">>deu<< a dog", ">>deu<<", ">>fra<< a dog", "a >>deu<<",
@@ -37,7 +37,7 @@ SENTENCES = [
 def test_ids_and_text_are_those_of_the_tokenizers(options, tmp_path):
     program("node")
     write_folder(tmp_path / "hf", **options)
-    tokenizers = read_opus_mt(tmp_path / "hf").tokenizers
+    tokenizers = read_checkpoint(tmp_path / "hf").tokenizers
     source, target = tokenizers
     files = {}
     for name, content in tokenizers.files().items():
@@ -67,7 +67,7 @@ def test_characters_that_the_vocabulary_alone_has_are_looked_up_as_in_python(tmp
     """There they are those of SentencePiece and `vocab.json`: see `test_opus_mt.py`."""
     program("node")
     with_unknown_pieces(tmp_path / "hf")
-    tokenizers = read_opus_mt(tmp_path / "hf").tokenizers
+    tokenizers = read_checkpoint(tmp_path / "hf").tokenizers
     files = {}
     for name, content in tokenizers.files().items():
         (tmp_path / name).write_bytes(content)

@@ -13,7 +13,7 @@ from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_f
 from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import line_of
-from keras_transformer.pretrained.checkpoint import read_checkpoint
+from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.converted import write_converted
@@ -228,7 +228,7 @@ def test_a_student_of_it_has_its_pieces_its_rules_and_its_licence(kind, tmp_path
 @pytest.mark.slow
 def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
     write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, no_repeat_ngram_size=2)
-    command = ["convert", "opus-mt", str(tmp_path / "hf"), str(tmp_path / "run")]
+    command = ["convert", "hf", str(tmp_path / "hf"), str(tmp_path / "run")]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
     printed = done.output
@@ -258,5 +258,5 @@ def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
     again = CliRunner().invoke(cli, command)
     assert again.exit_code == 1 and "run must not exist yet" in again.output
     nothing = CliRunner().invoke(cli, [*command[:2], str(tmp_path), str(tmp_path / "new")])
-    assert nothing.exit_code == 1 and "config.json is missing" in nothing.output
+    assert nothing.exit_code == 1 and "must be a folder with a config.json" in nothing.output
     assert not (tmp_path / "new").exists()

@@ -18,7 +18,7 @@ import tensorflow as tf
 from opus_folders import vocabulary, write_vocabulary
 
 from keras_transformer import Beam, Greedy
-from keras_transformer.pretrained.opus_mt.checkpoint import read_opus_mt
+from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
@@ -132,7 +132,7 @@ def converted(name):
             "torch and transformers are missing: KERAS_TRANSFORMER_TRANSFORMERS names a Python "
             "that has them"
         )
-    return read_opus_mt(folder() / name), np.load(folder() / f"{name}.npz")
+    return read_checkpoint(folder() / name), np.load(folder() / f"{name}.npz")
 
 
 @pytest.mark.parametrize("side", ["right", "left"])

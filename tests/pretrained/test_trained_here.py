@@ -119,9 +119,7 @@ def write_checkpoint(translator, folder):
 def converted(trained, tmp_path_factory):
     folder = tmp_path_factory.mktemp("converted")
     write_checkpoint(trained[0], folder / "hf")
-    done = CliRunner().invoke(
-        cli, ["convert", "opus-mt", *map(str, (folder / "hf", folder / "run"))]
-    )
+    done = CliRunner().invoke(cli, ["convert", "hf", *map(str, (folder / "hf", folder / "run"))])
     assert done.exit_code == 0, done.output
     return Translator.from_run(folder / "run")
 

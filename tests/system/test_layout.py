@@ -30,12 +30,12 @@ DOORS = {
         "keras_transformer/text/tokenizers/sentencepiece.py",
         "export/litert/fast_tokenizer.py",
     },
-    "safetensors": {"keras_transformer/pretrained/safetensors_file.py"},
+    "safetensors": {"keras_transformer/pretrained/files/safetensors_file.py"},
     "sklearn": {"training/data/sources/images.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/runtime.py"},
     "ctranslate2": {"export/ctranslate2/runtime.py"},
-    "yaml": {"keras_transformer/pretrained/marian/settings.py"},
+    "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
 }
 # Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
 BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
@@ -46,8 +46,7 @@ ROOMS = {
     "keras_transformer/config": set(),
     "keras_transformer/fields": {".", "text"},
     "keras_transformer/layers": {".", "config"},
-    # Of `pretrained` only by `from_pretrained`, when it is called.
-    "keras_transformer/models": {".", "config", "layers", "pretrained"},
+    "keras_transformer/models": {".", "config", "layers"},
     "keras_transformer/decoding": {".", "models", "layers"},
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {

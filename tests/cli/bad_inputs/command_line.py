@@ -20,7 +20,7 @@ WORDS = [
     usage(
         "translate Helsinki-NLP/opus-mt-en-de",
         "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
-        "`keras-transformer convert opus-mt opus-mt-en-de RUN` makes a run of it",
+        "`keras-transformer convert hf opus-mt-en-de RUN` makes a run of it",
     ),
     usage(
         "translate RUN IN.txt", "IN.txt is not a run: several models that answer together .* stdin"

@@ -4,11 +4,11 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import beam_decode, greedy_decode
-from keras_transformer.pretrained.marian.arrays import Quantized
-from keras_transformer.pretrained.marian.binary import read_bin, write_bin
-from keras_transformer.pretrained.marian.convert import read_marian
-from keras_transformer.pretrained.marian.files import read
-from keras_transformer.pretrained.marian.npz import write_npz
+from keras_transformer.pretrained.files.marian.arrays import Quantized
+from keras_transformer.pretrained.files.marian.binary import read_bin, write_bin
+from keras_transformer.pretrained.files.marian.model_file import read
+from keras_transformer.pretrained.files.marian.npz import write_npz
+from keras_transformer.pretrained.read import read_checkpoint
 
 LONGEST = 128
 BEAM = {"length_penalty": 0.6, "normalization": "power", "stopping": "narrow"}
@@ -16,7 +16,9 @@ BEAM = {"length_penalty": 0.6, "normalization": "power", "stopping": "narrow"}
 
 @pytest.fixture(scope="module")
 def converted(student):
-    return read_marian(student.folder / "model.npz", [student.folder / "vocab.spm"])
+    return read_checkpoint(
+        student.folder / "model.npz", vocabularies=[student.folder / "vocab.spm"]
+    )
 
 
 def batches(converted, texts):

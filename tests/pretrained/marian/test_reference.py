@@ -3,7 +3,7 @@
 import pytest
 from marian_reference import Marian, SaturatingMarian
 
-from keras_transformer.pretrained.marian.binary import read_bin
+from keras_transformer.pretrained.files.marian.binary import read_bin
 
 SPREAD = 0.6  # `normalize` of the beam
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer import Beam, Translator
 from keras_transformer.export import export_litert, export_marian, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.pretrained.marian.convert import read_marian
+from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.run import Run
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.settings.toml import load_settings
@@ -21,7 +21,9 @@ BEAM = Beam(4, 0.6, normalization="power", stopping="narrow")
 
 @pytest.fixture(scope="module")
 def run(student, tmp_path_factory):
-    checkpoint = read_marian(student.folder / "model.npz", [student.folder / "vocab.spm"])
+    checkpoint = read_checkpoint(
+        student.folder / "model.npz", vocabularies=[student.folder / "vocab.spm"]
+    )
     return write_converted(checkpoint, tmp_path_factory.mktemp("student") / "run").path
 
 

@@ -12,14 +12,20 @@ class CheckpointFolder:
     """A folder with the files of a checkpoint.
 
     Args:
-        path: The folder.
+        path: The folder, or a file in it that is a checkpoint by itself.
 
     Raises:
-        ValueError: If there is no such folder.
+        ValueError: If there is no such folder or file.
+
+    Attributes:
+        path: The folder.
+        model: The file, or `None`.
     """
 
     def __init__(self, path):
-        self.path = pathlib.Path(path)
+        path = pathlib.Path(path)
+        self.model = path if path.is_file() else None
+        self.path = path if self.model is None else path.parent
         if not self.path.is_dir():
             raise ValueError(
                 f"{path} must be a folder with a checkpoint. There is none."
@@ -52,6 +58,15 @@ class CheckpointFolder:
         if path is None:
             raise ValueError(f"{self.path / name} is missing.")
         return path
+
+    def require_json(self, name):
+        """Returns the dictionary in a file of JSON.
+
+        Raises:
+            ValueError: If it is missing, something else, or too large to be that.
+        """
+        self.require(name)
+        return self.json(name)
 
     def json(self, name):
         """Returns the dictionary in a file of JSON, or `None` where there is no such file.

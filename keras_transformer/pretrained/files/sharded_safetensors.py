@@ -6,7 +6,7 @@ names and in no other, and no file has a tensor that the index does not name.
 
 import pathlib
 
-from keras_transformer.pretrained.safetensors_file import SafetensorsFile
+from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
 
 MAP = "weight_map"  # in the index: from the names of tensors to those of files
 

@@ -1,46 +1,8 @@
 """The settings in a file of Hugging Face's, with checks of what is taken from them."""
 
-import json
 import math
 
 from keras_transformer.checks import is_integer
-
-EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
-# Settings of BART that Hugging Face's Marian classes do not read, with the values for what they
-# compute: a norm after each sublayer, no other norms, sinusoids.
-NOT_READ = {
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
-    "static_position_embeddings": True,
-    "layer_norm_eps": EPSILON,
-    "do_blenderbot_90_layernorm": False,
-}
-MARIAN = "Marian"  # begins the names of these classes
-
-
-def as_marian(settings):
-    """Returns what Hugging Face's Marian classes read of a `config.json`, and notes on the rest.
-
-    They are the classes of `model_type` "marian". Only where `architectures` names others alone,
-    such as BART's, do the settings of BART in the file count.
-
-    Args:
-        settings: The `Settings` of the file.
-
-    Returns:
-        `Settings`, and a list of strings, one for each setting that has no effect but should.
-    """
-    named = settings.get("architectures")
-    if isinstance(named, list) and named and not any(str(n).startswith(MARIAN) for n in named):
-        return settings, []
-    notes = [
-        f"`{name}` = {json.dumps(settings.get(name))} has no effect: Hugging Face's Marian models "
-        "do not read it"
-        for name, value in NOT_READ.items()
-        if settings.get(name, value) != value
-    ]
-    return Settings({**settings.content, **NOT_READ}, settings.path), notes
 
 
 class Settings:
@@ -57,6 +19,13 @@ class Settings:
     def get(self, name, default=None):
         """Returns a value as it is."""
         return self.content.get(name, default)
+
+    def choice(self, name, choices, default=None):
+        """Returns the value that a table has for a name."""
+        value = self.get(name, default)
+        if not isinstance(value, str) or value not in choices:
+            raise self.wrong(name, f"one of {', '.join(choices)}")
+        return choices[value]
 
     def flag(self, name, default=False):
         """Returns a boolean."""

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from keras_transformer.pretrained.marian.arrays import SETTINGS
+from keras_transformer.pretrained.files.marian.arrays import SETTINGS
 
 DTYPES = {np.dtype("<f4"), np.dtype("int8")}
 NPY = ".npy"

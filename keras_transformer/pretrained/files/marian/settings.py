@@ -3,7 +3,7 @@
 import numpy as np
 import yaml
 
-from keras_transformer.pretrained.marian.arrays import SETTINGS
+from keras_transformer.pretrained.files.marian.arrays import SETTINGS
 
 LARGEST = 2**16  # bytes; Marian writes some 3,000
 

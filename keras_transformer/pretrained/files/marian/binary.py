@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from keras_transformer.files import write_bytes
-from keras_transformer.pretrained.marian.arrays import MULTIPLIER, SETTINGS, TABLE, Quantized
+from keras_transformer.pretrained.files.marian.arrays import MULTIPLIER, SETTINGS, TABLE, Quantized
 
 VERSION, ALIGNMENT = 1, 256
 FLOAT32, INT8, INTGEMM8 = 0x404, 0x101, 0x4101

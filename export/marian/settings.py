@@ -1,0 +1,95 @@
+"""Marian's settings of a `TransformerConfig`, and what they cannot express by name."""
+
+import dataclasses
+
+from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
+from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
+from keras_transformer.pretrained.files.marian.gelu import OURS as WRITTEN_HERE
+
+
+def from_config(config, sizes):
+    """Returns Marian's settings for a `TransformerConfig`.
+
+    Args:
+        config: One that `unexpressed` has nothing against.
+        sizes: Entries of both vocabularies, as Marian has them.
+    """
+    to_marian = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
+    autoregression = {ours: theirs for theirs, ours in OURS.items()}
+    return {
+        **{name: values[0] for name, values in EXPRESSIBLE.items()},
+        "type": "transformer",
+        "version": _version(config),
+        "dim-vocabs": list(sizes),
+        "dim-emb": config.d_model,
+        "dim-rnn": 1024,
+        "enc-depth": config.num_layers,
+        "dec-depth": config.decoder_layers,
+        "enc-type": "bidirectional",
+        "enc-cell": "gru",
+        "enc-cell-depth": 1,
+        "dec-cell": "ssru",
+        "dec-cell-base-depth": 2,
+        "dec-cell-high-depth": 1,
+        "skip": False,
+        "tied-embeddings": config.tie == "target",
+        "tied-embeddings-all": config.tie == "all",
+        "tied-embeddings-src": False,
+        "output-omit-bias": False,
+        "transformer-heads": config.num_heads,
+        "transformer-dim-ffn": config.d_ff,
+        "transformer-decoder-dim-ffn": 0,
+        "transformer-ffn-activation": to_marian[config.activation],
+        "transformer-decoder-autoreg": autoregression[config.decoder],
+        "transformer-dim-aan": 2048,
+        "transformer-aan-depth": 2,
+        "transformer-aan-activation": "swish",
+        "transformer-aan-nogate": False,
+        "transformer-guided-alignment-layer": "last",
+        "bert-train-type-embeddings": True,
+        "bert-type-vocab-size": 2,
+        "factors-combine": "sum",
+        "lemma-dependency": "",
+        "separator-symbol": "[eos]",
+        "ulr-dim-emb": 0,
+        "ulr-trainable-transformation": False,
+    }
+
+
+def minimum_version(config):
+    """Returns the oldest version of Marian that computes the exported model, `None` for any."""
+    return ".".join(map(str, EXACT_SINCE)) if config.activation == "gelu" else None
+
+
+def _version(config):
+    minimum = minimum_version(config)
+    return WRITTEN_HERE if minimum is None else f"v{minimum} {WRITTEN_HERE}"
+
+
+def unexpressed(config):
+    """Returns the first field of a `TransformerConfig` that Marian does not have, and what it must
+    be; `None` if it has all.
+    """
+    wanted = {
+        "norm": "post",
+        "position": "sinusoidal",
+        "sinusoid_layout": "halves",
+        "sinusoid_endpoint": True,
+        "position_offset": 0,
+        "score": "scaled_dot_product",
+        "decoder_start": "zeros",
+        "layer_norm_epsilon": EPSILON,
+        "embedding_scale": None,
+        "d_k": None,
+        "d_v": None,
+        "forced_eos_id": None,
+        "embedding_norm": False,
+        "final_norm": None,
+    }
+    plain = dataclasses.asdict(config)
+    for name, value in wanted.items():
+        if plain.get(name, value) != value:
+            return name, repr(value)
+    if config.activation not in ACTIVATIONS.values():
+        return "activation", " or ".join(map(repr, ACTIVATIONS.values()))
+    return None

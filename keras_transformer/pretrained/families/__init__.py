@@ -1,0 +1,1 @@
+"""Families of checkpoints, one file each: see `Family`."""

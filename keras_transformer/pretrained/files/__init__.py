@@ -1,0 +1,1 @@
+"""The files of checkpoints, none of which is trusted."""

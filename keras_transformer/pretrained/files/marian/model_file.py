@@ -1,0 +1,38 @@
+"""A Marian model file of either form."""
+
+from pathlib import Path
+
+from keras_transformer.pretrained.files.marian.binary import read_bin
+from keras_transformer.pretrained.files.marian.npz import read_npz
+
+READERS = {".npz": read_npz, ".bin": read_bin}
+
+
+class Arrays:
+    """The arrays of a file in memory, as a `SafetensorsFile` has those of its own.
+
+    Args:
+        path: The file, for messages.
+        arrays: Dictionary from names to float32 arrays.
+    """
+
+    def __init__(self, path, arrays):
+        self.path, self._arrays = path, arrays
+        self.shapes = {name: array.shape for name, array in arrays.items()}
+
+    def read(self, name):
+        """Returns an array."""
+        return self._arrays[name]
+
+
+def read(path):
+    """Returns the arrays of a `.npz` or `.bin` file, a dictionary from their names.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is damaged or something else.
+    """
+    path = Path(path)
+    if path.suffix not in READERS:
+        raise ValueError(f"`path` must end in {' or '.join(READERS)}. Received: path={path}.")
+    return READERS[path.suffix](path)

@@ -1,0 +1,36 @@
+"""The tensors of a folder in the format `safetensors`, in one file or several."""
+
+from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
+from keras_transformer.pretrained.files.sharded_safetensors import ShardedSafetensors
+
+WEIGHTS = "model.safetensors"
+INDEX = f"{WEIGHTS}.index.json"  # of weights in several files
+PICKLED = "pytorch_model.bin"
+CONVERSION = (
+    'python -c "import sys; from transformers import {kind} as M; '
+    'M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])" {path}'
+)
+
+
+def open_tensors(folder, kind):
+    """Returns the tensors of a folder, a `SafetensorsFile` or `ShardedSafetensors`.
+
+    Args:
+        folder: A `CheckpointFolder`.
+        kind: Name of the class of `transformers` that reads such a folder.
+
+    Raises:
+        ValueError: If there are none, or in another form; with what to do.
+    """
+    path = folder.file(WEIGHTS)
+    if path is not None:
+        return SafetensorsFile(path)
+    if folder.file(INDEX) is not None:
+        return ShardedSafetensors(folder, INDEX)
+    if folder.file(PICKLED) is not None:
+        raise ValueError(
+            f"{folder.path / PICKLED} is a pickle, which may run any program when it is read, and "
+            "is not read. Convert it where you trust it: "
+            f"{CONVERSION.format(kind=kind, path=folder.path)}"
+        )
+    folder.require(WEIGHTS)

@@ -1,1 +1,0 @@
-"""Marian's own model files: read, written, and mapped to a `Transformer` and back."""

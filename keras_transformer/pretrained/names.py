@@ -1,0 +1,97 @@
+"""Tables of weights under two names: that of a checkpoint and that of a model of this package."""
+
+import operator
+import typing
+
+import numpy as np
+
+
+class Layout(typing.NamedTuple):
+    """How a checkpoint's array lies in ours.
+
+    Attributes:
+        transposed: Whether ours is the other way round, as PyTorch's linear layers are.
+        is_row: Whether theirs is `[1, n]` where ours is `[n]`.
+        first: Rows of theirs before the first of ours.
+        entries: Entries of their vocabulary, where ours has more of them at its end. `None`: equal.
+        axis: Axis of theirs that the entries lie on.
+        filling: Value of the entries that only our vocabulary has.
+    """
+
+    transposed: bool = False
+    is_row: bool = False
+    first: int = 0
+    entries: int | None = None
+    axis: int = 0
+    filling: float = 0.0
+
+    def shape(self, ours):
+        """Returns the shape that theirs must have, a tuple, where ours has the shape `ours`."""
+        shape = [1, *ours] if self.is_row else list(ours[::-1] if self.transposed else ours)
+        if self.entries is not None:
+            shape[self.axis] = self.entries
+        shape[0] += self.first
+        return tuple(shape)
+
+    def ours(self, array, shape):
+        """Returns their array as ours, which has the shape `shape`."""
+        array = array[self.first :]
+        whole = self._replace(entries=None, first=0).shape(shape)
+        missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]
+        array = np.pad(array, missing, constant_values=self.filling)
+        if self.is_row:
+            return array[0]
+        return array.T if self.transposed else array
+
+    def theirs(self, array):
+        """Returns our array as theirs; rows before the first of ours are not written."""
+        array = array[None] if self.is_row else array.T if self.transposed else array
+        if self.entries is not None:
+            array = np.take(array, range(self.entries), axis=self.axis)
+        return np.ascontiguousarray(array, np.float32)
+
+
+SAME, TRANSPOSED, ROW = Layout(), Layout(transposed=True), Layout(is_row=True)
+
+
+class Weight(typing.NamedTuple):
+    """A weight under both names.
+
+    Attributes:
+        theirs: Name in the checkpoint, or several names of one tensor: those that are in the file
+            must then be equal.
+        ours: Path of attributes from the model, such as `"encoder.blocks.0.ssru.forget.bias"`.
+        layout: The `Layout`.
+        default: Array, laid out as theirs, for a file that has none of the names. `None`: the file
+            must have one.
+    """
+
+    theirs: str | tuple
+    ours: str
+    layout: Layout = SAME
+    default: typing.Any = None
+
+    @property
+    def names(self):
+        """Their names, a tuple."""
+        return (self.theirs,) if isinstance(self.theirs, str) else tuple(self.theirs)
+
+    def variable(self, model):
+        """Returns our variable, or the tensor that it is a view of."""
+        value = model
+        for name in self.ours.split("."):
+            value = value[int(name)] if name.isdecimal() else operator.attrgetter(name)(value)
+        return value
+
+
+def linear(theirs, ours, bias=True):
+    """Yields the weights of a linear layer of PyTorch, whose kernel is `[out, in]`."""
+    yield Weight(f"{theirs}.weight", f"{ours}.kernel", TRANSPOSED)
+    if bias:
+        yield Weight(f"{theirs}.bias", f"{ours}.bias")
+
+
+def layer_norm(theirs, ours):
+    """Yields the weights of a layer normalisation of PyTorch."""
+    yield Weight(f"{theirs}.weight", f"{ours}.gamma")
+    yield Weight(f"{theirs}.bias", f"{ours}.beta")

@@ -1,1 +1,0 @@
-"""Hugging Face's folders of Marian models, such as OPUS-MT's."""

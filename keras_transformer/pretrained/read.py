@@ -1,0 +1,71 @@
+"""Checkpoints of other projects, read: from files to a model with its tokenizers."""
+
+import warnings
+
+from keras_transformer.checkpoint_hints import hint
+from keras_transformer.pretrained.family import CONFIG, Checkpoint, families
+from keras_transformer.pretrained.files.folder import CheckpointFolder
+
+
+def read_checkpoint(path, license=None, name=None, **options):
+    """Returns the `Checkpoint` at a path.
+
+    Args:
+        path: A folder in Hugging Face's format, or a `.npz` or `.bin` file of Marian.
+        license: License of the checkpoint. `None`: what it says itself.
+        name: Name of the checkpoint. `None`: what it says itself.
+        **options: Options of its family; `Marian` has some.
+
+    Raises:
+        ValueError: If it is something else, damaged, or cannot be expressed; one line that names
+            the file, and the setting or the tensor.
+        OSError: If it cannot be read.
+    """
+    folder = CheckpointFolder(path)
+    family = find_family(folder, path)(folder, **options)
+    config = family.config()
+    for tensor, shape in family.sizes(config):
+        family.tensors.check_shape(tensor, shape)
+    model = family.model_class(config, dtype="float32")
+    family.tensors.fill(model, family.names(config))
+    family.tensors.check_all_used(family.ignored)
+    tokenizers, generation = family.tokenizers(config), family.generation()
+    notes = [*family.notes, *(() if generation is None else generation.notes)]
+    given = {key: value for key, value in (("name", name), ("license", license)) if value}
+    origin = {**family.origin(), **given}
+    return Checkpoint(model, tokenizers, family.task, origin, generation, notes)
+
+
+def find_family(folder, path):
+    """Returns the class of the family whose checkpoint is in a folder.
+
+    Args:
+        folder: A `CheckpointFolder`.
+        path: What it was opened with, for messages.
+
+    Raises:
+        ValueError: If it is of no known family.
+    """
+    for family in families():
+        if family.matches(folder):
+            return family
+    kinds = [family.model_type for family in families() if family.model_type]
+    content = None if folder.model is not None else folder.json(CONFIG)
+    if content is None:
+        raise ValueError(
+            f"{path} must be a folder with a {CONFIG}, a model of the type {' or '.join(kinds)} in "
+            "Hugging Face's format, or a file of Marian, .npz or .bin."
+            f"{hint(path, conversion=False)}"
+        )
+    raise ValueError(
+        f"{folder.path / CONFIG}: `model_type` must be one of {', '.join(kinds)}. "
+        f"Received: {content.get('model_type')!r}."
+    )
+
+
+def open_checkpoint(path):
+    """Returns what `read_checkpoint` does, with a warning for each of its notes."""
+    checkpoint = read_checkpoint(path)
+    for note in checkpoint.notes:
+        warnings.warn(f"{note}.", stacklevel=4)
+    return checkpoint
