@@ -31,7 +31,7 @@ from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.final import load_final
-from keras_transformer.training.loop.session import Session
+from keras_transformer.training.session import Session
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 OURS = "transformer"

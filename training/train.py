@@ -9,15 +9,15 @@ import tensorflow as tf
 from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.run import Run
 from keras_transformer.text.vectors import check_vectors
+from keras_transformer.training.changes import REOPENS, check_changes
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.loop.callbacks import Terminations
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.loop.lock import RunLock
 from keras_transformer.training.loop.messages import say
-from keras_transformer.training.loop.session import Session
 from keras_transformer.training.loop.start import Start
-from keras_transformer.training.settings.changes import REOPENS, check_changes
+from keras_transformer.training.session import Session
 from keras_transformer.training.settings.derived import check_length, complete
 from keras_transformer.training.settings.toml import (
     SettingsError,

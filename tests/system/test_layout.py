@@ -65,8 +65,8 @@ ROOMS = {
     "training/devices": {"losses"},
     "training/tasks": {"losses", "loop", "data"},
     "training/distillation": {".", "data", "loop", "settings"},
-    # These two know each other: what a run that goes on may change depends on how far it is.
-    "training/loop": {"data", "devices", "losses", "settings", "tasks"},
+    "training/loop": {"data", "devices", "losses", "settings"},
+    # `inherit`, which fills in what a configuration leaves to the run it starts from.
     "training/settings": {"loop"},
     "export/saved_model": set(),
     "export/litert": set(),

@@ -8,8 +8,8 @@ import pytest
 from small_runs import assert_same_end, run_quietly
 
 from keras_transformer.run import Run
+from keras_transformer.training.changes import check_changes, describe_changes
 from keras_transformer.training.loop.checkpoint import Checkpoints
-from keras_transformer.training.settings.changes import check_changes, describe_changes
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 

@@ -16,7 +16,7 @@ from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.distillation.student import student_settings
 from keras_transformer.training.factory import model_config
-from keras_transformer.training.loop.inputs import take_tokenizers
+from keras_transformer.training.inputs import take_tokenizers
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 from keras_transformer.training.vocabulary import learn_vocabulary

@@ -3,9 +3,11 @@
 import math
 import time
 
+from keras_transformer.training.changes import describe_changes, describe_derived
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.factory import make_learner, model_config
+from keras_transformer.training.inputs import take_tokenizers
 from keras_transformer.training.loop.best import Best
 from keras_transformer.training.loop.callbacks import (
     Interrupts,
@@ -17,16 +19,14 @@ from keras_transformer.training.loop.checkpoint import Checkpoints, refuse_infin
 from keras_transformer.training.loop.curve import Curve
 from keras_transformer.training.loop.final import write_model
 from keras_transformer.training.loop.history import History, columns_of
-from keras_transformer.training.loop.inputs import take_tokenizers
 from keras_transformer.training.loop.messages import duration, introduction, listed, say
 from keras_transformer.training.loop.progress import Progress, Stopwatch
 from keras_transformer.training.loop.start import Start
-from keras_transformer.training.loop.validator import Validator
 from keras_transformer.training.loop.vectors import described, give_vectors
-from keras_transformer.training.settings.changes import describe_changes, describe_derived
 from keras_transformer.training.settings.derived import derive
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.validator import Validator
 
 
 class Session:
