@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
-from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
@@ -59,13 +59,21 @@ def test_another_model_of_keras_is_named(tmp_path):
         Run(tmp_path).load_model(Transformer)
 
 
+class Sized(Tokenizer):
+    """A vocabulary that is nothing but its size."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.vocab_size = size
+
+    def files(self):
+        return {".model": bytes([self.vocab_size])}
+
+
 def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)
-    small, large = (
-        type("Other", (), {"vocab_size": size, "model": bytes([size]), "table": None})()
-        for size in (7, 8)
-    )
+    small, large = Sized(7), Sized(8)
     for pair, files, sizes in (
         ((small, small), r"tokenizer\.model", "7"),
         ((small, large), r"source\.model and \S+target\.model", "7 and 8"),

@@ -11,9 +11,9 @@ from keras_transformer import QuestionAnswerer, SpanPredictor, SpanPredictorConf
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
 from keras_transformer.tasks.question_answering.figures import answer_figures, normalized, token_f1
+from keras_transformer.tasks.question_answering.lines import parse
 from keras_transformer.tasks.question_answering.passages import cut_windows, read_passages
 from keras_transformer.tasks.question_answering.spans import segments_of_rows
-from keras_transformer.tasks.question_answering.task import parse
 
 TASK = TASKS["question_answering"]
 PASSAGES = [

@@ -9,8 +9,7 @@ from pipelines import SIZES, tokenizer, with_larger_weights
 
 from keras_transformer import Labelling, TokenClassifier, TokenClassifierConfig, TokenLabeller
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.labelling.spans import Span
-from keras_transformer.tasks.labelling.task import words_of
+from keras_transformer.tasks.labelling.spans import Span, words_of
 from keras_transformer.tasks.labelling.words import encode_words
 
 LABELS = ("O", "B-X", "I-X", "B-Y", "I-Y")

@@ -157,7 +157,7 @@ def test_an_unknown_label_is_one_line(corpus, tmp_path):
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     (copy / "validation" / "3").rename(copy / "validation" / "x")
     message = (
-        "the validation split of the data, example 7: `label` must be one of the training data's "
+        "the validation split of the data, example 6: `label` must be one of the training data's "
         "labels, 2, 3, 10. Received: 'x'."
     )
     with pytest.raises(ValueError, match=message):

@@ -1,7 +1,7 @@
 """The task of image classification: an image to one of a few labels."""
 
 from keras_transformer.config import ImageClassifierConfig
-from keras_transformer.tasks.classification import count_labels, described_labels, evaluate_labels
+from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
 from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 
 

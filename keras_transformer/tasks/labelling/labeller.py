@@ -6,17 +6,16 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.token_classifier import TokenClassifier
-from keras_transformer.tasks.labelling.spans import OUTSIDE, span_figures, spans_of
-from keras_transformer.tasks.labelling.task import words_of
+from keras_transformer.tasks.labelling.spans import OUTSIDE, span_figures, spans_of, words_of
 from keras_transformer.tasks.labelling.words import encode_words
-from keras_transformer.tasks.single_pass.codec import Guide, Result, mean_of
+from keras_transformer.tasks.single_pass.codec import Choice, Guide, mean_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 
 TINY = np.finfo(np.float32).tiny
 
 
 @dataclasses.dataclass(frozen=True)
-class Labelling(Result):
+class Labelling(Choice):
     """The labels that a model gives to the words of one text.
 
     Args:

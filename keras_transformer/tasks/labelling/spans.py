@@ -53,6 +53,11 @@ def _ends(before, prefix, kind):
     return before[0] in "ES" or prefix in ("B", "S", OUTSIDE) or before[1] != kind
 
 
+def words_of(text):
+    """Returns the words of a text: what spaces, tabs and ends of lines separate, as in a graph."""
+    return [word.decode() for word in text.encode().split()]
+
+
 def parts_of(label):
     """Returns the prefix and the type of a label; those of `O` are `O` and nothing."""
     prefix, _, kind = label.partition("-")

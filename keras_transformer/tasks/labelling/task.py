@@ -4,13 +4,13 @@ import collections
 import time
 
 from keras_transformer.config import TokenClassifierConfig
-from keras_transformer.tasks.classification import SHOWN, described_labels
+from keras_transformer.tasks.class_labels import SHOWN, described_labels
 from keras_transformer.tasks.labelling.spans import (
     OUTSIDE,
     find_problem,
     parts_of,
     span_figures,
-    spans_of,
+    words_of,
 )
 from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
 
@@ -141,11 +141,3 @@ def check_labels(texts, references, known):
                     f"training data have. Received: {label!r}."
                 )
     check_spans(references, scheme_of(known))
-
-
-def words_of(text):
-    """Returns the words of a text: what spaces, tabs and ends of lines separate, as in a graph."""
-    return [word.decode() for word in text.encode().split()]
-
-
-__all__ = ["LabellingTask", "check_labels", "check_spans", "scheme_of", "spans_of", "words_of"]

@@ -9,13 +9,13 @@ from keras_transformer.decoding.ensemble import log_mean
 from keras_transformer.models.span_predictor import OUTSIDE
 from keras_transformer.tasks.question_answering import spans
 from keras_transformer.tasks.question_answering.figures import answer_figures
+from keras_transformer.tasks.question_answering.lines import parse
 from keras_transformer.tasks.question_answering.passages import (
     cut_windows,
     read_passages,
     read_questions,
 )
-from keras_transformer.tasks.question_answering.task import parse
-from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.codec import Choice, Guide
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
 from keras_transformer.tasks.token_rows import empty_where_wrong, right_rows
 
@@ -31,7 +31,7 @@ RULE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer(Result):
+class Answer(Choice):
     """The part of a passage that answers a question.
 
     Args:

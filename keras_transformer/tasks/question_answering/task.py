@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_transformer.config.span_predictor import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.figures import answer_figures
+from keras_transformer.tasks.question_answering.lines import parse
 from keras_transformer.tasks.task import LOSS, Figure, Task
 from keras_transformer.text.lines import parse_lines
 
@@ -84,17 +85,3 @@ class QuestionAnsweringTask(Task):
 
 def _decoded(value):
     return value.decode() if isinstance(value, bytes) else value
-
-
-def parse(line):
-    """Returns the question and the passage of a line, a pair; such a pair stays as it is.
-
-    Raises:
-        ValueError: If there is no tab: what the line must be.
-    """
-    if not isinstance(line, str):
-        return line
-    question, tab, passage = line.partition("\t")
-    if not tab:
-        raise ValueError("must be a question, a tab and a passage. Received: no tab.")
-    return question, passage

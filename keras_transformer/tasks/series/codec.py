@@ -49,10 +49,6 @@ class Simulation(Result):
         error = np.sqrt(np.mean((self.numbers - other.numbers) ** 2))
         return float(error / max(np.std(other.numbers), 1e-6))
 
-    def is_tied(self, other, tolerance):
-        """Always: a number that is off by the tolerance is another text."""
-        return True
-
 
 class SeriesCodec(Codec):
     """The codec of a model of `series`, `[B, T, F]`.

@@ -10,18 +10,16 @@ from keras_transformer.tasks.series.table import find_columns, is_header, read_n
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """What is answered to a line.
+class LineAnswer:
+    """The answer to a line; a number has no score.
 
     Args:
         text: The number, or for a header the name of the target.
         truncated: Always `False`: nothing is cut.
-        score: A number has none.
     """
 
     text: str
     truncated: bool = False
-    score: float = math.nan
 
 
 class SeriesLines:
@@ -42,7 +40,7 @@ class SeriesLines:
         batch_size: Not used: a series is one example.
 
     Returns:
-        For each line a list of one `Step`.
+        For each line a list of one `LineAnswer`.
 
     Raises:
         ValueError: If a line has too few columns or something other than a number, or is not the
@@ -71,12 +69,12 @@ class SeriesLines:
         answers, rows, places = [], [], []
         for number, text in zip(numbers, texts, strict=True):
             if number == 1 and self._reader.read_header(text):
-                answers.append([Step(self._target)])
+                answers.append([LineAnswer(self._target)])
                 continue
             rows += self._read(text, f"line {number}")
             places.append(len(rows) - 1)
         outputs = self._series.extend(np.array(rows).reshape(-1, self._series.num_inputs))
-        return answers + [[Step(f"{outputs[place]:.6g}")] for place in places]
+        return answers + [[LineAnswer(f"{outputs[place]:.6g}")] for place in places]
 
     def _read(self, text, where):
         before = self.filled

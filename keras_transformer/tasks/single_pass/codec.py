@@ -38,6 +38,10 @@ class Result(abc.ABC):
     def score_of(self, other):
         """Returns the score that these numbers give to the answer of another result."""
 
+
+class Choice(Result):
+    """A `Result` that is chosen among a few: numbers that are nearly equal may give either."""
+
     @abc.abstractmethod
     def is_tied(self, other, tolerance):
         """Returns whether numbers that are off by `tolerance` might give the answer of another."""

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.classification import SPACES
-from keras_transformer.tasks.single_pass.codec import Codec, Result, mean_of
+from keras_transformer.tasks.class_labels import SPACES
+from keras_transformer.tasks.single_pass.codec import Choice, Codec, mean_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Classification(Result):
+class Classification(Choice):
     """The label that a model gives to one text or image.
 
     Args:

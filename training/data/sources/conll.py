@@ -6,8 +6,13 @@ no-break space is part of a word.
 
 from pathlib import Path
 
-from keras_transformer.tasks.labelling.spans import OUTSIDE, find_problem, labels_of, spans_of
-from keras_transformer.tasks.labelling.task import words_of
+from keras_transformer.tasks.labelling.spans import (
+    OUTSIDE,
+    find_problem,
+    labels_of,
+    spans_of,
+    words_of,
+)
 from keras_transformer.text.lines import binary_lines
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.memory import MemoryData
