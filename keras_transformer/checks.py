@@ -3,6 +3,8 @@
 import numbers
 import typing
 
+from keras_transformer import activations
+
 
 def is_integer(value):
     """Whether a value is an integer, of Python or NumPy, and not `True` or `False`."""
@@ -45,22 +47,11 @@ def check_choice(name, value, choices):
 
 
 def check_activation(name, value):
-    """Refuses what is not the name of an activation of Keras."""
+    """Refuses what is not the name of an activation, see `activations.get`."""
     if not isinstance(value, str):
-        raise TypeError(
-            f"`{name}` must be the name of an activation of Keras. Received: {name}={value!r}."
-        )
-    if value in ("relu", "gelu", "silu"):  # without Keras, whose import takes seconds
-        return
-    import keras
-
-    try:
-        keras.activations.get(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"`{name}` must be an activation of Keras, such as 'relu', 'gelu' or 'silu'. "
-            f"Received: {name}={value!r}."
-        ) from error
+        raise TypeError(f"`{name}` must be the name of an activation. Received: {name}={value!r}.")
+    if value not in activations.COMMON:
+        activations.get(value)
 
 
 def check_flag(name, value, optional=False):

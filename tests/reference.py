@@ -43,16 +43,18 @@ def attention(
 ):
     """Eq. 1, one query of one head at a time. Returns [B, T, H, Kv] and weights [B, H, T, S].
 
+    Keys and values may have fewer heads, each for as many neighbouring heads of queries.
+
     Another `score` is a function of a query, a key and the number of their head; `bias` [H, T, S]
     is added to the scores; `key_vectors` [T, S, K] and `value_vectors` [T, S, Kv] are added to the
     keys and the values that a query sees.
     """
     batch, targets, heads, _ = query.shape
-    sources = key.shape[1]
+    sources, shared = key.shape[1], heads // key.shape[2]
     out = np.zeros((batch, targets, heads, value.shape[-1]))
     weights = np.zeros((batch, heads, targets, sources))
     for b, t, h in np.ndindex(batch, targets, heads):
-        keys, values = key[b, :, h].copy(), value[b, :, h].copy()
+        keys, values = key[b, :, h // shared].copy(), value[b, :, h // shared].copy()
         keys += 0 if key_vectors is None else key_vectors[t]
         values += 0 if value_vectors is None else value_vectors[t]
         scores = np.array([score(query[b, t, h], keys[s], h) for s in range(sources)])
@@ -74,11 +76,16 @@ def split_heads(x, num_heads):
     return np.stack([x[..., h * size : (h + 1) * size] for h in range(num_heads)], axis=2)
 
 
-def multi_head(weights, x, memory, allowed, num_heads, turn=lambda heads: heads, **options):
-    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`; `turn` turns queries and keys."""
+def multi_head(
+    weights, x, memory, allowed, num_heads, turn=lambda heads: heads, groups=None, **options
+):
+    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`; `turn` turns queries and keys.
+
+    `groups` is the number of heads of keys and values; None: as many as of queries.
+    """
     query = turn(split_heads(dense(scope(weights, "query"), x), num_heads))
-    key = turn(split_heads(dense(scope(weights, "key"), memory), num_heads))
-    value = split_heads(dense(scope(weights, "value"), memory), num_heads)
+    key = turn(split_heads(dense(scope(weights, "key"), memory), groups or num_heads))
+    value = split_heads(dense(scope(weights, "value"), memory), groups or num_heads)
     heads, attended = attention(query, key, value, allowed, **options)
     concatenated = np.concatenate([heads[:, :, h] for h in range(num_heads)], axis=-1)
     return dense(scope(weights, "output"), concatenated), attended
@@ -91,21 +98,31 @@ def activate(x, activation):
         return x / (1 + np.exp(-x))
     if activation == "gelu":
         return np.vectorize(lambda z: z * 0.5 * (1 + math.erf(z / 2**0.5)))(x)
+    if activation == "gelu_tanh":
+        curve = np.vectorize(lambda z: math.tanh((2 / math.pi) ** 0.5 * (z + 0.044715 * z**3)))
+        return x * 0.5 * (1 + curve(x))
     raise ValueError(activation)
 
 
 def feed_forward(weights, x, activation="relu"):
-    """Eq. 2: `max(0, x W_1 + b_1) W_2 + b_2`."""
+    """Eq. 2: `max(0, x W_1 + b_1) W_2 + b_2`; with a gate that of Shazeer (2020), Eq. 6."""
+    if "gate/kernel" in weights:
+        gate = activate(dense(scope(weights, "gate"), x), activation)
+        return dense(scope(weights, "outer"), gate * dense(scope(weights, "inner"), x))
     return dense(scope(weights, "outer"), activate(dense(scope(weights, "inner"), x), activation))
 
 
 def layer_norm(weights, x, epsilon=1e-6):
+    """Ba et al. (2016); with `scale` as the only weight Zhang and Sennrich (2019), Eq. 4."""
     out = np.zeros_like(x)
     for b, t in np.ndindex(x.shape[:2]):
         row = x[b, t]
+        if "scale" in weights:
+            out[b, t] = row / ((row @ row) / len(row) + epsilon) ** 0.5 * weights["scale"]
+            continue
         variance = ((row - row.mean()) ** 2).mean()
         out[b, t] = (row - row.mean()) / (variance + epsilon) ** 0.5
-    return out * weights["gamma"] + weights["beta"]
+    return out if "scale" in weights else out * weights["gamma"] + weights.get("beta", 0.0)
 
 
 def sinusoids(length, d_model, layout="interleaved", endpoint=False):
@@ -123,12 +140,12 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     return table
 
 
-def rotated(heads):
+def rotated(heads, base=10000):
     """Rotary positions: each pair of features as a complex number, times e^(i angle)."""
     out, half = np.zeros(heads.shape), heads.shape[-1] // 2
     for b, t, h, i in np.ndindex(*heads.shape[:3], half):
         point = complex(heads[b, t, h, i], heads[b, t, h, i + half])
-        point *= np.exp(1j * t / 10000 ** (i / half))
+        point *= np.exp(1j * t / base ** (i / half))
         out[b, t, h, i], out[b, t, h, i + half] = point.real, point.imag
     return out
 
@@ -205,7 +222,7 @@ def score_of(weights, kind):
 def relation(weights, position, length, causal, config):
     """What a position does to a self-attention, as arguments of `multi_head`."""
     if position == "rotary":
-        return {"turn": rotated}
+        return {"turn": lambda heads: rotated(heads, config.rotary_base or 10000)}
     if position == "alibi":
         return {"bias": alibi(SLOPES[config.num_heads], length)}
     if position == "t5":
@@ -226,6 +243,7 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
     if kind is None:
         return multi_head(weights, x, memory, allowed, num_heads)
     options = relation(weights, kind.position, x.shape[1], causal, kind) if memory is x else {}
+    options["groups"] = kind.num_key_value_heads
     score = score_of(weights, kind.score)
     return multi_head(weights, x, memory, allowed, num_heads, score=score, **options)
 
@@ -357,6 +375,12 @@ def decoder_block(
     return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
 
 
+def with_shared_bias(block, weights):
+    """The weights of a block, with T5's table of the first one if it has none of its own."""
+    table = weights.get("block_0/self_attention/distance_bias")
+    return block if table is None else {"self_attention/distance_bias": table, **block}
+
+
 def encoder(
     weights,
     x,
@@ -374,7 +398,7 @@ def encoder(
         x = layer_norm(scope(weights, "embedding_norm"), x, options.get("epsilon", 1e-6))
     for n in range(num_layers):
         inner = record[f"block_{n}"] = {}
-        block = scope(weights, f"block_{n}")
+        block = with_shared_bias(scope(weights, f"block_{n}"), weights)
         x = encoder_block(block, x, allowed, num_heads, norm=norm, record=inner, **options)
     if final_norm or (final_norm is None and norm == "pre"):
         x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
@@ -400,7 +424,7 @@ def decoder(
         x = layer_norm(scope(weights, "embedding_norm"), x, options.get("epsilon", 1e-6))
     for n in range(num_layers):
         x = decoder_block(
-            scope(weights, f"block_{n}"),
+            with_shared_bias(scope(weights, f"block_{n}"), weights),
             x,
             memory,
             allowed,

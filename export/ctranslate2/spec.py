@@ -9,6 +9,7 @@ import math
 import keras
 import numpy as np
 
+from keras_transformer import activations
 from keras_transformer.export.ctranslate2.runtime import FORCED, GREEDY, load_ctranslate2
 from keras_transformer.export.parity import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
@@ -82,6 +83,11 @@ def check_expressible(config, origin=None):
         (_name_of_silent_ids(origin), bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
+        ("a gated feed-forward network", config.is_gated),
+        ("key heads that heads share", config.num_key_value_heads not in (None, config.num_heads)),
+        ("biases of some projections only", 0 < len(config.biased_projections) < 4),
+        ("RMS normalisations", config.norm_type == "rms"),
+        ("normalisations without biases", not config.norm_bias),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):
         if is_there:
@@ -106,7 +112,7 @@ def _activation(name):
     known = load_ctranslate2().specs.Activation
     equals = {"relu": known.RELU, "gelu": known.GELU, "silu": known.SWISH}
     # Keras has several names for some of them.
-    name = keras.activations.serialize(keras.activations.get(name))
+    name = activations.name_of(activations.get(name))
     if name not in equals:
         raise ExportError(
             f"CTranslate2 can express the activations {', '.join(equals)}. This model has {name}."

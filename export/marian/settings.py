@@ -85,6 +85,12 @@ def unexpressed(config):
         "forced_eos_id": None,
         "embedding_norm": False,
         "final_norm": None,
+        "num_key_value_heads": None,
+        "attention_key_bias": None,
+        "attention_output_bias": None,
+        "norm_type": "layer",
+        "norm_bias": True,
+        "feed_forward_type": "plain",
     }
     plain = dataclasses.asdict(config)
     for name, value in wanted.items():

@@ -22,6 +22,9 @@ Position = Literal["sinusoidal", "learned", "binary", "rotary", "relative", "ali
 Autoregression = Literal["self_attention", "ssru"]
 Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 
+# The linear maps of an attention, in the order of section 3.2.2.
+PROJECTIONS = ("query", "key", "value", "output")
+
 
 def head_sizes(d_model, num_heads, d_k=None, d_v=None):
     """Returns d_k and d_v, which are `d_model / num_heads` unless they are given.
@@ -36,6 +39,32 @@ def head_sizes(d_model, num_heads, d_k=None, d_v=None):
             f"Received: d_model={d_model}, num_heads={num_heads}."
         )
     return d_k or d_model // num_heads, d_v or d_model // num_heads
+
+
+def check_groups(num_heads, num_key_value_heads, is_product):
+    """Refuses a number of key and value heads that heads cannot share.
+
+    Args:
+        num_heads: Heads.
+        num_key_value_heads: Key and value heads. `None`: as many.
+        is_product: Whether the score is a product of query and key.
+
+    Raises:
+        ValueError: If groups of heads would differ in size, or the score has weights for each key
+            head.
+    """
+    if num_key_value_heads in (None, num_heads):
+        return
+    if num_heads % num_key_value_heads:
+        raise ValueError(
+            "`num_heads` must be divisible by `num_key_value_heads`, so that as many heads share "
+            f"each. Received: num_heads={num_heads}, num_key_value_heads={num_key_value_heads}."
+        )
+    if not is_product:
+        raise ValueError(
+            "`num_key_value_heads` must be None with an additive score, which has weights for "
+            f"each key head. Received: num_key_value_heads={num_key_value_heads}."
+        )
 
 
 @documented
@@ -54,6 +83,11 @@ class BlockConfig:
     """
 
     num_heads: Count = option(8, "Attention heads.")
+    num_key_value_heads: OptionalCount = option(
+        None,
+        """Key and value heads, each shared by as many attention heads in a row (Ainslie et al.,
+        2023), as in Llama: a cache is smaller by this factor. `None`: `num_heads`.""",
+    )
     d_ff: Count = option(2048, "Width inside the feed-forward network, in features.")
     d_k: OptionalCount = option(
         None, "Width of a query and key head. `None`: `d_model / num_heads`."
@@ -67,12 +101,28 @@ class BlockConfig:
         0.0, "Dropout rate inside the feed-forward network. The paper does not mention it."
     )
     activation: Annotated[str, check_activation] = option(
-        "relu", "Keras activation of the feed-forward network."
+        "relu",
+        """Activation of the feed-forward network: the name of one of Keras's, such as `"relu"` or
+        `"gelu"`; `"gelu_tanh"`, the approximation of GELU in GPT-2 and T5 1.1; or the name of a
+        function that is registered with Keras, such as `"my_package>my_function"`.""",
+    )
+    feed_forward_type: Literal["plain", "gated"] = option(
+        "plain",
+        """`"plain"` as in the paper, or `"gated"` as in Llama and T5 1.1 (Shazeer, 2020):
+        `(activation(x W_g) * (x W_1)) W_2`, with half as many parameters more.""",
     )
     norm: Literal["post", "pre"] = option(
         "post",
         """`"post"` as in the paper: `LayerNorm(x + Sublayer(x))`; or `"pre"`:
         `x + Sublayer(LayerNorm(x))`, and one more normalisation after each stack.""",
+    )
+    norm_type: Literal["layer", "rms"] = option(
+        "layer",
+        """`"layer"` as in the paper, or `"rms"` as in Llama and T5, without mean and offset (Zhang
+        and Sennrich, 2019).""",
+    )
+    norm_bias: bool = option(
+        True, "Whether layer normalisations add a learned offset. RMS normalisations have none."
     )
     layer_norm_epsilon: Annotated[float, check_positive] = option(
         1e-6, "Added to the variance in every layer normalisation."
@@ -81,6 +131,16 @@ class BlockConfig:
         False,
         """Whether the four projections of an attention have a bias. The paper's are plain
         matrices.""",
+    )
+    attention_key_bias: OptionalFlag = option(
+        None,
+        """Whether the projection of keys has a bias, as Whisper's has not. `None`: as the
+        others.""",
+    )
+    attention_output_bias: OptionalFlag = option(
+        None,
+        """Whether the output projection of an attention has a bias, as Qwen2's has not. `None`: as
+        the others.""",
     )
     score: Score = option(
         "scaled_dot_product",
@@ -95,8 +155,29 @@ class BlockConfig:
 
     def __post_init__(self):
         check_fields(self)
+        check_groups(self.num_heads, self.num_key_value_heads, self.score != "additive")
+        if not self.norm_bias and self.norm_type == "rms":
+            raise ValueError(
+                "`norm_bias` has no effect on RMS normalisations, which have none. "
+                "Received: norm_bias=False, norm_type='rms'."
+            )
 
     @property
     def is_pre_norm(self):
         """Whether a sublayer reads its input normalised, instead of its output being normalised."""
         return self.norm == "pre"
+
+    @property
+    def is_gated(self):
+        """Whether the feed-forward network has a gate."""
+        return self.feed_forward_type == "gated"
+
+    @property
+    def biased_projections(self):
+        """The names of the projections of an attention that have a bias, of `PROJECTIONS`."""
+        given = {"key": self.attention_key_bias, "output": self.attention_output_bias}
+        return tuple(
+            name
+            for name in PROJECTIONS
+            if (self.attention_bias if given.get(name) is None else given[name])
+        )

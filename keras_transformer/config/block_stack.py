@@ -1,9 +1,10 @@
 """`StackConfig`, the configuration of a stack of blocks: an encoder or a decoder."""
 
 import dataclasses
+import functools
 from typing import Annotated, Literal
 
-from keras_transformer.checks import check_count, check_fields
+from keras_transformer.checks import check_count, check_fields, check_positive
 from keras_transformer.config.arguments import documented, option, options_of
 from keras_transformer.config.block import (
     Autoregression,
@@ -19,6 +20,8 @@ from keras_transformer.config.positions import (
     check_position,
     check_recurrent,
 )
+
+OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 
 
 def _check_offset(name, value):
@@ -69,6 +72,11 @@ class StackOptions:
     position_offset: Annotated[int, _check_offset] = option(
         0, "Position of the first token; the paper's is 0."
     )
+    rotary_base: OptionalNumber = option(
+        None,
+        """Base of the wave lengths of rotary positions: the slowest turn takes this many positions,
+        times 2 pi. `None`: 10,000.""",
+    )
     relative_distance: OptionalCount = option(
         None,
         """Largest distance with a parameter of its own, for relative positions and T5's; farther
@@ -78,6 +86,11 @@ class StackOptions:
         None,
         """Number of biases of a head, each for a range of distances, for T5's positions.
         `None`: 32.""",
+    )
+    share_positions: OptionalFlag = option(
+        None,
+        """Whether the blocks of a stack share the table of T5's positions, which the first block
+        holds, as in T5. `None`: each has its own.""",
     )
 
 

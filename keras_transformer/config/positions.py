@@ -11,7 +11,14 @@ DIGITS = 16
 
 # Added to embeddings; the others are the work of every self-attention.
 EMBEDDED = ("sinusoidal", "learned", "binary", "none")
-OPTIONS = {"relative_distance": ("relative", "t5"), "relative_buckets": ("t5",)}
+OPTIONS = {
+    "rotary_base": ("rotary",),
+    "relative_distance": ("relative", "t5"),
+    "relative_buckets": ("t5",),
+    "share_positions": ("t5",),
+}
+# Su et al. (2021), section 3.3.
+ROTARY_BASE = 10_000.0
 
 
 def check_position(stack, block):

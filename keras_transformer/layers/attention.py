@@ -20,12 +20,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         d_k: Width of a query and key head. `None`: `d_model / num_heads`.
         d_v: Width of a value head. `None`: `d_model / num_heads`.
         dropout: Rate on the attention weights.
-        use_bias: Whether the projections have a bias.
+        use_bias: Whether the projections have a bias; or a list of those that have one, among
+            `"query"`, `"key"`, `"value"` and `"output"`.
         causal: Whether a position may attend to itself and earlier positions only.
         position: A `Position` that turns query and key heads, such as `Rotary()`, or adds to the
             scores, such as `Alibi()`, or to keys and values, such as `Relative()`, or the name of
             one. `None`: they do not depend on where the query and the key stand.
-        score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
+        score: Score of a query and a key: an `AttentionScore`, such as `Additive()`, or a name.
+        num_key_value_heads: Number of key and value heads G, each shared by H / G query heads in a
+            row (Ainslie et al., 2023). `None`: H.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -64,9 +67,11 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         causal=False,
         position=None,
         score="scaled_dot_product",
+        num_key_value_heads=None,
         **kwargs,
     ):
-        super().__init__(num_heads, d_k, d_v, dropout, use_bias, score, **kwargs)
+        own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
+        super().__init__(*own, **kwargs)
         check_flag("causal", causal)
         self.causal = causal
         self.position = positions.get("none" if position is None else position)
@@ -79,17 +84,18 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, allowed, mask)  # [B, T, T]
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
-        query, key, value = self._project(x, places)  # [B, H, T, K] each
+        query, key, value = self._project(x, places)  # [B, H, T, K], [B, G, T, K] twice
         relation = self._relation(query, places, places)
-        output, weights = self.attend(query, key, value, allowed, training, *relation)
-        return (output, weights) if return_weights else output
+        attend = self.attend_with_weights if return_weights else self.attend
+        return attend(query, key, value, allowed, training, *relation)
 
     def _project(self, x, places):
-        """Query, key and value heads of positions as the score takes them, `[B, H, T, K]` each."""
-        query = self.position.rotate(self._heads(self.query, x), places)
-        key = self.position.rotate(self._heads(self.key, x), places)
+        """Query heads `[B, H, T, K]`, key and value heads `[B, G, T, K]`, for the score."""
+        groups = self.num_key_value_heads
+        query = self.position.rotate(self._heads(self.query, x, self.num_heads), places)
+        key = self.position.rotate(self._heads(self.key, x, groups), places)
         query, key = self.score.prepare_query(self, query), self.score.prepare_key(self, key)
-        return query, key, self._heads(self.value, x)
+        return query, key, self._heads(self.value, x, groups)
 
     def _relation(self, heads, queries, keys):
         """What the position adds to the scores, `[B, H, T, S]`, and to the values, `[T, S, K]`."""
@@ -105,10 +111,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             width: Number of hypotheses of a sentence N, a Python integer.
 
         Returns:
-            Two tensors `[B, H, L, N * K]`.
+            Two tensors `[B, G, L, N * K]`.
         """
         return tuple(
-            ops.zeros((batch, self.num_heads, length, width * size), self.compute_dtype)
+            ops.zeros((batch, self.num_key_value_heads, length, width * size), self.compute_dtype)
             for size in self.head_sizes
         )
 
@@ -120,7 +126,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             length: Number of positions R, a Python integer.
 
         Returns:
-            Two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all earlier
+            Two tensors `[B, G, R, N * K]`, zeros, and two `[B, G, P, N * K]` of all earlier
             positions.
         """
 
@@ -139,9 +145,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; greedy search
                 has one.
-            cache: Key and value heads of R positions, each `[B, H, R, N * K]`; and if there are P
+            cache: Key and value heads of R positions, each `[B, G, R, N * K]`; and if there are P
                 earlier positions, which do not change any more, then theirs as well, each
-                `[B, H, P, N * K]`. `L = P + R`.
+                `[B, G, P, N * K]`. `L = P + R`.
             index: Number of the position, counting from 0; scalar integer from P and below `L`.
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
                 hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1.
@@ -151,13 +157,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """
         recent, past = cache[:2], cache[2:]
         start = past[0].shape[2] if past else 0  # P
-        query, *heads = self._project(x, index)  # [B, H, N, K] each
+        query, *heads = self._project(x, index)  # [B, H, N, K], [B, G, N, K] twice
         recent = tuple(
             self.kernels.write(
-                old, ops.reshape(new, (-1, self.num_heads, 1, old.shape[3])), index - start
+                old, ops.reshape(new, (-1, old.shape[1], 1, old.shape[3])), index - start
             )
             for new, old in zip(heads, recent, strict=True)
-        )  # [B, H, R, N * K] twice
+        )  # [B, G, R, N * K] twice
         length = start + recent[0].shape[2]  # L
         if allowed is None:
             places = ops.arange(length, dtype="int32")  # [L]
@@ -166,17 +172,17 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         keys, values = (
             [self._by_hypothesis(cached, x.shape[1]) for cached in tensors]
             for tensors in ((*past[:1], recent[0]), (*past[1:], recent[1]))
-        )  # lists of [B, H, P * N, K], if there is a past, and [B, H, R * N, K]
+        )  # lists of [B, G, P * N, K], if there is a past, and [B, G, R * N, K]
         relation = self._relation(query, index, np.repeat(np.arange(length), x.shape[1]))
         if not past:
-            return self.attend(query, *keys, *values, allowed, False, *relation)[0], cache
-        scores = [self.score.compare(self, query, key) for key in keys]  # of [B, H, N, P * N] ...
+            return self.attend(query, *keys, *values, allowed, False, *relation), cache
+        scores = [self.compare(query, key) for key in keys]  # of [B, H, N, P * N] ...
         heads = attend_to_parts(scores, values, ops.expand_dims(allowed, axis=1), *relation)
         return self._join_heads(heads), cache
 
     def _by_hypothesis(self, x, width):
-        """From `[B, H, L, N * K]` to `[B, H, L * N, K]`."""
-        return ops.reshape(x, (-1, self.num_heads, x.shape[2] * width, x.shape[3] // width))
+        """From `[B, G, L, N * K]` to `[B, G, L * N, K]`."""
+        return ops.reshape(x, (-1, x.shape[1], x.shape[2] * width, x.shape[3] // width))
 
     def get_config(self):  # noqa: D102
         position = positions.serialize(self.position)
@@ -192,8 +198,11 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         d_k: Width of a query and key head. `None`: `d_model / num_heads`.
         d_v: Width of a value head. `None`: `d_model / num_heads`.
         dropout: Rate on the attention weights.
-        use_bias: Whether the projections have a bias.
-        score: How well a key fits a query: an `AttentionScore`, such as `Additive()`, or a name.
+        use_bias: Whether the projections have a bias; or a list of those that have one, among
+            `"query"`, `"key"`, `"value"` and `"output"`.
+        score: Score of a query and a key: an `AttentionScore`, such as `Additive()`, or a name.
+        num_key_value_heads: Number of key and value heads G, each shared by H / G query heads in a
+            row (Ainslie et al., 2023). `None`: H.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -242,6 +251,21 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         memory_mask=None,
     ):
         allowed = join_masks(allowed, memory_mask)  # [B, T, S]
-        key, value = self.project_memory(memory)  # [B, H, S, K] twice
-        output, weights = self.attend(self.project_query(x), key, value, allowed, training)
-        return (output, weights) if return_weights else output
+        key, value = self.project_memory(memory)  # [B, G, S, K] twice
+        attend = self.attend_with_weights if return_weights else self.attend
+        return attend(self.project_query(x), key, value, allowed, training)
+
+    def step(self, x, memory_heads, allowed=None, return_weights=False):
+        """Attends from one position to a memory whose heads are projected.
+
+        Args:
+            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
+            memory_heads: What `project_memory` returned.
+            allowed: Boolean `[B, 1, S]` or `[B, N, S]`. `None` allows everything.
+            return_weights: Whether to return the attention weights as well.
+
+        Returns:
+            `[B, N, D]`; with `return_weights` a pair of that and the weights `[B, H, N, S]`.
+        """
+        attend = self.attend_with_weights if return_weights else self.attend
+        return attend(self.project_query(x), *memory_heads, allowed)

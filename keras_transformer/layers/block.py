@@ -1,9 +1,8 @@
-"""One block of the Transformer (Fig. 1): sublayers, each with a residual connection and a norm."""
+"""One block of the Transformer (Fig. 1): two or three sublayers, each with a `Residual`."""
 
 import typing
 
-import keras
-
+from keras_transformer import activations
 from keras_transformer.checks import check_flag
 from keras_transformer.config.block_stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
 from keras_transformer.layers import positions
@@ -11,8 +10,9 @@ from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.recurrence.ssru import SSRU
+from keras_transformer.layers.residual import Residual
 
 # Options of a stack that are the work of the embedding before it.
 OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")
@@ -32,7 +32,7 @@ class Step(typing.NamedTuple):
         x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
         cache: The cache with this position in it.
         weights: Those of the attention to the memory, `[B, H, N, S]`; of a stack, a tuple of those
-            of its blocks. `None` where there is no memory.
+            of its blocks. `None` where there is no memory, or nobody asked for them.
     """
 
     x: typing.Any
@@ -43,13 +43,11 @@ class Step(typing.NamedTuple):
 class Block(AttendingLayer):
     """Self-attention or an SSRU, attention to a memory if `cross`, and a feed-forward network.
 
-    Post-norm is the paper's `LayerNorm(x + Sublayer(x))`. Differs from the paper: pre-norm,
-    `x + Sublayer(LayerNorm(x))`, which trains without warm-up.
-
     Args:
         config: The `StackConfig` of its stack.
         causal: Whether a position attends only to itself and earlier ones. `None`: as the class
             has it.
+        position: The `Position` of its self-attention. `None`: the one that `config` describes.
         **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
 
     Attributes:
@@ -63,9 +61,10 @@ class Block(AttendingLayer):
 
     causal = cross = False
 
-    def __init__(self, config, *, causal=None, **kwargs):
+    def __init__(self, config, *, causal=None, position=None, **kwargs):
         super().__init__(**kwargs)
         self.stack, self.config = config, config.block
+        self.position = positions.of_attention(config) if position is None else position
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
@@ -76,7 +75,8 @@ class Block(AttendingLayer):
 
         Args:
             config: The `StackConfig`.
-            **kwargs: `causal`, for an `EncoderBlock`, `name`, `dtype`, `trainable` and `kernels`.
+            **kwargs: `causal`, for an `EncoderBlock`, `position`, `name`, `dtype`, `trainable` and
+                `kernels`.
         """
         layer = cls.__new__(cls)
         Block.__init__(layer, config, **kwargs)
@@ -92,11 +92,11 @@ class Block(AttendingLayer):
         else:
             self.self_attention = MultiHeadSelfAttention(
                 causal=self.causal,
-                position=positions.of_attention(self.stack),
+                position=self.position,
                 **self._attention_arguments("self_attention"),
             )
             self.self_attention_norm = self._norm("self_attention_norm")
-        for layer in self.history():
+        for layer in (self.history(), getattr(self, f"{self.history().name}_norm")):
             layer.build(x_shape)
         if self.cross:
             self.cross_attention = MultiHeadCrossAttention(
@@ -110,6 +110,7 @@ class Block(AttendingLayer):
             config.activation,
             config.activation_dropout,
             config.feed_forward_bias,
+            config.is_gated,
             dtype=policy,
             kernels=self.kernels,
             name="feed_forward",
@@ -123,10 +124,11 @@ class Block(AttendingLayer):
         config = self.config
         return {
             "num_heads": config.num_heads,
+            "num_key_value_heads": config.num_key_value_heads,
             "d_k": config.d_k,
             "d_v": config.d_v,
             "dropout": config.attention_dropout,
-            "use_bias": config.attention_bias,
+            "use_bias": config.biased_projections,
             "score": config.score,
             "dtype": self.dtype_policy,
             "kernels": self.kernels,
@@ -142,52 +144,42 @@ class Block(AttendingLayer):
         return self.stack.autoregression == "ssru"
 
     def history(self):
-        """Returns the sublayer that reads other positions of `x`, and its norm.
+        """Returns the sublayer that reads other positions of `x`.
 
         It has `empty_cache`, `extended_cache` and `step`. No property: Keras would file the
         weights under its name.
         """
-        if self.is_recurrent:
-            return self.ssru, self.ssru_norm
-        return self.self_attention, self.self_attention_norm
+        return self.ssru if self.is_recurrent else self.self_attention
 
-    def _enter(self, x, norm):
-        """What a sublayer sees of `x`."""
-        return norm(x) if self.config.is_pre_norm else x
-
-    def _leave(self, x, change, norm, training=False):
-        """`x` with what a sublayer made of it."""
-        x = x + self.dropout(change, training=training)
-        return x if self.config.is_pre_norm else norm(x)
-
-    def _feed(self, x, training=False):
-        change = self.feed_forward(self._enter(x, self.feed_forward_norm), training=training)
-        return self._leave(x, change, self.feed_forward_norm, training)
+    def residual(self, sublayer):
+        """Returns the `Residual` of a sublayer, with its norm and the block's dropout."""
+        norm = getattr(self, f"{sublayer.name}_norm")
+        return Residual(sublayer, norm, self.dropout, self.config.is_pre_norm)
 
     def _run(self, x, memory, allowed, memory_allowed, return_weights, training, mask, memory_mask):
-        """The block; the arguments are those of a call of `DecoderBlock`."""
-        (layer, norm), weights = self.history(), {}
-        if self.is_recurrent:
-            change = layer(self._enter(x, norm), allowed, mask=mask)
-        else:
-            change, weights["self_attention"] = layer(
-                self._enter(x, norm), allowed, return_weights=True, training=training, mask=mask
-            )
-        x = self._leave(x, change, norm, training)  # [B, T, D]
+        """Figure 1; the arguments are those of a call of `DecoderBlock`."""
+        asked, weights = {"return_weights": True} if return_weights else {}, {}
+        options = {"training": training, "mask": mask, **({} if self.is_recurrent else asked)}
+        x, weights["self_attention"] = self.residual(self.history())(x, allowed, **options)
         if self.cross:
-            change, weights["cross_attention"] = self.cross_attention(
-                self._enter(x, self.cross_attention_norm),
-                memory,
-                memory_allowed,
-                return_weights=True,
-                training=training,
-                memory_mask=memory_mask,
+            options = {"training": training, "memory_mask": memory_mask, **asked}
+            x, weights["cross_attention"] = self.residual(self.cross_attention)(
+                x, memory, memory_allowed, **options
             )
-            x = self._leave(x, change, self.cross_attention_norm, training)  # [B, T, D]
-        x = self._feed(x, training)  # [B, T, D]
+        x, _ = self.residual(self.feed_forward)(x, training=training)  # [B, T, D]
+        weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
         return (x, weights) if return_weights else x
 
-    def step(self, x, cache, index, memory_heads=None, memory_allowed=None, allowed=None):
+    def step(
+        self,
+        x,
+        cache,
+        index,
+        memory_heads=None,
+        memory_allowed=None,
+        allowed=None,
+        return_weights=False,
+    ):
         """The block at one position, with what earlier positions left in the cache.
 
         Args:
@@ -195,33 +187,29 @@ class Block(AttendingLayer):
             cache: Key and value heads of the self-attention, see `MultiHeadSelfAttention.step`; or
                 the state of the SSRU, see `SSRU.step`.
             index: Number of the position, counting from 0; scalar integer below `L`.
-            memory_heads: Key and value heads of the memory, each `[B, H, S, K]`: hypotheses share
+            memory_heads: Key and value heads of the memory, each `[B, G, S, K]`: hypotheses share
                 the memory of their sentence. `None` where there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with an
                 SSRU.
+            return_weights: Whether the `Step` has the weights of the attention to the memory.
 
         Returns:
             A `Step`.
         """
-        (layer, norm), weights = self.history(), None
-        change, cache = layer.step(self._enter(x, norm), cache, index, allowed)
-        x = self._leave(x, change, norm)  # [B, N, D]
+        weights = None
+        x, cache = self.residual(self.history()).step(x, cache, index, allowed)  # [B, N, D]
         if self.cross:
-            query = self.cross_attention.project_query(self._enter(x, self.cross_attention_norm))
-            change, weights = self.cross_attention.attend(query, *memory_heads, memory_allowed)
-            x = self._leave(x, change, self.cross_attention_norm)  # [B, N, D]
-        return Step(self._feed(x), cache, weights)
+            x, weights = self.residual(self.cross_attention).step(
+                x, memory_heads, memory_allowed, return_weights
+            )
+        x, _ = self.residual(self.feed_forward).step(x)  # [B, N, D]
+        return Step(x, cache, weights)
 
     def get_config(self):
         """Returns the constructor's arguments."""
         flat = self.stack.to_flat()
         return {**super().get_config(), **{name: flat[name] for name in self.options}}
-
-
-def make_norm(config, policy, name):
-    """Returns the layer normalisation that a `BlockConfig` describes."""
-    return LayerNormalization(epsilon=config.layer_norm_epsilon, dtype=policy, name=name)
 
 
 def split_options(arguments, options=OPTIONS):
@@ -236,9 +224,8 @@ def split_options(arguments, options=OPTIONS):
         ValueError: If a value is out of range.
     """
     given = {name: value for name, value in arguments.items() if name in options}
-    activation = given.get("activation", "relu")
-    if activation is None or callable(activation):
-        given["activation"] = keras.activations.serialize(keras.activations.get(activation))
+    if "activation" in given:
+        given["activation"] = activations.name_of(given["activation"])
     others = {name: value for name, value in arguments.items() if name not in options}
     return StackConfig.from_flat(d_model=None, **given), others
 
@@ -255,13 +242,11 @@ def split_block_options(arguments, options):
         TypeError: If a value has a wrong type.
         ValueError: If a value is out of range, or a norm of a stack is given.
     """
-    norms = {
-        name: arguments[name] for name in ("final_norm", "embedding_norm") if name in arguments
-    }
-    if norms:
+    config, others = split_options(arguments, {*options, "final_norm", "embedding_norm"})
+    if config.final_norm is not None or config.embedding_norm:
         raise ValueError(
             "`final_norm` and `embedding_norm` have no effect on a block: a stack normalises at "
-            "its end and beginning. Received: "
-            f"{', '.join(f'{name}={value}' for name, value in norms.items())}."
+            f"its end and beginning. Received: final_norm={config.final_norm}, "
+            f"embedding_norm={config.embedding_norm}."
         )
-    return split_options(arguments, options)
+    return config, others

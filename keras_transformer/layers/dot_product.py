@@ -39,7 +39,7 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None, similar
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
-    return attend(similarity(scaled(query), key), value, allowed, dropout)
+    return attend_with_weights(similarity(scaled(query), key), value, allowed, dropout)
 
 
 def scaled(query):
@@ -48,27 +48,70 @@ def scaled(query):
 
 
 def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
-    """Returns `softmax(scores + bias) (V + pairs)` and the weights; see `dot_product_attention`.
+    """Returns `softmax(scores + bias) (V + pairs)`; see `dot_product_attention`.
 
     Args:
         scores: `[B, H, T, S]`, of any floating dtype.
-        value: `[B, H, S, K]`.
+        value: `[B, G, S, K]`: H / G heads in a row share the values of a group.
         allowed: Boolean, broadcastable to `[B, H, T, S]`.
         dropout: Function applied to the weights.
         bias: Floating, broadcastable to `[B, H, T, S]`. `None`: nothing.
         pairs: What is added to the value of a key for a query; see `for_every_position`. `None`:
             nothing.
+
+    Returns:
+        The attended values `[B, H, T, K]`.
     """
+    weights = _weights(scores, value.dtype, allowed, bias)  # [B, H, T, S]
+    return _attended(weights if dropout is None else dropout(weights), value, pairs)
+
+
+def attend_with_weights(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
+    """Returns what `attend` does, and the weights before dropout, `[B, H, T, S]`."""
+    weights = _weights(scores, value.dtype, allowed, bias)  # [B, H, T, S]
+    return _attended(weights if dropout is None else dropout(weights), value, pairs), weights
+
+
+def _weights(scores, dtype, allowed, bias):
     scores = _biased(at_least_float32(scores), bias)
     if allowed is not None:
         scores = ops.where(allowed, scores, FORBIDDEN)
     weights = _softmax(scores)  # [B, H, T, S]
     if allowed is not None:
         weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
-    weights = ops.cast(weights, value.dtype)
-    dropped = weights if dropout is None else dropout(weights)
-    heads = ops.einsum("BHTS,BHSK->BHTK", dropped, value)  # [B, H, T, K]
-    return heads if pairs is None else heads + _sum(dropped, pairs), weights
+    return ops.cast(weights, dtype)
+
+
+def _attended(weights, value, pairs):
+    heads = by_group(_weighted_sum, weights, value)  # [B, H, T, K]
+    return heads if pairs is None else heads + _sum(weights, pairs)
+
+
+def _weighted_sum(weights, value):
+    return ops.einsum("BHTS,BHSK->BHTK", weights, value)
+
+
+def by_group(product, x, shared):
+    """Returns a product of heads with key or value heads, which groups of heads share.
+
+    Args:
+        product: Function of `[B, G, M, X]` and `shared` to `[B, G, M, Y]`.
+        x: `[B, H, T, X]`.
+        shared: `[B, G, S, K]`; H / G heads in a row are a group, and G may be H.
+
+    Returns:
+        `[B, H, T, Y]`.
+
+    Reference: Ainslie et al. (2023), "GQA: Training Generalized Multi-Query Transformer Models
+        from Multi-Head Checkpoints", section 2.2.
+    """
+    groups, heads = shared.shape[1], x.shape[1]
+    if groups == heads:
+        return product(x, shared)
+    batch, _, length, size = ops.shape(x)
+    grouped = ops.reshape(x, (batch, groups, heads // groups * length, size))  # [B, G, H/G * T, X]
+    products = product(grouped, shared)  # [B, G, H/G * T, Y]
+    return ops.reshape(products, (batch, heads, length, ops.shape(products)[-1]))
 
 
 def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
@@ -80,7 +123,7 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
 
     Args:
         scores: List of `[B, H, T, S]`, of any known S each.
-        values: List of `[B, H, S, K]`.
+        values: List of `[B, G, S, K]`; see `attend`.
         allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
             attend to a key; somewhere in every row.
         bias: Floating, `[B, H, T, sum of all S]`, or 1 in place of T, with or without B. `None`:
@@ -105,7 +148,7 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
     weights = [ops.exp(score - highest) for score in masked]  # [B, H, T, S]
     total = sum(ops.sum(weight, axis=-1, keepdims=True) for weight in weights)  # [B, H, T, 1]
     products = [
-        ops.einsum("BHTS,BHSK->BHTK", ops.cast(weight, value.dtype), value)
+        by_group(_weighted_sum, ops.cast(weight, value.dtype), value)
         for weight, value in zip(weights, values, strict=True)
     ]
     if pairs is not None:

@@ -87,6 +87,13 @@ class Kernels:
             not use it, see `AttentionScore`.
         write: Writes a position into a cache.
         keep: The weights of an attention on their way to the product with the values.
+        attend: A whole attention as one operation, such as a fused one: `attend(query, key, value,
+            allowed, bias, scale)` returns `softmax(scale Q K^T + bias) V`, `[B, H, T, K]`, of query
+            heads `[B, H, T, K]` and key and value heads `[B, G, S, K]`, which H / G heads in a row
+            share. `allowed` is boolean, `bias` floating, both broadcastable to `[B, H, T, S]` or
+            `None`, `scale` a number; a query that may attend to nothing gets zeros. It is used
+            where scores are products, nothing drops the weights, and nobody asks for them. `None`:
+            scores, softmax and sum, by `similarity` and `keep`.
         dense: A linear map and its activation.
         look_up: Rows of a table of embeddings.
         project: The product with tied output weights.
@@ -97,6 +104,7 @@ class Kernels:
     similarity: typing.Callable = similarity
     write: typing.Callable = write
     keep: typing.Callable = keep
+    attend: typing.Callable | None = None
     dense: typing.Callable = dense
     look_up: typing.Callable = look_up
     project: typing.Callable = project

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_count, check_flag, check_rate
-from keras_transformer.config import head_sizes
+from keras_transformer.checks import check_count, check_rate
+from keras_transformer.config.block import PROJECTIONS, check_groups, head_sizes
 from keras_transformer.layers import scores
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.dot_product import attend
+from keras_transformer.layers.dot_product import attend, attend_with_weights, by_group
 from keras_transformer.layers.dropout import Dropout
 
 
@@ -28,20 +28,23 @@ class MultiHeadAttention(AttendingLayer):
         dropout=0.0,
         use_bias=False,
         score="scaled_dot_product",
+        num_key_value_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         check_count("num_heads", num_heads)
+        check_count("num_key_value_heads", num_key_value_heads, optional=True)
         check_count("d_k", d_k, optional=True)
         check_count("d_v", d_v, optional=True)
         check_rate("dropout", dropout)
-        check_flag("use_bias", use_bias)
         self.num_heads = num_heads
+        self.num_key_value_heads = num_key_value_heads or num_heads
         self.d_k = d_k
         self.d_v = d_v
         self.dropout_rate = dropout
-        self.use_bias = use_bias
+        self.use_bias = _projections(use_bias)
         self.score = scores.get(score)
+        check_groups(num_heads, num_key_value_heads, self.score.is_product)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
@@ -49,16 +52,17 @@ class MultiHeadAttention(AttendingLayer):
         d_model = query_shape[-1]
         d_k, d_v = head_sizes(d_model, self.num_heads, self.d_k, self.d_v)
         self.head_sizes = d_k, d_v
+        groups = self.num_key_value_heads
         self.query = self._projection(self.num_heads * d_k, "query", d_model)
-        self.key = self._projection(self.num_heads * d_k, "key", memory_shape[-1])
-        self.value = self._projection(self.num_heads * d_v, "value", memory_shape[-1])
+        self.key = self._projection(groups * d_k, "key", memory_shape[-1])
+        self.value = self._projection(groups * d_v, "value", memory_shape[-1])
         self.output_projection = self._projection(d_model, "output", self.num_heads * d_v)
         self.score.build(self)
 
     def _projection(self, units, name, width):
         # Glorot on the whole [D, H * K] matrix: the paper gives no initialisation.
         dense = keras.layers.Dense(
-            units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
+            units, use_bias=name in self.use_bias, dtype=self.dtype_policy, name=name
         )
         dense.build((None, None, width))
         return dense
@@ -68,47 +72,64 @@ class MultiHeadAttention(AttendingLayer):
 
         They are as the score takes them, see `AttentionScore.prepare_query`.
         """
-        return self.score.prepare_query(self, self._heads(self.query, x))
+        return self.score.prepare_query(self, self._heads(self.query, x, self.num_heads))
 
     def project_memory(self, memory):
-        """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, H, S, K]`.
+        """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, G, S, K]`.
 
         The keys are as the score takes them, see `AttentionScore.prepare_key`.
         """
-        key, value = self._heads(self.key, memory), self._heads(self.value, memory)
+        groups = self.num_key_value_heads
+        key, value = self._heads(self.key, memory, groups), self._heads(self.value, memory, groups)
         return self.score.prepare_key(self, key), value
+
+    def compare(self, query, key):
+        """Returns the scores `[B, H, T, S]` of queries `[B, H, T, K]` and keys `[B, G, S, K]`."""
+        return by_group(lambda *heads: self.score.compare(self, *heads), query, key)
 
     def attend(self, query, key, value, allowed=None, training=None, bias=None, pairs=None):
         """Attends with projected heads, then joins and projects them.
 
         Args:
             query: `[B, H, T, K]`, as the score takes them.
-            key: `[B, H, S, K]`, likewise.
-            value: `[B, H, S, K]`.
+            key: `[B, G, S, K]`, likewise; H / G heads in a row share those of a group.
+            value: `[B, G, S, K]`.
             allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
             training: Whether dropout is active.
             bias: What is added to the scores, broadcastable to `[B, H, T, S]`. `None`: nothing.
             pairs: What is added to the value of a key for a query, `[T, S, K]`. `None`: nothing.
 
         Returns:
-            The output `[B, T, D]` and the attention weights `[B, H, T, S]`.
+            The output `[B, T, D]`.
         """
-        if allowed is not None:
-            allowed = ops.expand_dims(allowed, axis=1)  # [B, H=1, T, S]
-        heads, weights = attend(
-            self.score.compare(self, query, key),
-            value,
-            allowed,
-            lambda weights: self.kernels.keep(self.dropout(weights, training=training)),
-            bias,
-            pairs,
-        )  # [B, H, T, K], [B, H, T, S]
+        scale = self.score.scale(query)
+        drops = training and self.dropout_rate
+        if self.kernels.attend is None or scale is None or drops or pairs is not None:
+            heads = attend(*self._composed(query, key, value, allowed, training), bias, pairs)
+        else:
+            heads = self.kernels.attend(query, key, value, _of_heads(allowed), bias, scale)
+        return self._join_heads(heads)
+
+    def attend_with_weights(
+        self, query, key, value, allowed=None, training=None, bias=None, pairs=None
+    ):
+        """Returns what `attend` does, and the attention weights `[B, H, T, S]`."""
+        composed = self._composed(query, key, value, allowed, training)
+        heads, weights = attend_with_weights(*composed, bias, pairs)
         return self._join_heads(heads), weights
 
-    def _heads(self, projection, x):
+    def _composed(self, query, key, value, allowed, training):
+        """The first arguments of `dot_product.attend`."""
+
+        def drop(weights):
+            return self.kernels.keep(self.dropout(weights, training=training))
+
+        return self.compare(query, key), value, _of_heads(allowed), drop
+
+    def _heads(self, projection, x, count):
         batch, length = ops.shape(x)[:2]
         x = self.kernels.dense(projection, ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
-        x = ops.reshape(x, (batch, length, self.num_heads, x.shape[-1] // self.num_heads))
+        x = ops.reshape(x, (batch, length, count, x.shape[-1] // count))
         return ops.transpose(x, (0, 2, 1, 3))  # [B, H, T, K]
 
     def _join_heads(self, heads):
@@ -126,6 +147,30 @@ class MultiHeadAttention(AttendingLayer):
             "d_k": self.d_k,
             "d_v": self.d_v,
             "dropout": self.dropout_rate,
-            "use_bias": self.use_bias,
+            "use_bias": _plain(self.use_bias),
             "score": scores.serialize(self.score),
+            "num_key_value_heads": self.num_key_value_heads,
         }
+
+
+def _of_heads(allowed):
+    """A mask `[B, T, S]` for all heads, `[B, H=1, T, S]`."""
+    return None if allowed is None else ops.expand_dims(allowed, axis=1)
+
+
+def _projections(use_bias):
+    """The names of the projections with a bias."""
+    if isinstance(use_bias, bool):
+        return PROJECTIONS if use_bias else ()
+    if not isinstance(use_bias, tuple | list) or not {*use_bias} <= {*PROJECTIONS}:
+        raise TypeError(
+            f"`use_bias` must be True, False or a list of {', '.join(PROJECTIONS)}. "
+            f"Received: use_bias={use_bias!r}."
+        )
+    return tuple(use_bias)
+
+
+def _plain(use_bias):
+    """The argument `use_bias` for the names of projections."""
+    whole = {(): False, PROJECTIONS: True}
+    return whole.get(use_bias, list(use_bias))

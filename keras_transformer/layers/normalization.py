@@ -1,4 +1,4 @@
-"""Layer normalisation with its gradient in closed form (section 3.1)."""
+"""Layer normalisation with its gradient in closed form (section 3.1), and the norm of a block."""
 
 import keras
 from keras import ops
@@ -49,6 +49,20 @@ class LayerNormalization(keras.layers.LayerNormalization):
         means = PRODUCTS if products_are_exact() else REDUCTIONS
         normalize = _normalize(self.epsilon, *means)
         return ops.reshape(normalize(flat, gamma, beta), ops.shape(inputs))
+
+
+def make_norm(config, policy, name):
+    """Returns the normalisation that a `BlockConfig` describes.
+
+    Args:
+        config: The `BlockConfig`.
+        policy: The dtype policy.
+        name: Name of the layer.
+    """
+    options = {"epsilon": config.layer_norm_epsilon, "dtype": policy, "name": name}
+    if config.norm_type == "rms":  # Zhang and Sennrich (2019), Eq. 4
+        return keras.layers.RMSNormalization(**options)
+    return LayerNormalization(center=config.norm_bias, **options)
 
 
 def products_are_exact():

@@ -22,15 +22,18 @@ class AttentionScore:
     A score holds no weights. One that needs some adds them to the attention in `build`, and reads
     them from there.
 
-    `Kernels.similarity` is a runtime's own form of `Q K^T`. A score that is made of such products
-    calls it in `compare`; any other computes in its own way, in every runtime.
+    `Kernels.similarity` is a runtime's own form of `Q K^T`, and `Kernels.attend` of a whole
+    attention. A score that is made of such products calls the first in `compare` and returns a
+    factor for the second in `scale`; any other computes in its own way, in every runtime.
 
     Attributes:
         is_linear: Whether the score of a sum of keys is the sum of their scores, and `prepare_key`
             does nothing. Relative positions, which are added to keys, need that.
+        is_product: Whether it has no weights for single key heads, so that several query heads can
+            share a key head.
     """
 
-    is_linear = False
+    is_linear = is_product = False
 
     def build(self, attention):
         """Adds weights to an attention."""
@@ -56,6 +59,11 @@ class AttentionScore:
         """
         raise NotImplementedError
 
+    def scale(self, query):
+        """Returns the factor with which scores are `Q K^T` of what `prepare_query` and
+        `prepare_key` returned; `None` where they are no such product.
+        """
+
     def get_config(self):
         """Returns the constructor's arguments."""
         return {}
@@ -73,13 +81,16 @@ class ScaledDotProduct(AttentionScore):
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
 
-    is_linear = True
+    is_linear = is_product = True
 
     def prepare_query(self, attention, query):  # noqa: D102
         return scaled(query)
 
     def compare(self, attention, query, key):  # noqa: D102
         return attention.kernels.similarity(query, key)  # [B, H, T, S]
+
+    def scale(self, query):  # noqa: D102
+        return 1.0
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -93,7 +104,10 @@ class DotProduct(ScaledDotProduct):
     def compare(self, attention, query, key):  # noqa: D102
         # The product of scaled queries lies in the range of float16 more often than that of others.
         scores = at_least_float32(super().compare(attention, query, key))
-        return scores * math.sqrt(query.shape[-1])  # [B, H, T, S]
+        return scores * self.scale(query)  # [B, H, T, S]
+
+    def scale(self, query):  # noqa: D102
+        return math.sqrt(query.shape[-1])
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -2,8 +2,10 @@
 
 from keras_transformer.checks import check_flag
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.block import Step, make_norm
+from keras_transformer.layers.block import Step
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.normalization import make_norm
+from keras_transformer.layers.positions.shared import SharedPosition
 
 
 class Stack(AttendingLayer):
@@ -28,10 +30,13 @@ class Stack(AttendingLayer):
             check_flag("causal", causal)
             self.causal = causal
         of_layers = {"dtype": self.dtype_policy, "kernels": self.kernels, "causal": self.causal}
-        self.blocks = [
-            self.block_class.from_stack(config, **of_layers, name=f"block_{number}")
-            for number in range(config.num_layers)
-        ]
+        self.blocks = []
+        for number in range(config.num_layers):
+            position = SharedPosition(self.blocks[0]) if number and config.share_positions else None
+            block = self.block_class.from_stack(
+                config, **of_layers, position=position, name=f"block_{number}"
+            )
+            self.blocks.append(block)
         self.norm = self.embedding_norm = None
         if config.has_final_norm:
             self.norm = make_norm(config.block, self.dtype_policy, "norm")
@@ -64,8 +69,11 @@ class Stack(AttendingLayer):
         """The stack; the arguments are those of a call of its blocks."""
         weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
-            x, of_block = block(x, *arguments, return_weights=True, **options)
-            weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
+            if return_weights:
+                x, of_block = block(x, *arguments, return_weights=True, **options)
+                weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
+            else:
+                x = block(x, *arguments, **options)
         x = self._end(x)
         return (x, weights) if return_weights else x
 
@@ -86,10 +94,10 @@ class Stack(AttendingLayer):
             width: Number of hypotheses of a sentence N, a Python integer.
 
         Returns:
-            For every block two tensors `[B, H, L, N * K]`, key and value heads; of an SSRU one
+            For every block two tensors `[B, G, L, N * K]`, key and value heads; of an SSRU one
             `[B, N, D]`, its state.
         """
-        return tuple(block.history()[0].empty_cache(batch, length, width) for block in self.blocks)
+        return tuple(block.history().empty_cache(batch, length, width) for block in self.blocks)
 
     def extended_cache(self, cache, length):
         """Returns a cache for `length` more positions; those there are do not change any more.
@@ -102,19 +110,28 @@ class Stack(AttendingLayer):
             length: Number of positions R, a Python integer.
 
         Returns:
-            For every block two tensors `[B, H, R, N * K]`, zeros, and two `[B, H, P, N * K]` of all
+            For every block two tensors `[B, G, R, N * K]`, zeros, and two `[B, G, P, N * K]` of all
             earlier positions; of an SSRU its state as it is.
         """
         return tuple(
-            block.history()[0].extended_cache(of_block, length)
+            block.history().extended_cache(of_block, length)
             for block, of_block in zip(self.blocks, cache, strict=True)
         )
 
     def project_memory(self, memory):
-        """Returns key and value heads of the memory for every block, each `[B, H, S, K]`."""
+        """Returns key and value heads of the memory for every block, each `[B, G, S, K]`."""
         return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
 
-    def step(self, x, cache, index, memory_heads=None, memory_allowed=None, allowed=None):
+    def step(
+        self,
+        x,
+        cache,
+        index,
+        memory_heads=None,
+        memory_allowed=None,
+        allowed=None,
+        return_weights=False,
+    ):
         """The stack at one position.
 
         Args:
@@ -124,6 +141,7 @@ class Stack(AttendingLayer):
             memory_heads: What `project_memory` returned. `None` where there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with SSRUs.
+            return_weights: Whether the `Step` has the weights of the attentions to the memory.
 
         Returns:
             A `Step`.
@@ -132,10 +150,13 @@ class Stack(AttendingLayer):
         for block, of_block, heads in zip(
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):
-            x, new_cache, of_memory = block.step(x, of_block, index, heads, memory_allowed, allowed)
+            x, new_cache, of_memory = block.step(
+                x, of_block, index, heads, memory_allowed, allowed, return_weights
+            )
             caches.append(new_cache)
             weights.append(of_memory)
-        return Step(self._end(x), tuple(caches), None if memory_heads is None else tuple(weights))
+        asked = return_weights and memory_heads is not None
+        return Step(self._end(x), tuple(caches), tuple(weights) if asked else None)
 
     def get_config(self):
         """Returns the constructor's arguments."""

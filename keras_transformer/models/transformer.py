@@ -27,7 +27,8 @@ class Prediction(typing.NamedTuple):
     Attributes:
         logits: Logits of the token that follows, `[B, N, V]`.
         cache: The cache with this position in it.
-        weights: Those of the attention to the memory, of every block `[B, H, N, S]`.
+        weights: Those of the attention to the memory, of every block `[B, H, N, S]`. `None` unless
+            they are asked for.
     """
 
     logits: typing.Any
@@ -161,7 +162,17 @@ class Transformer(TokenOutput, ConfiguredModel):
         cache = self.decoder.empty_cache(ops.shape(memory)[0], length, width)
         return cache, self.decoder.project_memory(memory)
 
-    def step(self, tokens, cache, index, memory_heads, memory_allowed, allowed=None, output=None):
+    def step(
+        self,
+        tokens,
+        cache,
+        index,
+        memory_heads,
+        memory_allowed,
+        allowed=None,
+        output=None,
+        return_weights=False,
+    ):
         """Runs the decoder at one position, without dropout.
 
         Args:
@@ -176,6 +187,7 @@ class Transformer(TokenOutput, ConfiguredModel):
                 where the decoder has SSRUs.
             output: Function from hidden states `[B, N, D]` to logits, see `output_of`. `None`: to
                 those of all tokens.
+            return_weights: Whether to return the weights of the attention to the memory as well.
 
         Returns:
             A `Prediction`.
@@ -186,7 +198,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         x = self.target_embedding(x, start=index, training=False, zero_start=zero)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, weights = self.decoder.step(
-            x, cache, index, memory_heads, memory_allowed, allowed
+            x, cache, index, memory_heads, memory_allowed, allowed, return_weights
         )
         whole = output is None
         logits = project(self.output_layer, self.logits, x) if whole else output(x)  # [B, N, V]

@@ -100,7 +100,7 @@ def _draw_block(tower, block):
     if block.cross:
         title = "Multi-head attention to memory"
         middle = _draw_attention(tower, block, "cross_attention", title, [])
-    widths = [block.feed_forward_norm.gamma.shape[0], block.config.d_ff]
+    widths = [block.widths["x"], block.config.d_ff]
     lines = [f"{widths[0]:,} → {widths[1]:,} → {widths[0]:,}, {block.config.activation}"]
     lines.append(_count(block.feed_forward))
     _draw_sublayer(tower, block, "feed_forward", "Feed forward", lines, FEED_FORWARD)

@@ -122,6 +122,23 @@ ROWS = {
         lambda: kt.DecoderBlock(**BLOCK, autoregression="ssru", attention_bias=True),
         ("x", "memory", "memory_allowed"),
     ),
+    "EncoderBlock_llama": Row(
+        lambda: kt.EncoderBlock(
+            **{**BLOCK, "num_heads": 4, "d_k": 6},
+            **{"norm": "pre", "norm_type": "rms", "feed_forward_type": "gated"},
+            **{"num_key_value_heads": 2, "position": "rotary", "rotary_base": 500.0},
+            **{"causal": True, "activation": "silu", "feed_forward_bias": False},
+        ),
+        ("x", "allowed"),
+    ),
+    "Decoder_t5": Row(
+        lambda: kt.Decoder(
+            **{"num_layers": 2, **BLOCK, "norm": "pre", "norm_type": "rms"},
+            **{"position": "t5", "share_positions": True, "score": "dot_product"},
+            **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
+        ),
+        ("x", "memory", "memory_allowed"),
+    ),
     "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "allowed")),
     "Decoder": Row(lambda: kt.Decoder(2, **BLOCK), ("x", "memory", "allowed", "memory_allowed")),
     "Transformer": Row(

@@ -187,6 +187,12 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"score": "additive"}, "cannot express additive scores"),
         ({"final_norm": True}, "cannot express a final norm after post-norm blocks"),
         ({"feed_forward_bias": False}, "cannot express a feed-forward network without biases"),
+        ({"activation": "gelu_tanh"}, "activations relu, gelu, silu. This model has gelu_tanh"),
+        ({"feed_forward_type": "gated"}, "cannot express a gated feed-forward network"),
+        ({"num_key_value_heads": 1}, "cannot express key heads that heads share"),
+        ({"attention_key_bias": True}, "cannot express biases of some projections only"),
+        ({"norm_type": "rms"}, "cannot express RMS normalisations"),
+        ({"norm_bias": False}, "cannot express normalisations without biases"),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_named(changes, message):

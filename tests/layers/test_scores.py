@@ -128,7 +128,8 @@ def test_a_product_beyond_the_range_of_float16():
     layer.build((1, 1, 64))
     query = ops.full((1, 1, 1, 64), 45, "float16")
     key = ops.concatenate([query, query * 0.99], axis=2)
-    _, weights = layer.attend(layer.score.prepare_query(layer, query), key, key)
+    query = layer.score.prepare_query(layer, query)
+    _, weights = layer.attend_with_weights(query, key, key)
     np.testing.assert_array_equal(weights, [[[[1, 0]]]])
 
 

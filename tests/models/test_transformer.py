@@ -206,7 +206,9 @@ def test_one_step_at_a_time_is_the_whole_target():
     cache, heads = model.start(memory, length=12)
     for t in range(11):
         tokens = tf.constant(inputs["target"][:, t : t + 1])
-        logits, cache, weights = model.step(tokens, cache, tf.constant(t), heads, allowed)
+        logits, cache, weights = model.step(
+            tokens, cache, tf.constant(t), heads, allowed, return_weights=True
+        )
         assert logits.shape == (3, 1, 19)
         np.testing.assert_allclose(logits[:, 0], expected[:, t], **MODEL)
         assert len(weights) == 3

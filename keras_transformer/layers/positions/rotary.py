@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.checks import check_positive
+from keras_transformer.config.positions import ROTARY_BASE
 from keras_transformer.layers.positions.position import AttentionPosition
 from keras_transformer.layers.positions.tables import rows_or_nan, sinusoids
 
@@ -12,11 +14,13 @@ class Rotary(AttentionPosition):
     """Turns query and key heads, so that their products depend on distances alone.
 
     The features i and i + K / 2 of a head are a point in the plane, which is turned by the angle
-    `pos / 10000^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
+    `pos / base^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
 
     Args:
         max_length: Most positions. The heads of later ones are not a number, or an error where the
             device checks it.
+        base: Base of the wave lengths. A larger one, as in later models for long texts, turns the
+            last features more slowly.
 
     Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
         Eq. 34, with the pairs of GPT-NeoX.
@@ -24,12 +28,13 @@ class Rotary(AttentionPosition):
 
     kind = "rotary"
 
-    def __init__(self, max_length=512):
-        self.max_length = max_length
+    def __init__(self, max_length=512, base=ROTARY_BASE):
+        check_positive("base", base)
+        self.max_length, self.base = max_length, base
 
     @classmethod
     def of_attention(cls, config):  # noqa: D102
-        return cls(config.max_length)
+        return cls(config.max_length, config.rotary_base or ROTARY_BASE)
 
     def rotate(self, heads, positions):  # noqa: D102
         size = heads.shape[-1]
@@ -38,7 +43,8 @@ class Rotary(AttentionPosition):
                 "`d_k` must be even for rotary positions, which turn pairs of features. "
                 f"Received: d_k={size}."
             )
-        table = ops.cast(sinusoids(self.max_length, size, "halves"), "float32")  # [L, K]
+        waves = sinusoids(self.max_length, size, "halves", base=self.base)
+        table = ops.cast(waves, "float32")  # [L, K]
         waves = ops.take(table, positions, axis=0)  # [T, K] or [K]
         waves = ops.cast(rows_or_nan(waves, positions, self.max_length), heads.dtype)
         sine, cosine = waves[..., : size // 2], waves[..., size // 2 :]
@@ -46,4 +52,4 @@ class Rotary(AttentionPosition):
         return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)
 
     def get_config(self):  # noqa: D102
-        return {"max_length": self.max_length}
+        return {"max_length": self.max_length, "base": self.base}

@@ -19,9 +19,9 @@ class T5Bias(AttentionPosition):
     see `t5_buckets`. Keys before and after the query have buckets of their own; in a causal
     self-attention, which has no keys after the query, those before it have all of them.
 
-    Differs from the paper: every self-attention has a table of its own. T5 has one for each stack,
-    which the first block owns and all others share. Its scores are not divided by `sqrt(d_k)`
-    either: that is the score `"dot_product"`.
+    Differs from the paper: every self-attention has a table of its own. In T5 the first block of a
+    stack holds one for all, `share_positions=True`, and scores are not divided by `sqrt(d_k)`,
+    `score="dot_product"`.
 
     Args:
         distance: From here on all distances are in the last bucket.

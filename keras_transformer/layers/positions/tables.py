@@ -14,7 +14,7 @@ LAYOUTS = ("interleaved", "halves")
 
 
 @functools.lru_cache(maxsize=16)
-def sinusoids(length, d_model, layout="interleaved", endpoint=False):
+def sinusoids(length, d_model, layout="interleaved", endpoint=False, base=10_000.0):
     """Returns the sinusoidal positions `0 .. length - 1`.
 
     `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, `PE(pos, 2i + 1)` the cosine of the same angle.
@@ -30,6 +30,7 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
         layout: `"interleaved"`: sine, cosine, sine and so on; `"halves"`: all sines first.
         endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
             tensor2tensor and Marian: the exponent is `2i / (d_model - 2)`.
+        base: Base of the wave lengths, 10,000 in the paper.
 
     Returns:
         Read-only NumPy array `[length, d_model]`, float32.
@@ -45,7 +46,7 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     pairs = d_model // 2
     last = max(pairs - 1, 1) if endpoint else pairs
     position = np.arange(length, dtype=np.float64)[:, None]  # [T, 1]
-    angles = position * 10_000.0 ** (-np.arange(pairs, dtype=np.float64) / last)  # [T, D / 2]
+    angles = position * base ** (-np.arange(pairs, dtype=np.float64) / last)  # [T, D / 2]
     waves = np.stack([np.sin(angles), np.cos(angles)])  # [2, T, D / 2]
     axes = (1, 2, 0) if layout == "interleaved" else (1, 0, 2)
     table = waves.transpose(axes).reshape(length, d_model).astype(np.float32)

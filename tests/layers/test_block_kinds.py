@@ -1,0 +1,203 @@
+"""The kinds of blocks that other models have: norms, gates, shared keys, one table for a stack."""
+
+import types
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy, weights_of
+
+from keras_transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
+from keras_transformer.config.block_stack import StackConfig
+
+# Keras's own way of turning variables into arrays when it saves them.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+LAYER = {"rtol": 0, "atol": 1e-5}
+HEADS, SIZE = 4, 6  # heads in two groups; a size that rotary positions can turn
+BLOCK = {"num_heads": HEADS, "d_ff": F, "d_k": SIZE, "d_v": KV, "dropout": 0.0}
+KINDS = {
+    "rms": {"norm_type": "rms"},
+    "norm_without_bias": {"norm_bias": False},
+    "gated": {"feed_forward_type": "gated", "activation": "silu"},
+    "gelu_tanh": {"activation": "gelu_tanh"},
+    "grouped": {"num_key_value_heads": 2},
+    "one_key_head": {"num_key_value_heads": 1, "score": "general"},
+    "no_key_bias": {"attention_bias": True, "attention_key_bias": False},
+    "no_output_bias": {"attention_bias": True, "attention_output_bias": False},
+    "base": {"position": "rotary", "rotary_base": 50.0},
+    "grouped_relative": {"num_key_value_heads": 2, "position": "relative", "relative_distance": 3},
+    "t5": {
+        "position": "t5",
+        "share_positions": True,
+        "relative_buckets": 8,
+        "relative_distance": 9,
+        "score": "dot_product",
+        "norm_type": "rms",
+        "feed_forward_type": "gated",
+        "feed_forward_bias": False,
+        "activation": "gelu_tanh",
+    },
+    "llama": {
+        "position": "rotary",
+        "rotary_base": 500.0,
+        "num_key_value_heads": 2,
+        "norm_type": "rms",
+        "feed_forward_type": "gated",
+        "feed_forward_bias": False,
+        "activation": "silu",
+    },
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
+
+
+def made(layer_class, kind, norm, *shapes, **arguments):
+    layer = layer_class(**arguments, **BLOCK, **KINDS[kind], norm=norm)
+    layer.build(*shapes)
+    return randomise(layer), weights_of(layer)
+
+
+def options_of(kind, norm):
+    """The arguments of the reference's blocks and stacks."""
+    flat = StackConfig.from_flat(**BLOCK, **KINDS[kind]).to_flat()
+    return {
+        "norm": norm,
+        "activation": flat["activation"],
+        "kind": types.SimpleNamespace(**flat, decoder="self_attention"),
+    }
+
+
+@each_kind
+@each_norm
+def test_stack_of_an_encoder(kind, norm):
+    encoder, weights = made(Encoder, kind, norm, (B, S, D), num_layers=2)
+    x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
+    allowed = np.broadcast_to(mask, (B, S, S))
+    options = options_of(kind, norm)
+    expected = reference.encoder(weights, x, allowed, 2, HEADS, record=record, **options)
+    out, attended = encoder(x, allowed=mask, return_weights=True)
+    np.testing.assert_allclose(out, expected, **LAYER)
+    for n in range(2):
+        expected = record[f"block_{n}"]["self_attention"]
+        np.testing.assert_allclose(attended[f"block_{n}/self_attention"], expected, **LAYER)
+    np.testing.assert_array_equal(encoder(x, allowed=mask), out)
+
+
+@each_kind
+@each_norm
+def test_stack_of_a_decoder_and_its_steps(kind, norm):
+    """Whole sequences as the reference has them, and one position at a time with a cache."""
+    decoder, weights = made(Decoder, kind, norm, (B, T, D), (B, S, D), num_layers=2)
+    x, memory = normal(B, T, D), normal(B, S, D, seed=1)
+    memory_allowed = random_mask(B, 1, S, seed=3)
+    seen = np.ones((B, T, T), bool), np.broadcast_to(memory_allowed, (B, T, S))
+    options = options_of(kind, norm)
+    expected = reference.decoder(weights, x, memory, *seen, 2, HEADS, **options)
+    out = decoder(x, memory, memory_allowed=memory_allowed)
+    np.testing.assert_allclose(out, expected, **LAYER)
+    cache, heads = decoder.empty_cache(B, T), decoder.project_memory(tf.constant(memory))
+    groups = KINDS[kind].get("num_key_value_heads", HEADS)
+    assert [tensor.shape for tensor in cache[0]] == [(B, groups, T, SIZE), (B, groups, T, KV)]
+    for index in range(T):
+        step = decoder.step(x[:, index : index + 1], cache, index, heads, memory_allowed)
+        np.testing.assert_allclose(step.x[:, 0], out[:, index], **LAYER)
+        assert step.weights is None
+        cache = step.cache
+
+
+@each_kind
+def test_a_cache_in_two_parts(kind):
+    decoder, _ = made(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
+    x, memory = normal(B, T, D), tf.constant(normal(B, S, D, seed=1))
+    out, heads = decoder(x, memory), decoder.project_memory(memory)
+    cache = decoder.empty_cache(B, 4)
+    for index in range(T):
+        if index == 4:
+            cache = decoder.extended_cache(cache, T - 4)
+        step = decoder.step(x[:, index : index + 1], cache, index, heads)
+        np.testing.assert_allclose(step.x[:, 0], out[:, index], **LAYER)
+        cache = step.cache
+
+
+@pytest.mark.parametrize("kind", ["t5", "llama"])
+def test_under_every_policy(policy, kind):
+    encoder, _ = made(Encoder, kind, "pre", (B, S, D), num_layers=2)
+    x = tf.constant(normal(B, S, D))
+    with tf.GradientTape() as tape:
+        out = encoder(x, training=True)
+        loss = tf.reduce_mean(tf.cast(out, "float32") ** 2)
+    assert out.dtype == policy.compute_dtype
+    for gradient in tape.gradient(loss, encoder.trainable_variables):
+        assert np.all(np.isfinite(to_numpy(tf.convert_to_tensor(gradient))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["t5", "llama"])
+def test_compiled(kind):
+    decoder, _ = made(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
+    x, memory = normal(B, T, D), normal(B, S, D, seed=1)
+    compiled = tf.function(decoder, jit_compile=True)
+    np.testing.assert_allclose(compiled(x, memory), decoder(x, memory), **LAYER)
+
+
+@each_kind
+def test_saved_and_loaded(kind, tmp_path):
+    inputs = keras.Input((None, D))
+    model = keras.Model(inputs, Encoder(2, **BLOCK, **KINDS[kind])(inputs))
+    randomise(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.count_params() == model.count_params()
+    np.testing.assert_array_equal(loaded(normal(B, S, D)), model(normal(B, S, D)))
+
+
+def test_a_shared_table_is_one_weight():
+    _, weights = made(Encoder, "t5", "pre", (B, S, D), num_layers=3)
+    tables = [name for name in weights if name.endswith("distance_bias")]
+    assert tables == ["block_0/self_attention/distance_bias"]
+
+
+def test_grouped_keys_are_those_of_repeated_heads():
+    """Every group's key and value heads, written out for each of its heads, give the same."""
+    grouped, weights = made(EncoderBlock, "grouped", "post", (B, S, D))
+    whole = EncoderBlock(**BLOCK)
+    whole.build((B, S, D))
+    for weight in whole.weights:
+        name = weight.path.removeprefix(whole.name + "/")
+        value = weights[name]
+        if value.shape != weight.shape:
+            heads = value.reshape(D, 2, -1)  # [D, G, K]
+            value = np.repeat(heads, 2, axis=1).reshape(D, -1)
+        weight.assign(value)
+    np.testing.assert_allclose(grouped(normal(B, S, D)), whole(normal(B, S, D)), **LAYER)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            {"num_key_value_heads": 3},
+            "`num_heads` must be divisible by .*=4, num_key_value_heads=3",
+        ),
+        (
+            {"num_key_value_heads": 2, "score": "additive"},
+            "`num_key_value_heads` must be None with",
+        ),
+        ({"num_key_value_heads": 0}, "`num_key_value_heads` must be at least 1"),
+        ({"norm_type": "batch"}, "`norm_type` must be one of layer, rms"),
+        ({"norm_type": "rms", "norm_bias": False}, "`norm_bias` has no effect on RMS"),
+        ({"feed_forward_type": "glu"}, "`feed_forward_type` must be one of plain, gated"),
+        ({"rotary_base": 0.0, "position": "rotary"}, "`rotary_base` must be above 0"),
+        ({"rotary_base": 1e6}, "`rotary_base` has no effect but for rotary positions"),
+        ({"share_positions": True}, "`share_positions` has no effect but for t5 positions"),
+        ({"attention_key_bias": "no"}, "`attention_key_bias` must be True, False or None"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_one_line(changes, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}") as error:
+        DecoderBlock(**{**BLOCK, **changes})
+    assert "\n" not in str(error.value)
