@@ -9,9 +9,9 @@ from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.inputs.series import SeriesEmbedding
-from keras_transformer.layers.inputs.snow import SnowAccount
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.models.base import ConfiguredModel, make_logits
+from keras_transformer.models.snow import SnowAccount
 
 CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 

@@ -52,7 +52,7 @@ class TimeSeriesTask(Task):
         if not len(observed):
             raise ValueError("the training split must have a step whose target is known.")
         if snow := (facts or {}).get("snow"):
-            from keras_transformer.layers.inputs.snow import SnowAccount
+            from keras_transformer.models.snow import SnowAccount
 
             places = [facts["inputs"].index(name) for name in snow]
             account = SnowAccount(*places, max_length=len(inputs), dtype="float32")
