@@ -158,8 +158,9 @@ def make_files(report, shape, cases, folder, peers, cores):
         order = {**_order(shape, folder, cores), "format": shape.format}
         with Worker("the checkpoint", "pretrained_files", order, cores):
             pass
-    lines = [["convert", shape.format, str(checkpoint), str(run), "--license", "none"]]
-    if shape.format == "marian":
+    kind = "marian" if shape.format == "marian" else "hf"
+    lines = [["convert", kind, str(checkpoint), str(run), "--license", "none"]]
+    if kind == "marian":
         lines[0][2] = str(checkpoint / "model.npz")
         lines[0] += ["--max-length", str(shape.model.max_length)]
     kinds = list(dict.fromkeys(kind for peer in peers for kind in PEERS[peer].files))

@@ -13,6 +13,7 @@ FOLDERS = ("keras_transformer", "training", "export")
 DOORS = {
     "tensorflow_text": {
         "keras_transformer/text/tokenizers/sentencepiece.py",
+        "keras_transformer/text/tokenizers/wordpiece.py",
         "export/litert/fast_tokenizer.py",
     },
     "tensorflow_datasets": {

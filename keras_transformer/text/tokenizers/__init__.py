@@ -3,5 +3,6 @@
 from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.text.tokenizers.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
-__all__ = ["SentencePieceTokenizer", "Tokenizer", "Tokenizers"]
+__all__ = ["SentencePieceTokenizer", "Tokenizer", "Tokenizers", "WordPieceTokenizer"]

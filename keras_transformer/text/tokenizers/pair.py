@@ -4,8 +4,9 @@ import typing
 
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.text.tokenizers.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
-KINDS = (SentencePieceTokenizer,)  # the table to add another kind to
+KINDS = (SentencePieceTokenizer, WordPieceTokenizer)  # the table to add another kind to
 SHARED = "tokenizer"  # the names of their files, before the endings of the kind
 SEPARATE = ("source", "target")
 FILES = {name + end for name in (SHARED, *SEPARATE) for kind in KINDS for end in kind.endings}

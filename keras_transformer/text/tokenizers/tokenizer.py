@@ -18,12 +18,14 @@ class Tokenizer(tf.Module):
         vocab_size: Number of tokens, special ones included.
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
+        starts_with_bos: Whether a text that is encoded begins with `bos_id`.
         rules: Fields of a model's configuration that follow from the vocabulary, a dictionary.
     """
 
     title = ""
     endings = ()
     vocab_size = pad_id = unk_id = bos_id = eos_id = None
+    starts_with_bos = False
     rules = {}
 
     def encode(self, strings):

@@ -1,0 +1,101 @@
+"""BERT's normalisation and division into words, as Hugging Face's tokenizers compute them.
+
+All of it is a function of one code point at a time: control characters go, accents are stripped and
+letters lowercased, and a space goes around each Chinese character and each mark of punctuation.
+"""
+
+import dataclasses
+import functools
+import unicodedata
+
+from keras_transformer.text.code_points import CODE_POINTS, CodePointMap
+from keras_transformer.text.unicode_ranges import (
+    LOWERCASE,
+    MARKS,
+    PUNCTUATION,
+    REMOVED,
+    SPACES,
+    WHOLE,
+)
+
+SPACE = 0x20
+CHINESE = (
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
+    # The third range begins where Hugging Face's does; BERT's own begins at U+2B820.
+    *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
+)
+SURROGATES = range(0xD800, 0xE000)  # in no UTF-8
+
+
+@dataclasses.dataclass(frozen=True)
+class BertNormalizer:
+    """The options of BERT's normalisation, as `tokenizer.json` names them.
+
+    Args:
+        clean_text: Whether control characters are removed and every white space becomes a space.
+        handle_chinese_chars: Whether each Chinese character is a word.
+        strip_accents: Whether accents are removed. `None`: if `lowercase`.
+        lowercase: Whether letters become lower case.
+    """
+
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    strip_accents: bool | None = None
+    lowercase: bool = True
+
+    def changes(self):
+        """Returns the code points that it maps, a dictionary to tuples of code points."""
+        return _changes(self)
+
+    def map(self):
+        """Returns the `CodePointMap`: strings to words with spaces between them."""
+        return _map(self)
+
+
+@functools.lru_cache(8)
+def _map(options):
+    return CodePointMap(_changes(options))
+
+
+def _changes(options):
+    removed, spaces, punctuation = (_members(r) for r in (REMOVED, SPACES, PUNCTUATION))
+    chinese = _members(CHINESE) if options.handle_chinese_chars else frozenset()
+    spelled = _speller(options)
+    changes = {}
+    for point in range(CODE_POINTS):
+        if point in SURROGATES:
+            continue
+        if options.clean_text and point in removed:
+            changes[point] = ()
+        elif point in spaces:
+            changes[point] = (SPACE,)
+        else:
+            around = (SPACE,) * (point in chinese)
+            sequence = around
+            for letter in map(ord, spelled(chr(point))):
+                sequence += (SPACE, letter, SPACE) if letter in punctuation else (letter,)
+            sequence += around
+            if sequence != (point,):
+                changes[point] = sequence
+    return changes
+
+
+def _speller(options):
+    """Returns a function from a letter to it without accents and in lower case, by the options."""
+    marks, whole = _members(MARKS), _members(WHOLE)
+    lower = {chr(p): chr(p + shift) for a, b, shift in LOWERCASE for p in range(a, b + 1)}
+    strips = options.lowercase if options.strip_accents is None else options.strip_accents
+
+    def spell(letter):
+        if strips and ord(letter) not in whole:
+            parts = unicodedata.normalize("NFD", letter)
+            letter = "".join(part for part in parts if ord(part) not in marks)
+        if options.lowercase:
+            letter = "".join(lower.get(part) or part.lower() for part in letter)
+        return letter
+
+    return spell
+
+
+def _members(ranges):
+    return frozenset(point for first, last in ranges for point in range(first, last + 1))

@@ -1,0 +1,52 @@
+"""Code points of Unicode mapped to others in the graph, by a table in two levels."""
+
+import numpy as np
+import tensorflow as tf
+
+CODE_POINTS = 0x110000
+PAGE = 256  # code points of a page of the table; most pages are equal
+KEPT = 0  # the entry of a code point that stays as it is
+
+
+class CodePointMap:
+    """A function from code points to sequences of them, applied to strings in a graph.
+
+    Args:
+        changes: Dictionary from code points to sequences of code points, which may be empty. Those
+            that it does not name stay as they are.
+
+    Call arguments:
+        strings: UTF-8 strings, `[B]`. Bytes that are not UTF-8 become U+FFFD before the mapping.
+
+    Returns:
+        Strings, `[B]`.
+    """
+
+    def __init__(self, changes):
+        sequences = {(-1,): KEPT}  # what stays is filled in when it is known
+        entries = np.zeros(CODE_POINTS, np.int32)
+        for point, sequence in changes.items():
+            entries[point] = sequences.setdefault(tuple(sequence), len(sequences))
+        pages, self._page_of = np.unique(entries.reshape(-1, PAGE), axis=0, return_inverse=True)
+        self._entries = pages.reshape(-1)
+        self._page_of = self._page_of.reshape(-1).astype(np.int32)
+        self._lengths = np.array([len(sequence) for sequence in sequences], np.int32)
+        self._starts = np.cumsum(self._lengths, dtype=np.int32) - self._lengths
+        self._values = np.array([point for sequence in sequences for point in sequence], np.int32)
+
+    def __call__(self, strings):
+        points = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")  # [B, (N)]
+        flat = points.values  # [N of all]
+        page = tf.gather(tf.constant(self._page_of), flat // PAGE)
+        entry = tf.gather(tf.constant(self._entries), page * PAGE + flat % PAGE)
+        lengths = tf.gather(tf.constant(self._lengths), entry)
+        # Place of each new code point: where its sequence starts, plus its place in it.
+        total = tf.cumsum(lengths, exclusive=True)
+        first = tf.gather(tf.constant(self._starts), entry) - total
+        places = tf.repeat(first, lengths) + tf.range(tf.reduce_sum(lengths))
+        mapped = tf.gather(tf.constant(self._values), places)
+        mapped = tf.where(mapped < 0, tf.repeat(flat, lengths), mapped)
+        of_strings = tf.RaggedTensor.from_row_lengths(lengths, points.row_lengths(), validate=False)
+        counts = tf.reduce_sum(of_strings, axis=1)  # [B]
+        mapped = tf.RaggedTensor.from_row_lengths(mapped, counts, validate=False)
+        return tf.strings.unicode_encode(mapped, "UTF-8", errors="ignore")
