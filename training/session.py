@@ -25,7 +25,7 @@ from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.vectors import described, give_vectors
 from keras_transformer.training.settings.derived import derive
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks import training_class
 from keras_transformer.training.validator import Validator
 
 
@@ -61,7 +61,7 @@ class Session:
         )
         config = model_config(settings, tokenizers, **self.fields)
         packing = {"packed": True} if getattr(settings.data, "packed", False) else {}
-        self.training = TRAININGS[self.task.name](tokenizers, config, **packing)
+        self.training = training_class(self.task)(tokenizers, config, **packing)
         self.corpus = self.training.corpus(data, "train", settings.data)
         self.epochs = self.training.epochs(self.corpus, data, settings)
         self.settings = settings = self._derive(settings, config.d_model)

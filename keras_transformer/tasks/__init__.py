@@ -9,7 +9,7 @@ from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.summarization.task import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
 
-# The table to add another task to; `training/tasks/` has one of how each is trained.
+# The table to add another task to; `register` adds one of another package.
 TASKS = {
     task.name: task
     for task in (
@@ -23,6 +23,19 @@ TASKS = {
         TimeSeriesTask(),
     )
 }
+
+
+def register(task):
+    """Adds a task to those that a configuration can name.
+
+    Args:
+        task: The `Task`. Register it before a configuration of it is read.
+
+    Raises:
+        ValueError: If another task has its name.
+    """
+    if TASKS.setdefault(task.name, task) is not task:
+        raise ValueError(f"`task` must have a name of its own. Received: {task.name!r}.")
 
 
 def open_run(path, max_length=None):

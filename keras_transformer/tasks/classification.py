@@ -11,6 +11,7 @@ class ClassificationTask(Task):
     name = "classification"
     columns = ("text", "label")
     texts = {"source": ("text",)}
+    training = "keras_transformer.training.tasks.classification:ClassificationTraining"
     config_class = ClassifierConfig
     figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
     unit = "examples"

@@ -13,6 +13,7 @@ class LanguageModellingTask(Task):
     name = "language_modelling"
     columns = ("text",)
     texts = {"source": ("text",)}
+    training = "keras_transformer.training.tasks.language_modelling:LanguageModellingTraining"
     config_class = LanguageModelConfig
     can_pack = True
     figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}

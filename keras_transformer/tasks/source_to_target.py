@@ -12,6 +12,7 @@ class SourceToTargetTask(Task):
 
     columns = ("source", "target")
     texts = {"source": ("source",), "target": ("target",)}
+    training = "keras_transformer.training.tasks.translation:TranslationTraining"
     config_class = TransformerConfig
     figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search",)

@@ -59,6 +59,8 @@ class Task(abc.ABC):
             which the tokenizer of the inputs encodes, and of `"target"` where outputs are texts
             with a tokenizer of their own. Empty for a task without text.
         sources: Kinds of data that it can have, of a task without text.
+        training: Where the class of its training is, `"module:Class"`, a `Training`. It is imported
+            when a training begins.
         config_class: The class of its models' configuration, a `ModelConfig`.
         figures: What a validation measures, a dictionary from names to `Figure`s, in order.
         unit: What a loss is averaged over: `"tokens"` or `"examples"`.
@@ -73,6 +75,7 @@ class Task(abc.ABC):
     columns = ()
     sources = ()
     texts = {}
+    training = ""
     config_class = None
     figures = {}
     unit = "tokens"

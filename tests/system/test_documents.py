@@ -34,6 +34,7 @@ from keras_transformer.training.settings.toml import load_settings
 
 # The blocks that need more than the package, by page, in order.
 MARKED = {
+    "docs/architecture.md": ["new_task", "new_input"],
     "README.md": ["network", "run"],
     "docs/litert.md": ["litert"],
     "docs/pretrained.md": ["checkpoint"],
@@ -59,13 +60,15 @@ RUN_BY = {
     "source": "tests/benchmarks/test_serving_benchmark.py",
     "warmup": "tests/export/saved_model/test_serving.py",
     "phone": "none: test_android.py compiles the Kotlin, and builds it where there is an SDK",
+    "new_task": "tests/system/test_budgets.py",
+    "new_input": "tests/system/test_budgets.py",
     "network": "none: it installs the package",
     "download": "none: it downloads a checkpoint",
 }
 # Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
 UNRUN_EXAMPLES = {
-    "CTranslate2Translator", "Classifier", "ImageRecognizer", "SeriesSimulator", "Summarizer",
-    "TextGenerator", "Tokenizer", "Translator",
+    "CTranslate2Translator", "Classifier", "ImageRecognizer", "SentencePieceTokenizer",
+    "SeriesSimulator", "Summarizer", "TextGenerator", "Translator",
 }  # fmt: skip
 LANGUAGES = {"python", "toml", "sh", "proto", "yaml"}  # the last two: test_serving_page.py
 # Lines for a shell that tests parse, with what may come before the command.

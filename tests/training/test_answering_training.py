@@ -14,12 +14,13 @@ from small_runs import At, assert_same_end, run_quietly
 from keras_transformer import QuestionAnswerer, SpanPredictorConfig
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.passages import Windows, read_passages
 from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.sources.squad import read_squad
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks import training_class
 from keras_transformer.training.tasks.question_answering import chosen_windows, ends_in_windows
 
 SHORT = [("a cat", "the dog, runs", "dog, runs"), ("dog", "a cat", "a"), ("", "é x", "x")]
@@ -29,7 +30,7 @@ LIMIT = SIZES["max_length"]
 
 def training(max_length=LIMIT):
     config = SpanPredictorConfig(vocab_size=30, **{**SIZES, "max_length": max_length})
-    return TRAININGS["question_answering"](tokenizer(), config)
+    return training_class(TASKS["question_answering"])(tokenizer(), config)
 
 
 def columns(examples):

@@ -6,8 +6,9 @@ import tensorflow as tf
 from pipelines import SIZES, tokenizer
 
 from keras_transformer import TokenClassifierConfig
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.data.corpus import TokenizedCorpus
-from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks import training_class
 
 LABELS = ("O", "B-X", "I-X")
 TEXTS = ["a cat runs", "zebra dog", "the big", "dog"]
@@ -16,7 +17,7 @@ NAMES = ["O B-X I-X", "B-X O", "O O", "B-X"]
 
 def training():
     config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=LABELS)
-    return TRAININGS["labelling"](tokenizer(), config)
+    return training_class(TASKS["labelling"])(tokenizer(), config)
 
 
 def corpus(texts=TEXTS, names=NAMES):

@@ -4,9 +4,9 @@ import dataclasses
 import inspect
 import re
 import typing
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, create_model, field_validator
+from pydantic import AfterValidator, Field, create_model, field_validator
 
 from keras_transformer.config import PRESETS
 from keras_transformer.tasks import TASKS
@@ -14,10 +14,16 @@ from keras_transformer.training.settings.fields import PathText, Section
 from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
 
 
+def _known_task(name):
+    if name not in TASKS:
+        raise ValueError(f"must be one of {', '.join(TASKS)}")
+    return name
+
+
 class TaskSettings(Section):
     """What the model is for. It decides what the columns of the data are."""
 
-    kind: Literal[tuple(TASKS)] = Field(
+    kind: Annotated[str, AfterValidator(_known_task)] = Field(
         "translation",
         description="The task: "
         + "; ".join(
@@ -25,6 +31,7 @@ class TaskSettings(Section):
             for task in TASKS.values()
         )
         + ".",
+        json_schema_extra={"enum": list(TASKS)},
     )
 
     def get(self):

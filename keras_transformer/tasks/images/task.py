@@ -11,6 +11,7 @@ class ImageClassificationTask(Task):
     name = "image_classification"
     columns = ("image", "label")
     sources = ("images", "digits")
+    training = "keras_transformer.training.tasks.image_classification:ImageClassificationTraining"
     config_class = ImageClassifierConfig
     figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
     unit = "examples"

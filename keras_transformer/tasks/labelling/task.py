@@ -25,6 +25,7 @@ class LabellingTask(Task):
     name = "labelling"
     columns = ("words", "labels")
     texts = {"source": ("words",)}
+    training = "keras_transformer.training.tasks.labelling:LabellingTraining"
     config_class = TokenClassifierConfig
     figures = {
         "loss": LOSS,

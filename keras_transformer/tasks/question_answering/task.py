@@ -22,6 +22,7 @@ class QuestionAnsweringTask(Task):
     name = "question_answering"
     columns = ("question", "passage", "begin", "answers")
     texts = {"source": ("question", "passage")}
+    training = "keras_transformer.training.tasks.question_answering:QuestionAnsweringTraining"
     config_class = SpanPredictorConfig
     figures = {
         "loss": LOSS,

@@ -18,6 +18,7 @@ class TimeSeriesTask(Task):
     name = "time_series"
     columns = ("inputs", "target")
     sources = ("series",)
+    training = "keras_transformer.training.tasks.time_series:TimeSeriesTraining"
     config_class = SeriesConfig
     figures = {
         "loss": LOSS,

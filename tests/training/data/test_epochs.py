@@ -12,12 +12,12 @@ from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.settings.schema import VocabularySettings
-from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks import training_class
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 # These sample no pieces: test_labelling_training.py and test_answering_training.py.
 FIXED = ("labelling", "question_answering")
-KINDS = [name for name in TRAININGS if TASKS[name].texts and name not in FIXED]
+KINDS = [name for name in TASKS if TASKS[name].texts and name not in FIXED]
 BATCH_TOKENS, MAX_LENGTH = 90, 30
 WORDS = ["wal", "tal", "under", "over", "king", "walking", "talked", "undertaking"]
 LABELS = ("few", "some", "many")
@@ -57,7 +57,7 @@ def epochs(tokenizer):
         if (kind, sampled) not in made:
             rows, _ = make_rows(kind)
             config = ClassifierConfig(vocab_size=60, labels=LABELS)
-            training = TRAININGS[kind](tokenizer, config)
+            training = training_class(TASKS[kind])(tokenizer, config)
             corpus = TokenizedCorpus.from_rows(rows, training, MAX_LENGTH)
             made[kind, sampled] = corpus.epochs(BATCH_TOKENS, seed=3)
             if sampled:
@@ -149,7 +149,7 @@ def test_what_is_no_label_is_named_by_its_place(tokenizer):
     labels = ["few"] * 1200 + ["none"] + ["few"] * 299
     rows = tf.data.Dataset.from_tensor_slices((texts, labels))
     config = ClassifierConfig(vocab_size=60, labels=LABELS)
-    training = TRAININGS["classification"](tokenizer, config)
+    training = training_class(TASKS["classification"])(tokenizer, config)
     message = (
         "the train split of the data, example 1201: `label` must be one of the training data's "
         "labels, few, some, many. Received: 'none'.$"
@@ -161,7 +161,7 @@ def test_what_is_no_label_is_named_by_its_place(tokenizer):
 def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
     rows = [("wal", "few"), ("", "some"), (" ".join(WORDS * 5), "some"), ("over tal", "many")]
     dataset = tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*rows, strict=True))))
-    training = TRAININGS["classification"](
+    training = training_class(TASKS["classification"])(
         tokenizer, ClassifierConfig(vocab_size=60, labels=LABELS)
     )
     corpus = TokenizedCorpus.from_rows(dataset, training, MAX_LENGTH)

@@ -11,9 +11,10 @@ from array_corpora import KINDS, write_corpus
 from small_runs import run_quietly
 
 from keras_transformer.run import Run
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.data.shards import cut
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks import training_class
 
 # No dropout: replicas would draw masks of their own. The last batch of an epoch has one row.
 OVERRIDES = ["model.dropout=0.0", "data.batch_size=4", "training.final_model=last"]
@@ -55,7 +56,7 @@ def test_two_replicas_equal_one_device(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_padding_count_nothing(kind):
     """Five examples on three replicas: one row of padding."""
-    training = TRAININGS[kind]()
+    training = training_class(TASKS[kind])()
     labels = np.array([2, 0, 1, 0, 2], "int32")
     if kind == "time_series":
         labels = np.ones((5, 7, 2), "float32")

@@ -14,6 +14,7 @@ from support import randomise
 
 from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator, files
 from keras_transformer.decoding import Ensemble
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.results import Translation
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import distill as module
@@ -24,7 +25,7 @@ from keras_transformer.training.distillation.student import prepare_run
 from keras_transformer.training.distillation.teachers import Searcher, open_teachers
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.tasks import TRAININGS
+from keras_transformer.training.tasks import training_class
 
 WORDS = ["a", "the", "big", "dog", "cat", "runs", "and"]
 LONG = "the big dog and the big cat and the big dog and the cat runs"  # more than 11 tokens
@@ -180,7 +181,7 @@ def test_the_texts_are_those_of_the_teacher_at_the_same_search(folder, student):
 
 def test_the_student_was_trained_on_them_and_is_validated_on_references(folder, student):
     settings = load_settings(student.run.config)
-    task, training = settings.task.get(), TRAININGS["translation"](tokenizer())
+    task, training = settings.task.get(), training_class(TASKS["translation"])(tokenizer())
     data = open_source(settings.data, task.columns)
     checkpoint = Checkpoints(student.run.checkpoints).paths()[-1]
     trained = read_state(checkpoint)["corpus"][-1]

@@ -1,5 +1,6 @@
 """Examples that are made or read as a whole, and kept in memory."""
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.data.sources.base import SPLITS, Source
@@ -9,8 +10,8 @@ class MemoryData(Source):
     """Examples in memory.
 
     Args:
-        examples: Dictionary from a split to a list of tuples of strings, of numbers or of lists of
-            them.
+        examples: Dictionary from a split to a list of tuples of strings, of numbers, or of lists or
+            arrays of them, which may differ in length.
         description: One line for people: what they are and where they come from.
     """
 
@@ -30,4 +31,10 @@ class MemoryData(Source):
 
 
 def _tensor(column):
-    return tf.ragged.constant(column) if isinstance(column[0], list) else tf.constant(column)
+    """The values of a column, which may be sequences of several lengths."""
+    if isinstance(column[0], list):
+        return tf.ragged.constant(column)
+    if isinstance(column[0], np.ndarray) and len({len(array) for array in column}) > 1:
+        lengths = [len(array) for array in column]
+        return tf.RaggedTensor.from_row_lengths(np.concatenate(column), lengths)
+    return tf.constant(column)

@@ -1,0 +1,53 @@
+"""Budgets: what a new task and a new kind of input touch, with those of docs/architecture.md."""
+
+import subprocess
+import sys
+
+import pytest
+from documents import blocks
+
+from keras_transformer.tasks import TASKS, register
+from keras_transformer.training.data.sources import SOURCES
+from keras_transformer.training.settings.schema import DATA_KINDS
+from keras_transformer.training.tasks import training_class
+from keras_transformer.training.tasks.task import Training
+
+# What each example shows at its end; all of it is in the block, and so is what it registers.
+RESULTS = {
+    "new_task": 'print(sorted({*answers} | {"even", "odd"}), 0 <= accuracy <= 100)',
+    "new_input": "print(corpus.size, corpus.cut > 0, losses[-1] < losses[0])",
+}
+SHOWN = {"new_task": "['even', 'odd'] True", "new_input": "64 True True"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_new_task_and_a_new_input_train(name, tmp_path):
+    """In a process of their own: nothing but the block knows of them."""
+    (block,) = [b for b in blocks("docs/architecture.md", "python") if b.needs == name]
+    (tmp_path / "example.py").write_text(f"{block.code}{RESULTS[name]}\n")
+    command = [sys.executable, "example.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == SHOWN[name]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_names_its_training(name):
+    """One line in `TASKS`; all else is in the package of the task and of its training."""
+    kind = training_class(TASKS[name])
+    assert issubclass(kind, Training)
+    columns = TASKS[name].columns
+    assert len({*columns}) == len(columns) > 0
+    assert {column for texts in TASKS[name].texts.values() for column in texts} <= {*columns}
+
+
+def test_two_tasks_do_not_share_a_name():
+    register(TASKS["translation"])  # once more
+    other = type("Other", (type(TASKS["labelling"]),), {"name": "translation"})()
+    with pytest.raises(ValueError, match="a name of its own. Received: 'translation'"):
+        register(other)
+
+
+def test_a_kind_of_data_is_a_source_and_a_section():
+    assert {*SOURCES} == {*DATA_KINDS}
