@@ -68,7 +68,7 @@ RUN_BY = {
 # Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
 UNRUN_EXAMPLES = {
     "CTranslate2Translator", "Classifier", "ImageRecognizer", "SentencePieceTokenizer",
-    "SeriesSimulator", "Summarizer", "TextGenerator", "Translator",
+    "SeriesSimulator", "Summarizer", "TextGenerator", "Translator", "from_pretrained",
 }  # fmt: skip
 LANGUAGES = {"python", "toml", "sh", "proto", "yaml"}  # the last two: test_serving_page.py
 # Lines for a shell that tests parse, with what may come before the command.
