@@ -23,6 +23,15 @@ KINDS = {
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
+    "llama": {
+        **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
+        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated"},
+        **{"feed_forward_bias": False, "activation": "silu", "norm": "pre"},
+    },
+    "shared t5": {
+        **{"position": "t5", "share_positions": True, "score": "dot_product", "norm_bias": False},
+        **{"feed_forward_type": "gated", "activation": "gelu_tanh", "num_decoder_layers": 2},
+    },
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 
