@@ -18,6 +18,8 @@ import click
 from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
+from keras_transformer.shards import Shard
+
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
@@ -30,6 +32,27 @@ MAX_LENGTH = click.option(
     metavar="TOKENS",
     help="Longest input and longest output, their ends included.  [default: the model's]",
 )
+
+
+class ShardType(click.ParamType):
+    """A `Shard` such as 0/4."""
+
+    name = "shard"
+
+    def convert(self, value, param, context):  # noqa: D102
+        if isinstance(value, Shard):
+            return value
+        try:
+            return Shard.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, context)
+
+
+def shard(help):
+    """Returns the option `--shard`, whose help says what is divided."""
+    return click.option("--shard", type=ShardType(), metavar="I/N", help=help)
+
+
 STRICT = click.option(
     "--strict",
     is_flag=True,

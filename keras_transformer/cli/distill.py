@@ -2,7 +2,14 @@
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, FiniteRange, batch_size
+from keras_transformer.cli.command import (
+    EXISTING_FILE,
+    FOLDER,
+    Command,
+    FiniteRange,
+    batch_size,
+    shard,
+)
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -54,6 +61,10 @@ SIZE = 8  # of the beam, as the pipelines of browsers' models have it
     show_default=True,
     help="The teacher's pieces, or those that the student learns as [vocabulary] describes them.",
 )
+@shard(
+    "Let the teachers search part I of N of the sources, I from 0 to N - 1, and train nothing; the "
+    "same command without --shard, when all parts are done, goes on with what they generated."
+)
 @batch_size("Sentences that the teachers read at a time; it changes nothing else.")
 def distill(
     config,
@@ -64,6 +75,7 @@ def distill(
     original,
     monolingual,
     vocabulary,
+    shard,
     batch_size,
     **options,
 ):
@@ -88,7 +100,7 @@ def distill(
             f"--beam {search.size}."
         )
     distillation = Distillation(
-        search, best_of, original, monolingual, vocabulary == "own", batch_size
+        search, best_of, original, monolingual, vocabulary == "own", batch_size, shard
     )
     settings = load_settings(config, overrides)
     check_folder(run)

@@ -13,6 +13,7 @@ from keras_transformer.cli.command import (
     Command,
     batch_size,
     refuse,
+    shard,
     standard,
     warn,
 )
@@ -48,6 +49,10 @@ from keras_transformer.files import replacing
     help="Write after each translation a tab and pairs i-j: word j of the translation attended "
     "most to word i of the source. Words are counted from 0 and separated by spaces.",
 )
+@shard(
+    "Answer part I of N of the lines of --input, I from 0 to N - 1: the outputs of all parts, one "
+    "after the other, are the output for the whole file."
+)
 @STRICT
 def predict(
     models,
@@ -59,6 +64,7 @@ def predict(
     n_best,
     scores,
     alignments,
+    shard,
     strict,
     **options,
 ):
@@ -89,6 +95,8 @@ def predict(
     form = Format(
         numbers=n_best is not None, scores=scores or n_best is not None, alignments=alignments
     )
+    if shard is not None and source is None:
+        raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
     if target is not None:
         check_output(target)
         if not target.parent.is_dir():
@@ -107,7 +115,14 @@ def predict(
             window=window,
             form=form,
             strict=strict,
+            bounds=None if shard is None else shard.bounds(_count(source)),
         )
+
+
+def _count(path):
+    """The number of lines of a file."""
+    with open(path, "rb") as file:
+        return sum(1 for _ in file)
 
 
 @contextlib.contextmanager

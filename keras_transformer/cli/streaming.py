@@ -17,7 +17,16 @@ NOTHING = Score(0.0, 0, False)  # of a pair that is not scored
 
 
 def answer_stream(
-    search, source, target, warn, *, batch_size=64, window=2048, form=PLAIN, strict=False
+    search,
+    source,
+    target,
+    warn,
+    *,
+    batch_size=64,
+    window=2048,
+    form=PLAIN,
+    strict=False,
+    bounds=None,
 ):
     """Answers a stream of lines in another; line n of one becomes line n of the other.
 
@@ -41,6 +50,8 @@ def answer_stream(
         form: The `Format` of the output.
         strict: Whether the first bad line is an error. The answers to the lines before it are
             written.
+        bounds: First line, from 0, and end of the range of lines to answer; their numbers are those
+            of the whole stream. `None`: all lines.
 
     Returns:
         Number of lines.
@@ -50,7 +61,8 @@ def answer_stream(
     """
     if hasattr(search, "translate_batch"):
         search = Best(search)
-    count, source = 0, without_mark(source)
+    begin, end = bounds or (0, None)
+    count, source = begin, itertools.islice(without_mark(source), begin, end)
     while lines := list(itertools.islice(source, window)):
         numbers = range(count + 1, count + 1 + len(lines))
         outcomes = _answer(search, dict(zip(numbers, lines, strict=True)), batch_size, strict)
@@ -65,7 +77,7 @@ def answer_stream(
                 target.write(line.encode() + b"\n")
         target.flush()
         count += len(lines)
-    return count
+    return count - begin
 
 
 def _answer(search, lines, batch_size, strict):

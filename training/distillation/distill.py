@@ -11,6 +11,7 @@ from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.files import write_text
 from keras_transformer.run import Run
+from keras_transformer.shards import Shard
 from keras_transformer.training.distillation.corpus import Files, Texts
 from keras_transformer.training.distillation.pace import Pace
 from keras_transformer.training.distillation.student import (
@@ -42,6 +43,8 @@ class Distillation:
         own_vocabulary: Whether the student learns a vocabulary of its own, as its settings
             describe it. If not, it has the teachers'.
         batch_size: Sentences that teachers read at a time; it changes nothing else.
+        shard: The `Shard` of the sources to search, after which the call ends; a call without one
+            goes on when those of all shards are there. `None`: everything.
 
     Raises:
         TypeError: If `search` is no `Beam`.
@@ -54,6 +57,7 @@ class Distillation:
     monolingual: tuple = ()
     own_vocabulary: bool = False
     batch_size: int = 64
+    shard: Shard | None = None
 
     def __post_init__(self):
         check_search(self.search, Beam)
@@ -89,6 +93,7 @@ def distill(settings, run_dir, teachers, distillation=Distillation(), *, console
 
     Returns:
         The content of `metrics.json`; see `train`. Also `distilled`, the facts of the distillation.
+        With a shard the facts alone.
 
     Raises:
         ValueError: If teachers, settings or data do not fit each other, or the folder holds
@@ -108,6 +113,8 @@ def distill(settings, run_dir, teachers, distillation=Distillation(), *, console
     section = files.section(settings.data, texts.splits, distillation.original)
     first, own = teachers[0], distillation.own_vocabulary
     student = student_settings(settings, section, first, own)
+    if distillation.shard is not None:  # others work in the same folder
+        return _generate(run, settings, distillation, teachers, texts, files, console)
     with RunLock(run.path):
         facts = _generate(run, settings, distillation, teachers, texts, files, console)
         _keep_vocabulary(run, files.folder, own)
@@ -173,6 +180,8 @@ def _generate(run, settings, distillation, teachers, texts, files, console):
         }
         _write_facts(files.folder, {"plan": plan, **facts})
         _run_teachers(teachers, texts, parts, distillation, settings, console)
+        if distillation.shard is not None:
+            return facts
         facts |= _write_generated(files, texts.sources, parts.read(), keep_cut)
         _write_facts(files.folder, {"plan": plan, **facts})
     parts.remove()
@@ -186,7 +195,7 @@ def _run_teachers(teachers, texts, parts, distillation, settings, console):
     searcher = Searcher(teachers)
     with Pace(texts.sources, console, settings.training.progress_seconds) as pace:
         try:
-            parts.generate(searcher, search, n, distillation.batch_size, pace)
+            parts.generate(searcher, search, n, distillation.batch_size, pace, distillation.shard)
         except KeyboardInterrupt:
             say(
                 console,

@@ -29,7 +29,7 @@ class Parts:
         lengths = np.array([len(sentence) for sentence in sentences])
         self.order = np.argsort(-lengths, kind="stable")
 
-    def generate(self, searcher, search, n, batch_size, pace):
+    def generate(self, searcher, search, n, batch_size, pace, shard=None):
         """Generates what is missing.
 
         Args:
@@ -38,13 +38,15 @@ class Parts:
             n: How many outputs to choose from, by their references.
             batch_size: Sentences at a time.
             pace: The `Pace` that shows how far it is.
+            shard: The `Shard` whose parts are generated. `None`: all parts.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        remove_stale_drafts(self.folder)
+        if shard is None:  # otherwise a draft may be that of another machine
+            remove_stale_drafts(self.folder)
         checked = False
         for number, begin in enumerate(range(0, len(self.order), PART)):
             part, results = self.order[begin : begin + PART], []
-            if self._path(number).exists():
+            if self._path(number).exists() or shard is not None and not shard.owns(number):
                 pace.skip([self._sentences[place] for place in part])
                 continue
             for first in range(0, len(part), batch_size):

@@ -14,6 +14,7 @@ from support import randomise
 
 from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator, files
 from keras_transformer.decoding import Ensemble
+from keras_transformer.shards import Shard
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.results import Translation
 from keras_transformer.training.data.sources import open_source
@@ -558,3 +559,25 @@ def test_an_origin_names_all_teachers_and_licences(origins, expected, tmp_path):
 
 def test_texts_are_lines(tmp_path):
     assert translations.one_line("a\r\nb\nc\u2028d") == "a  b c\u2028d"
+
+
+def test_shards_search_their_parts_and_a_call_without_one_goes_on(folder, tmp_path, reader):
+    """In any order, into one folder; the texts are those of a call that searches everything."""
+    whole, parts = Run(tmp_path / "whole"), Run(tmp_path / "parts")
+    call(folder, whole.path)
+    calls = reader.calls
+    for index in (2, 0, 1):
+        facts, _ = call(folder, parts.path, shard=Shard(index, 3))
+        assert "kept" not in facts and not list(parts.distillation.glob("train.*"))
+    assert reader.calls == 2 * calls, "each part was searched once"
+    call(folder, parts.path)
+    assert reader.calls == 2 * calls, "nothing was searched again"
+    for side in ("source", "target"):
+        texts = [lines(run.distillation / f"train.{side}") for run in (whole, parts)]
+        assert texts[0] == texts[1] and texts[0]
+
+
+def test_shards_of_another_search_are_not_mixed(folder, tmp_path, reader):
+    call(folder, tmp_path / "run", shard=Shard(0, 2))
+    with pytest.raises(ValueError, match="was begun with another search"):
+        call(folder, tmp_path / "run", shard=Shard(1, 2), search=Beam(4))
