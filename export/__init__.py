@@ -1,23 +1,29 @@
 """Trained models in forms that need none of this package to run."""
 
-from keras_transformer.export.ctranslate2.export import export_ctranslate2
-from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
-from keras_transformer.export.litert.export import export_litert
-from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
-from keras_transformer.export.marian.export import export_marian
-from keras_transformer.export.parity import ExportError
-from keras_transformer.export.saved_model.export import export_saved_model
-from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+import importlib
 
-__all__ = [
-    "CTranslate2Translator",
-    "ExportError",
-    "LiteRTStringTranslator",
-    "LiteRTTranslator",
-    "SavedModelTranslator",
-    "export_ctranslate2",
-    "export_litert",
-    "export_marian",
-    "export_saved_model",
-]
+# Where each public name is defined. They are imported when they are needed: each format has
+# requirements of its own.
+_HOME = {
+    "CTranslate2Translator": "ctranslate2.runtime",
+    "ExportError": "errors",
+    "LiteRTStringTranslator": "litert.strings_runtime",
+    "LiteRTTranslator": "litert.runtime",
+    "SavedModelTranslator": "saved_model.runtime",
+    "export_ctranslate2": "ctranslate2.export",
+    "export_litert": "litert.export",
+    "export_marian": "marian.export",
+    "export_saved_model": "saved_model.export",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -7,26 +7,21 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.near_ties import Comparison
-from keras_transformer.export.parity import (
-    ExportError,
-    compare,
-    measure_quality,
-    require_agreement,
-    require_quality,
-    shortened,
-)
+from keras_transformer.export.parity import compare, shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.export.reference import best_of
 from keras_transformer.export.teacher import Teacher
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.strings import encode
+from keras_transformer.text.quality import score
 
 # Share of a beam's hypotheses that may be other ones than those in memory, with their right scores:
 # where two are tied at its edge, one of them is dropped, and whatever would have come of it.
 OTHERS_OF_BEAM = 0.01
-MAX_LOSS = 1.0  # of BLEU and of chrF, each from 0 to 100, by quantisation
 # What a quantised model may lose, in nats per token. Seen in LiteRT, for the small model of the
 # tests: float16 0.0001, int8 0.002, int8_static 0.003.
 MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int8_static": 0.1}
@@ -49,48 +44,25 @@ class Agreement:
     limit where one is asked for.
 
     Args:
-        translator: A `Generator` whose model computes in float32.
-        sentences: List of strings.
-        quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
-        min_agreement: Smallest share of equal tokens of a quantised model. `None`: no limit.
-        references: List of the right translations, or `None`.
-        max_loss: Most BLEU, and chrF, that a quantised model may lose.
-        max_score_loss: Largest `score_loss` and `score_error` of a quantised model. `None`: see
-            `MAX_SCORE_LOSS`.
+        pipeline: A `Generator` whose model computes in float32.
+        samples: List of strings.
+        limits: The `Limits`, with the right translations as references; for `max_score_loss`, the
+            largest `score_loss` and `score_error`, the default is `MAX_SCORE_LOSS`.
         progress: See `export_saved_model`.
-        left_out: Sentences that are not compared, because they would take too long: see
+        left_out: Samples that are not compared, because they would take too long: see
             `affordable`. The figures say so.
     """
 
-    translator: Generator
-    sentences: list
-    quantize: str = "none"
-    min_agreement: float | None = None
-    references: list | None = None
-    max_loss: float = MAX_LOSS
-    max_score_loss: float | None = None
+    pipeline: Generator
+    samples: list
+    limits: Limits = Limits()
     progress: Callable = silent
     left_out: int = 0
 
     def __post_init__(self):
-        if self.references is not None and len(self.references) != len(self.sentences):
-            raise ValueError(
-                "`references` must have one translation for each of `sentences`. Received: "
-                f"{len(self.sentences)} sentences, {len(self.references)} references."
-            )
-        if self.min_agreement is not None and not 0 <= self.min_agreement <= 1:
-            raise ValueError(
-                f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
-            )
-        if not self.max_loss >= 0:
-            raise ValueError(f"`max_loss` must be at least 0. Received: {self.max_loss}.")
-        if self.max_score_loss is None:
-            self.max_score_loss = MAX_SCORE_LOSS[self.quantize]
-        if not self.max_score_loss >= 0:
-            raise ValueError(
-                f"`max_score_loss` must be at least 0. Received: {self.max_score_loss}."
-            )
-        self._teacher = Teacher(self.translator)
+        self.limits.check(MAX_SCORE_LOSS)
+        self.limits.check_references(self.samples)
+        self._teacher = Teacher(self.pipeline)
         self._sources = None
 
     def judge(self, search, expected, exported, what):
@@ -106,14 +78,14 @@ class Agreement:
             Dictionary of the figures of a `Parity`, those of the best hypotheses; `hypotheses`,
             how many were compared; `processor`; in float32 `near_ties`, how many of them differ by
             rounding, and `other_hypotheses`, see `OTHERS_OF_BEAM`; of a quantised model
-            `score_loss` and `score_error`, and with references those of `measure_quality`.
+            `score_loss` and `score_error`, and with references BLEU and chrF.
 
         Raises:
             ExportError: If they do not agree.
         """
         comparisons = self._comparisons(search, expected, exported)
-        tokenizer = self.translator.target_tokenizer
-        parity = compare(self.sentences, best_of(expected), best_of(exported), tokenizer)
+        tokenizer = self.pipeline.target_tokenizer
+        parity = compare(self.samples, best_of(expected), best_of(exported), tokenizer)
         report = {
             **parity.to_dict(),
             "hypotheses": len(comparisons),
@@ -121,24 +93,28 @@ class Agreement:
         }
         if self.left_out:
             report["sentences_left_out"] = self.left_out
-        if self.quantize == "none":
+        limits = self.limits
+        if limits.is_exact:
             others = _require_same(comparisons, what)
             near_ties = sum(not comparison.same for comparison in comparisons) - others
             return {**report, "near_ties": near_ties, "other_hypotheses": others}
         report.update(_losses(comparisons))
-        if self.min_agreement is not None:
-            require_agreement(parity, self.min_agreement, what)
-        _require_losses(report, self.max_score_loss, what)
-        if self.references is not None:
-            quality = measure_quality(best_of(expected), best_of(exported), self.references)
-            report.update(require_quality(quality, self.max_loss, what))
+        limits.require_agreement(parity.token_agreement, "tokens", what)
+        _require_losses(report, limits.score_loss(MAX_SCORE_LOSS), what)
+        if limits.references is not None:
+            ours, theirs = (
+                score([best.text for best in best_of(side)], limits.references)
+                for side in (expected, exported)
+            )
+            metrics = ({name: side[name] for name in ("bleu", "chrf")} for side in (ours, theirs))
+            report.update(limits.compare_quality(*metrics, what))
         return report
 
     def _comparisons(self, search, expected, exported):
         """A `Comparison` of each hypothesis of each sentence."""
-        searches = search if isinstance(search, list) else [search] * len(self.sentences)
-        longest = self.translator.max_length
-        columns = searches, self.sentences, self._read_sources(), expected, exported
+        searches = search if isinstance(search, list) else [search] * len(self.samples)
+        longest = self.pipeline.max_length
+        columns = searches, self.samples, self._read_sources(), expected, exported
         rows = [
             ((search, rank, sentence, int(search.limit(len(source), longest))), source, pair)
             for search, sentence, source, *both in zip(*columns, strict=True)
@@ -150,15 +126,15 @@ class Agreement:
             for side in (0, 1)
         ]
         return [
-            Comparison(*what, self.translator.target_tokenizer.eos_id, *pair, *read)
+            Comparison(*what, self.pipeline.target_tokenizer.eos_id, *pair, *read)
             for (what, _, pair), *read in zip(rows, *readings, strict=True)
         ]
 
     def _read_sources(self):
         if self._sources is None:
-            translator = self.translator
+            pipeline = self.pipeline
             ids, *_ = encode(
-                translator.source_tokenizer, tf.constant(self.sentences), translator.max_length
+                pipeline.source_tokenizer, tf.constant(self.samples), pipeline.max_length
             )
             self._sources = ids.to_list()
         return self._sources

@@ -1,12 +1,12 @@
-"""Parity of an export with the model in memory, in translations and in quality."""
+"""Parity of an export with the model in memory, and the copies that are exported."""
 
 import dataclasses
 import itertools
 
 import numpy as np
 
+from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.kernels import DEFAULT
-from keras_transformer.text.quality import score
 
 # Runtimes order their additions differently: seen are relative differences of 1e-6.
 SCORE_TOLERANCE = 1e-3
@@ -14,13 +14,9 @@ SHOWN = 5
 LONGEST = 120  # characters of a text in an error or a report
 
 
-class ExportError(ValueError):
-    """An export that is not possible, or that came out wrong and was not kept."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Parity:
-    """How far two translators agree.
+    """How far two pipelines agree.
 
     Args:
         sentences: Number of sentences that both translated.
@@ -114,65 +110,8 @@ def require_identical(parity, what):
     return parity
 
 
-def require_agreement(parity, minimum, what):
-    """Returns `parity` if at least a share of `minimum` of the tokens is the same.
-
-    Raises:
-        ExportError: If fewer are.
-    """
-    if not parity.token_agreement >= minimum:
-        raise ExportError(
-            f"{what}: {100 * parity.token_agreement:.1f} % of the tokens are those of the model in "
-            f"memory, {100 * minimum:g} % are asked for. The export was not kept."
-        )
-    return parity
-
-
-def measure_quality(expected, exported, references):
-    """Scores two lists of translations of the same sentences.
-
-    Args:
-        expected: `Translation` of each by the model in memory.
-        exported: `Translation` of each by what was exported.
-        references: List of strings, the right translations.
-
-    Returns:
-        Dictionary of `bleu` and `chrf`, each a dictionary of `in_memory`, `exported` and
-        `difference`; a difference below 0 is a loss.
-    """
-    ours, theirs = (
-        score([translation.text for translation in side], references)
-        for side in (expected, exported)
-    )
-    return {
-        name: {
-            "in_memory": ours[name],
-            "exported": theirs[name],
-            "difference": theirs[name] - ours[name],
-        }
-        for name in ("bleu", "chrf")
-    }
-
-
-def require_quality(quality, max_loss, what):
-    """Returns `quality` if what was exported loses at most `max_loss` BLEU and as much chrF.
-
-    Raises:
-        ExportError: If it loses more.
-    """
-    for metric, figures in quality.items():
-        if not figures["difference"] >= -max_loss - 1e-9:  # BLEU of a perfect text is 100 + 4e-14
-            name = {"bleu": "BLEU", "chrf": "chrF"}[metric]
-            raise ExportError(
-                f"{what}: {name} falls from {figures['in_memory']:.1f} to "
-                f"{figures['exported']:.1f}, by more than the {max_loss:g} that are allowed. "
-                "The export was not kept."
-            )
-    return quality
-
-
-def in_float32(translator):
-    """Returns the translator, or one that computes in float32 with the same weights.
+def in_float32(pipeline):
+    """Returns the pipeline, or one that computes in float32 with the same weights.
 
     Exports compute in float32 whatever the policy the model was trained under: its weights are
     float32 in any case, and neither LiteRT nor most CPUs multiply in bfloat16.
@@ -181,23 +120,23 @@ def in_float32(translator):
         ExportError: If the model was quantised in memory.
         ValueError: If it has several models.
     """
-    translator.require_one("cannot be exported")
-    if any(layer.quantization_mode for layer in translator.model._flatten_layers()):
+    pipeline.require_one("cannot be exported")
+    if any(layer.quantization_mode for layer in pipeline.model._flatten_layers()):
         raise ExportError(
             "The model was quantised by `model.quantize`, and an export starts from floating "
             "weights. Export the model as it was before; exports to LiteRT, CTranslate2 and "
             'Marian quantise it themselves with `quantize="int8"`.'
         )
-    policy = translator.model.policy
+    policy = pipeline.model.policy
     if policy.compute_dtype == policy.variable_dtype == "float32":
-        return translator
-    return copy_translator(translator)
+        return pipeline
+    return copy_pipeline(pipeline)
 
 
-def copy_translator(translator, kernels=DEFAULT):
+def copy_pipeline(pipeline, kernels=DEFAULT):
     """Returns a `Pipeline` in float32 with the same weights, and with some `Kernels`."""
-    model = copy_model(translator.model, kernels)
-    return translator.with_model(model)
+    model = copy_model(pipeline.model, kernels)
+    return pipeline.with_model(model)
 
 
 def copy_model(model, kernels=DEFAULT):

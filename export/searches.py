@@ -5,9 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.tasks.generator import Generator
-
-SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
+from keras_transformer.tasks.generator import SOURCE, Generator
 
 
 def traced(search):
@@ -20,7 +18,7 @@ class ModelSearch:
     """A search of a model: token ids `[B, S]` to the fields of a `Found`, by name.
 
     Args:
-        translator: A `Generator`.
+        pipeline: A `Generator`.
         search: A `Greedy` or `Beam`.
         n_best: Hypotheses M.
         alignment: See `greedy_decode`.
@@ -29,7 +27,7 @@ class ModelSearch:
         inputs: The `tf.TensorSpec`s of what it is called with.
     """
 
-    translator: Generator
+    pipeline: Generator
     search: Greedy | Beam
     n_best: int = 1
     alignment: tuple | None = None
@@ -40,8 +38,8 @@ class ModelSearch:
         return self._run(self.search, source, alignment=self.alignment)
 
     def _run(self, search, source, **options):
-        translator = self.translator
-        result = search(translator.searched, source, self.n_best, translator.max_length, **options)
+        pipeline = self.pipeline
+        result = search(pipeline.searched, source, self.n_best, pipeline.max_length, **options)
         return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property
@@ -53,9 +51,9 @@ class ModelSearch:
                 f"beam search, {self.search.size} hypotheses, penalty for the length "
                 f"`{self.search.normalization}` {self.search.length_penalty:g}"
             )
-        if self.translator.shortlist is not None:
+        if self.pipeline.shortlist is not None:
             text += ", among the candidates of a shortlist"
-        return text + _attention(self.alignment, self.translator.model.config)
+        return text + _attention(self.alignment, self.pipeline.model.config)
 
 
 class RequestedSearch(ModelSearch):

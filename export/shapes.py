@@ -12,17 +12,13 @@ def default_lengths(max_length):
     return [length for length in lengths if length < max_length] + [max_length]
 
 
-def check_shapes(quantize, quantizations, lengths, batch_sizes, max_length):
-    """Raises a `ValueError` unless a quantisation is known and the shapes are as documented."""
-    if quantize not in quantizations:
-        raise ValueError(
-            f"`quantize` must be one of {', '.join(quantizations)}. Received: {quantize!r}."
-        )
+def check_shapes(lengths, batch_sizes, max_length):
+    """Raises a `ValueError` unless lengths and batch sizes are as documented."""
     if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
     if lengths[-1] != max_length:
         raise ValueError(
-            f"`lengths` must end in the translator's max_length, {max_length}, which can be chosen "
+            f"`lengths` must end in the pipeline's max_length, {max_length}, which can be chosen "
             f"when it is made. Received: {lengths}."
         )
     if not _are_counts(batch_sizes) or len(set(batch_sizes)) < len(batch_sizes):

@@ -5,7 +5,7 @@ import json
 import math
 
 from keras_transformer.decoding import Beam
-from keras_transformer.export.agreement import MAX_LOSS, Agreement
+from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2.runtime import (
     CONFIG,
     MODEL,
@@ -13,16 +13,17 @@ from keras_transformer.export.ctranslate2.runtime import (
     load_ctranslate2,
 )
 from keras_transformer.export.ctranslate2.spec import check_expressible, make_spec
-from keras_transformer.export.parity import ExportError, in_float32
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.export.limits import MAX_LOSS, Limits
+from keras_transformer.export.parity import in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference, outputs_of
-from keras_transformer.tasks.strings import check_samples
 from keras_transformer.text.tokenizers.pair import FILES as TOKENIZERS
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}
-QUANTIZATIONS = ("none", "float16", "int8")
 # Nats per token that a quantised model may lose: its weights, computed with in float32, and the
 # processor's kernels. Seen of int8, for the small model of the tests: 0.001 and, with VNNI, 0.0015,
 # with AVX2 alone 0.1 for 37 sentences and 0.3 for 8, half of which mean nothing to it; with weights
@@ -35,9 +36,9 @@ FIGURES = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
 
 
 def export_ctranslate2(
-    translator,
+    pipeline,
     directory,
-    sentences,
+    samples,
     quantize="none",
     *,
     min_agreement=None,
@@ -64,7 +65,7 @@ def export_ctranslate2(
     by `n ** length_penalty`. Two differences remain with a beam: CTranslate2 may emit `pad_id` and
     `bos_id`, and it ranks hypotheses that the limit cut among those that ended, not after them.
 
-    The folder appears at `directory` when it has translated `sentences` as the model in memory
+    The folder appears at `directory` when it has translated `samples` as the model in memory
     does, greedily and with a beam of 4 and averages where the limit cut nothing; with the beam 1 %
     of the translations may be others. If it does not, or on any other error, `directory` is as it
     was before. How that is judged: see `Agreement` in `agreement.py`. The kernels for int8 of a
@@ -72,16 +73,13 @@ def export_ctranslate2(
     what it loses when CTranslate2 computes with its weights in float32, on any processor.
 
     Args:
-        translator: A `Translator`.
+        pipeline: A `Translator` or a `Summarizer`.
         directory: The folder. An older export is replaced.
-        sentences: List of real sentences to check the export with.
+        samples: List of real sentences to check the export with.
         quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
             quarter of the size, products in integers.
-        min_agreement: Smallest share of tokens that must be those of the model in memory, for
-            quantised models, searched greedily on this processor. `None`: no limit.
-        references: List of the right translations of `sentences`. With them, BLEU and chrF of a
-            quantised model are compared with those of the model in memory.
-        max_loss: Most BLEU and most chrF, each from 0 to 100, that its weights may lose.
+        min_agreement, references, max_loss: See `Limits`; the share is that of tokens in greedy
+            search on this processor, and the loss that of the weights.
         max_score_loss: Largest `score_loss` and `score_error` of a quantised model's weights, in
             nats per token: see `Agreement`. With the processor's kernels they may be 1, or this
             if it is more. `None`: see `MAX_SCORE_LOSS`.
@@ -102,43 +100,33 @@ def export_ctranslate2(
         ValueError: If ctranslate2 is missing, or an argument is wrong.
     """
     load_ctranslate2()
-    sentences = check_samples(sentences)
+    FORMATS["ctranslate2"].require(pipeline)
+    samples = pipeline.check_samples(samples)
     directory = check_place_of_folder(directory, FILES)
-    if quantize not in QUANTIZATIONS:
-        raise ValueError(
-            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
-        )
-    if translator.shortlist is not None:
+    of_weights = MAX_SCORE_LOSS.get(quantize) if max_score_loss is None else max_score_loss
+    limits = Limits(quantize, min_agreement, references, max_loss, of_weights)
+    limits.check(FORMATS["ctranslate2"].quantizations)
+    if pipeline.shortlist is not None:
         raise ExportError(
             "A folder for CTranslate2 cannot hold a shortlist. Export the translator without one: "
             "`translator.with_shortlist(None)`."
         )
-    check_expressible(translator.model.config, origin)
-    check_space(directory, translator, quantize)
+    check_expressible(pipeline.model.config, origin)
+    check_space(directory, pipeline, quantize)
     progress = progress or silent
-    translator = in_float32(translator)
+    pipeline = in_float32(pipeline)
 
-    agreement = Agreement(
-        translator,
-        sentences,
-        quantize,
-        min_agreement,
-        references,
-        max_loss,
-        MAX_SCORE_LOSS[quantize] if max_score_loss is None else max_score_loss,
-        progress,
-        left_out,
-    )
+    agreement = Agreement(pipeline, samples, limits, progress, left_out)
     of_kernels = dataclasses.replace(
-        agreement,
+        limits,
         max_loss=math.inf,
         max_score_loss=max(MAX_KERNEL_LOSS[quantize], max_score_loss or 0),
     )
 
     def write(draft):
         progress("writing the weights")
-        _write(draft, translator, quantize)
-        progress(f"translating {len(sentences)} sentences greedily and with a beam")
+        _write(draft, pipeline, quantize)
+        progress(f"translating {len(samples)} sentences greedily and with a beam")
         report = _judge(draft, agreement, of_kernels, directory)
         _keep_facts(draft / CONFIG, report, origin)
         return report
@@ -152,12 +140,12 @@ def export_ctranslate2(
     }
 
 
-def _write(draft, translator, quantize):
-    tokenizers = translator.tokenizers
+def _write(draft, pipeline, quantize):
+    tokenizers = pipeline.tokenizers
     pieces = [side.pieces(range(side.vocab_size)) for side in tokenizers]
-    longest = translator.max_length
-    lengths = longest, translator.greedy.limit(None, longest)
-    spec = make_spec(translator.model, *pieces, tokenizers.source.unk_id, *lengths)
+    longest = pipeline.max_length
+    lengths = longest, pipeline.greedy.limit(None, longest)
+    spec = make_spec(pipeline.model, *pieces, tokenizers.source.unk_id, *lengths)
     spec.optimize(None if quantize == "none" else quantize)
     spec.save(str(draft))
     for name, model in tokenizers.files().items():
@@ -175,8 +163,8 @@ def _keep_facts(config, report, origin):
 
 def _judge(draft, agreement, of_kernels, name):
     """The figures of both searches of a draft; with quantised weights also those in float32."""
-    greedy, quantize = _reference(agreement), agreement.quantize
-    expected = greedy.outputs(agreement.sentences)
+    greedy, quantize = _reference(agreement), agreement.limits.quantize
+    expected = greedy.outputs(agreement.samples)
 
     def judge(agreement, compute_type="default"):
         loaded = CTranslate2Translator(draft, compute_type=compute_type)
@@ -184,9 +172,10 @@ def _judge(draft, agreement, of_kernels, name):
 
     report = {}
     if quantize != "none":
-        weights = judge(dataclasses.replace(agreement, min_agreement=None), "float32")
+        limits = dataclasses.replace(agreement.limits, min_agreement=None)
+        weights = judge(dataclasses.replace(agreement, limits=limits), "float32")
         report["in_float32"] = {name: weights[name] for name in FIGURES if name in weights}
-        agreement = of_kernels
+        agreement = dataclasses.replace(agreement, limits=of_kernels)
     report = {**judge(agreement), **report}
     beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
     return {**report, "beam_sentences": beam["sentences"], "beam_agreement": beam["agreement"]}
@@ -195,25 +184,24 @@ def _judge(draft, agreement, of_kernels, name):
 def _judge_beam(draft, agreement, name):
     """The figures of the sentences to whose end CTranslate2 came."""
     loaded = CTranslate2Translator(draft, BEAM)
-    sentences, reference = agreement.sentences, _reference(agreement, BEAM)
+    sentences, reference = agreement.samples, _reference(agreement, BEAM)
     rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, agreement), strict=True)
     rows = [row for row in rows if loaded.has_ended(row[2][0].tokens)]
     if not rows:
         return {"sentences": 0, "agreement": None}
     sentences, expected, exported = map(list, zip(*rows, strict=True))
-    agreement = dataclasses.replace(
-        agreement, sentences=sentences, references=None, min_agreement=None
-    )
+    limits = dataclasses.replace(agreement.limits, references=None, min_agreement=None)
+    agreement = dataclasses.replace(agreement, samples=sentences, limits=limits)
     return agreement.judge(BEAM, expected, exported, name)
 
 
 def _reference(agreement, *search):
-    return Reference(agreement.translator, *search, progress=agreement.progress)
+    return Reference(agreement.pipeline, *search, progress=agreement.progress)
 
 
 def _outputs(loaded, agreement):
     def decode(ids):
         return loaded.decode(ids.to_list())  # [B, M=1, L], [B, M=1]
 
-    sentences, progress = agreement.sentences, agreement.progress
-    return outputs_of(decode, loaded, sentences, progress, "translating with CTranslate2")
+    samples, progress = agreement.samples, agreement.progress
+    return outputs_of(decode, loaded, samples, progress, "translating with CTranslate2")

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.search import check_search
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.runtime import check_threads, reason
 from keras_transformer.tasks.results import to_best, to_n_best
 from keras_transformer.tasks.strings import generate_strings
@@ -173,21 +174,7 @@ def _options(search):
     if isinstance(search, Greedy):
         return {"beam_size": 1, "length_penalty": 0}
     by_sum = search.penalty(2) == 1
-    if not (by_sum or search.normalization in ("average", "power")):
-        raise ValueError(
-            '`search` must have the `normalization` "average", "power" or "none" for CTranslate2, '
-            f"which has no penalty like the paper's. Received: search={search!r}."
-        )
-    if search.stopping != "count":
-        raise ValueError(
-            '`search` must have `stopping="count"` for CTranslate2, which stops so. '
-            f"Received: search={search!r}."
-        )
-    if search.min_length != 1 or search.extra_length is not None:
-        raise ValueError(
-            "`search` must have a `min_length` of 1 and no `extra_length` for CTranslate2, whose "
-            f"limits do not depend on the source. Received: search={search!r}."
-        )
+    FORMATS["ctranslate2"].beams.check(search, any_normalization=by_sum)
     penalty = search.length_penalty if search.normalization == "power" else 1
     return {"beam_size": search.size, "length_penalty": BY_SUM if by_sum else penalty}
 

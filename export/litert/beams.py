@@ -2,10 +2,10 @@
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
 
 BEAM, DEFAULT = "beam", "default_search"  # in the facts
-NORMALIZATIONS = ("gnmt", "power")  # for which `length_penalty` is an input of the signatures
 
 
 def beam_of(searches, kind):
@@ -38,12 +38,7 @@ def check_beam(search, kind):
             "`search` must have no `max_length` where a .tflite file takes strings. "
             f"Received: search={search!r}."
         )
-    if search.normalization not in NORMALIZATIONS or search.min_length != 1:
-        raise ValueError(
-            '`search` in a .tflite file must have the `normalization` "gnmt" or "power" (that with '
-            'a `length_penalty` of 1 is "average", with 0 "none"), and a `min_length` of 1. '
-            f"Received: search={search!r}."
-        )
+    FORMATS["litert"].beams.check(search)
 
 
 def beam_facts(beam, default):

@@ -34,7 +34,7 @@ class FastTokenizer:
     """
 
     def __init__(self, tokenizer, max_length):
-        if tokenizer.title != SentencePieceTokenizer.title:
+        if not isinstance(tokenizer, SentencePieceTokenizer):
             raise ExportError(
                 "`tokenizer` needs a SentencePiece vocabulary. Received: one of "
                 f"{tokenizer.title}. Export without the tokenizer."

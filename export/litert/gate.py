@@ -57,15 +57,15 @@ class Gate:
         return report
 
     @property
-    def _translator(self):
-        return self.agreement.translator
+    def _pipeline(self):
+        return self.agreement.pipeline
 
     def _reference(self, *search):
-        return Reference(self._translator, *search, progress=self.agreement.progress)
+        return Reference(self._pipeline, *search, progress=self.agreement.progress)
 
     def _check(self, draft, name, reference, strings):
         """The figures of a search by ids, and by strings if the file takes them."""
-        sentences = self.agreement.sentences
+        sentences = self.agreement.samples
         loaded = LiteRTTranslator(draft, reference.search)
 
         def translate(batch, signature):
@@ -94,13 +94,13 @@ class Gate:
 
     def _check_edges(self, draft, name, search):
         """What is rarely among real sentences is translated as by token ids, quantised or not."""
-        sentence = next(filter(str.strip, self.agreement.sentences))
-        edges = ["", f"{sentence} " * self._translator.max_length, f"{sentence} {UNKNOWN}"]
+        sentence = next(filter(str.strip, self.agreement.samples))
+        edges = ["", f"{sentence} " * self._pipeline.max_length, f"{sentence} {UNKNOWN}"]
         by_ids, by_strings = (
             load(draft, search).translate_batch(edges)
             for load in (LiteRTTranslator, LiteRTStringTranslator)
         )
-        tokenizer = self._translator.target_tokenizer
+        tokenizer = self._pipeline.target_tokenizer
         require_identical(compare(edges, by_ids, by_strings, tokenizer), name)
 
 

@@ -8,9 +8,6 @@ import json
 import zipfile
 import zlib
 
-import tensorflow as tf
-
-import keras_transformer
 from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
@@ -82,29 +79,6 @@ def make_signatures(
         )
         for length, batch in shapes
     ]
-
-
-def facts_of(pipeline, signatures, quantize, about):
-    """Returns what a program needs to know to use a file, a dictionary.
-
-    Args:
-        pipeline: The trained model, such as a `Translator`.
-        signatures: List of `Signature`s that take arrays.
-        quantize: How the weights are stored.
-        about: Dictionary of what its kind of model has besides.
-    """
-    return {
-        "format": FORMAT,
-        "task": pipeline.task,
-        **about,
-        "parameters": pipeline.model.count_params(),
-        "quantize": quantize,
-        SIGNATURES: [vars(signature) for signature in signatures],
-        "made_with": {
-            "keras_transformer": keras_transformer.__version__,
-            "tensorflow": tf.__version__,
-        },
-    }
 
 
 def figures_of(report):

@@ -5,7 +5,10 @@ import json
 
 import numpy as np
 
-from keras_transformer.export.agreement import MAX_LOSS, Agreement
+from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.export.limits import MAX_LOSS, Limits
 from keras_transformer.export.marian.arrays import (
     check_run,
     cut_shortlist,
@@ -15,7 +18,7 @@ from keras_transformer.export.marian.arrays import (
 )
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.settings import minimum_version
-from keras_transformer.export.parity import ExportError, in_float32
+from keras_transformer.export.parity import in_float32
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference
@@ -27,7 +30,6 @@ from keras_transformer.pretrained.files.marian.model_file import read
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.files.marian.settings import as_yaml
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.strings import check_samples
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
@@ -38,14 +40,13 @@ SHORTLIST = "lex.s2t.bin"
 FILES = {
     MODEL, BINARY, INTGEMM, *SHARED, *SEPARATE, DECODER, INTGEMM_DECODER, FACTS, SHORTLIST,
 }  # fmt: skip
-QUANTIZATIONS = ("none", "int8")
 PRECISION = "int8shiftAlphaAll"
 
 
 def export_marian(
-    translator,
+    pipeline,
     directory,
-    sentences,
+    samples,
     quantize="none",
     *,
     calibration=None,
@@ -65,21 +66,21 @@ def export_marian(
     piece.
 
     The folder appears at `directory` when its files have been read back as the same weights, and
-    the model made of them translates `sentences` greedily as the model in memory does where that
+    the model made of them translates `samples` greedily as the model in memory does where that
     emits none of those tokens. In int8 the weights are judged so, in float32; what the engine's
     products of int8 change beside that is not measured here.
 
-    Marian bounds outputs in its own way: a `max_length` of the translator's search is not in the
+    Marian bounds outputs in its own way: a `max_length` of its search is not in the
     folder.
 
     Args:
-        translator: A `Translator`; its shortlist, if it has one, goes with it for the engines'
+        pipeline: A `Translator` or a `Summarizer`; its shortlist goes with it for the engines'
             searches and changes nothing of the check.
         directory: The folder. An older export is replaced.
-        sentences: List of real sentences to check the export with.
+        samples: List of real sentences to check the export with.
         quantize: `"none"` or `"int8"`.
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
-            `sentences`.
+            `samples`.
         min_agreement, references, max_loss, max_score_loss, origin, progress, left_out: See
             `export_ctranslate2`; the origin stands in `facts.json`.
 
@@ -94,52 +95,41 @@ def export_marian(
         OSError: If it cannot be written.
         ValueError: If an argument is wrong.
     """
-    sentences = check_samples(sentences)
+    FORMATS["marian"].require(pipeline)
+    samples = pipeline.check_samples(samples)
     directory = check_place_of_folder(directory, FILES)
-    if quantize not in QUANTIZATIONS:
-        raise ValueError(
-            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. Received: {quantize!r}."
-        )
+    limits = Limits(quantize, min_agreement, references, max_loss, max_score_loss)
+    limits.check(FORMATS["marian"].quantizations)
     if calibration is not None and quantize == "none":
         raise ValueError("`calibration` has no effect with quantize='none'.")
-    calibration = sentences if calibration is None else list(calibration)
+    calibration = samples if calibration is None else list(calibration)
     if not any(map(str.strip, calibration)):
         raise ValueError("`calibration` must hold at least one sentence that is not empty.")
-    check_run(translator.model.config, translator.tokenizers, quantize, origin)
-    check_space(directory, translator)
-    restricted = in_float32(translator)
-    translator = _quiet(restricted.with_shortlist(None))
-    agreement = Agreement(
-        translator,
-        sentences,
-        quantize,
-        min_agreement,
-        references,
-        max_loss,
-        max_score_loss,
-        progress or silent,
-        left_out,
-    )
+    check_run(pipeline.model.config, pipeline.tokenizers, quantize, origin)
+    check_space(directory, pipeline)
+    restricted = in_float32(pipeline)
+    pipeline = _quiet(restricted.with_shortlist(None))
+    agreement = Agreement(pipeline, samples, limits, progress or silent, left_out)
     shortlist = restricted.shortlist
     if shortlist is not None:
-        shortlist = cut_shortlist(shortlist, translator)
+        shortlist = cut_shortlist(shortlist, pipeline)
     draft = _Draft(agreement, directory, shortlist, origin, progress or silent)
-    figures = shortlist_figures(restricted, sentences)
+    figures = shortlist_figures(restricted, samples)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration))
     size = sum(file.stat().st_size for file in directory.iterdir())
     return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **figures}
 
 
-def _quiet(translator):
+def _quiet(pipeline):
     """The same with a model that emits what Marian may emit, and computes in float32."""
-    model = translator.model
-    unknown = SpecialIds.of(translator.target_tokenizer.model).unk_id
+    model = pipeline.model
+    unknown = SpecialIds.of(pipeline.target_tokenizer.model).unk_id
     config = dataclasses.replace(
         model.config, banned_ids=never_emitted(model.config), silent_ids=(unknown,)
     )
     quiet = Transformer(config, dtype="float32")
     quiet.set_weights(model.get_weights())
-    return translator.with_model(quiet)
+    return pipeline.with_model(quiet)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,12 +144,12 @@ class _Draft:
 
     def write(self, folder, calibration):
         """Fills the folder; returns the figures of its check."""
-        translator, in_int8 = self.agreement.translator, self.agreement.quantize == "int8"
+        pipeline, in_int8 = self.agreement.pipeline, self.agreement.limits.quantize == "int8"
         self.progress("writing the weights")
-        arrays = make_arrays(translator.model, translator.tokenizers)
+        arrays = make_arrays(pipeline.model, pipeline.tokenizers)
         write_npz(folder / MODEL, arrays)
         write_bin(folder / BINARY, arrays)
-        vocabularies = _write_vocabularies(folder, translator.tokenizers)
+        vocabularies = _write_vocabularies(folder, pipeline.tokenizers)
         options = {}
         if self.shortlist is not None:
             self.shortlist.write(folder / SHORTLIST)
@@ -168,7 +158,7 @@ class _Draft:
         written = {MODEL: arrays, BINARY: arrays}
         if in_int8:
             self.progress(f"calibrating with {len(calibration)} sentences")
-            written[INTGEMM] = quantize(arrays, find_multipliers(translator, calibration))
+            written[INTGEMM] = quantize(arrays, find_multipliers(pipeline, calibration))
             write_bin(folder / INTGEMM, written[INTGEMM])
             options["gemm-precision"] = PRECISION
             _write_decoder(folder / INTGEMM_DECODER, INTGEMM, vocabularies, **options)
@@ -178,26 +168,25 @@ class _Draft:
         figures = {name: value for name, value in report.items() if name != "differences"}
         facts = {"origin": self.origin} if self.origin else {}
         facts["agreement"] = figures
-        minimum = minimum_version(translator.model.config)
+        minimum = minimum_version(pipeline.model.config)
         if minimum is not None:
             facts["minimum_marian_version"] = report["minimum_marian_version"] = minimum
         (folder / FACTS).write_text(json.dumps(facts, indent=2), "utf-8")
         return report
 
     def _judge(self, path, vocabularies):
-        sentences, translator = self.agreement.sentences, self.agreement.translator
-        self.progress(f"translating {len(sentences)} sentences with what was written")
+        samples, pipeline = self.agreement.samples, self.agreement.pipeline
+        self.progress(f"translating {len(samples)} sentences with what was written")
         files = [path.parent / name for name in vocabularies]
-        config = translator.model.config
+        config = pipeline.model.config
         read_back = read_checkpoint(path, vocabularies=files, max_length=config.max_length)
-        loaded = type(translator)(
-            read_back.model, read_back.tokenizers, translator.max_length, search=translator.search
+        loaded = type(pipeline)(
+            read_back.model, read_back.tokenizers, pipeline.max_length, search=pipeline.search
         )
         ours, theirs = (
-            Reference(side, progress=self.progress).outputs(sentences)
-            for side in (translator, loaded)
+            Reference(side, progress=self.progress).outputs(samples) for side in (pipeline, loaded)
         )
-        return self.agreement.judge(translator.greedy, ours, theirs, self.name)
+        return self.agreement.judge(pipeline.greedy, ours, theirs, self.name)
 
 
 def _write_vocabularies(folder, tokenizers):

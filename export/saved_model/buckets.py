@@ -4,7 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from keras_transformer.export.searches import SOURCE
+from keras_transformer.tasks.generator import SOURCE
 
 
 @dataclasses.dataclass(frozen=True)

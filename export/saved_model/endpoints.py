@@ -5,9 +5,9 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Found
 from keras_transformer.export.saved_model.inputs import of_these_shapes
-from keras_transformer.export.searches import SOURCE, RequestedSearch
-from keras_transformer.tasks.strings import generate_strings
-from keras_transformer.tasks.token_rows import assertions, checked_ids
+from keras_transformer.export.searches import RequestedSearch
+from keras_transformer.tasks.generator import SENTENCES, SOURCE
+from keras_transformer.tasks.token_rows import assertions
 
 
 class Endpoint:
@@ -22,7 +22,7 @@ class Endpoint:
             without that axis.
 
     Attributes:
-        translator: The `Translator`, which knows the vocabulary and the longest length L.
+        pipeline: The `Generator`, which knows the vocabulary and the longest length L.
         inputs: The `tf.TensorSpec`s of the inputs.
         last_axes: The letters of an output's last axes, by its name, where it has other than the
             batch and the n-best list.
@@ -34,7 +34,7 @@ class Endpoint:
 
     def __init__(self, name, search, graph, beam, several):
         self.name, self.search, self.beam = name, search, beam
-        self.translator = search.translator
+        self.pipeline = search.pipeline
         self._graph, self._several = graph, several
         answer = of_these_shapes(self.answer, {spec.name: spec for spec in self.inputs})
         self.function = tf.function(answer, input_signature=self.inputs, autograph=False)
@@ -71,25 +71,18 @@ class Sentences(Endpoint):
     its batch are as without it.
     """
 
-    inputs = (tf.TensorSpec([None], tf.string, name="sentences"),)
+    inputs = (SENTENCES,)
 
     def answer(self, sentences):  # noqa: D102
         return self._written(self._translate(sentences))
 
     def _translate(self, sentences, *settings):
-        """What `translate_strings` makes of the search."""
-        translator, pad_id = self.translator, self.translator.source_tokenizer.pad_id
-
-        def decode(ids):
-            return self._find(ids.to_tensor(pad_id), *settings)
-
-        return generate_strings(
-            translator.tokenizers, translator.max_length, decode, sentences, translator.blank
-        )
+        """What `Generator.generate` makes of the search."""
+        return self.pipeline.generate(sentences, lambda ids: self._find(ids, *settings))
 
     def _written(self, outputs):
         return {
-            self.translator.output: self._answers(outputs["text"]),
+            self.pipeline.output: self._answers(outputs["text"]),
             "score": self._answers(outputs["score"]),
             "truncated": outputs["truncated"],
         }
@@ -137,7 +130,7 @@ class SentencesAndSettings(Sentences):
         return assertions(checks)
 
     def _lengths(self):
-        return self.beam.min_length, self.translator.max_length
+        return self.beam.min_length, self.pipeline.max_length
 
     def searches(self, sentences):
         """Returns the searches that `example` requests, one for each sentence."""
@@ -179,7 +172,7 @@ class Alignments(Sentences):
     }
 
     def answer(self, sentences):  # noqa: D102
-        outputs, pad_id = self._translate(sentences), self.translator.target_tokenizer.pad_id
+        outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
         tokens = self._answers(outputs["found"].tokens)  # [B, L]
         source = outputs["source"].to_tensor(pad_id)  # [B, S]
         empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
@@ -194,8 +187,8 @@ class Alignments(Sentences):
         return {
             **self._written(outputs),
             "tokens": tokens,
-            "source_pieces": _pieces(self.translator.source_tokenizer, source),
-            "target_pieces": _pieces(self.translator.target_tokenizer, tokens),
+            "source_pieces": _pieces(self.pipeline.source_tokenizer, source),
+            "target_pieces": _pieces(self.pipeline.target_tokenizer, tokens),
             "alignment": tf.where(tf.expand_dims(real, 2), weights, 0.0),
         }
 
@@ -221,11 +214,9 @@ class Ids(Endpoint):
     last_axes = {"tokens": ("L",)}
 
     def answer(self, source):  # noqa: D102
-        translator = self.translator
-        source = checked_ids(source, translator.source_tokenizer, translator.max_length)
-        result = self._find(source)
-        return {"tokens": self._answers(result.tokens), "score": self._answers(result.scores)}
+        _, of_ids = self.pipeline.signatures(self._find)
+        return {name: self._answers(value) for name, value in of_ids.function(source).items()}
 
     def example(self, sentences):  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])
-        return {"source": self.translator.encode(sentences)[0]}
+        return {"source": self.pipeline.encode(sentences)[0]}

@@ -1,17 +1,17 @@
 """The texts beside a SavedModel, for whoever runs it with TensorFlow Serving."""
 
+import dataclasses
 import json
 import re
 
-from keras_transformer.export.saved_model.endpoints import Alignments
+import tensorflow as tf
+
 from keras_transformer.export.saved_model.templates import (
-    ALIGNMENT,
-    ALIGNMENT_GRPC,
-    ALIGNMENT_REST,
     BATCHING_PARAMETERS,
     COMPILED,
-    EMPTY,
-    TEXT,
+    NEEDS,
+    PAGE,
+    REQUEST,
 )
 
 BATCHING, README = "batching_parameters.txt", "README.md"
@@ -34,85 +34,96 @@ def batching_parameters(buckets=None):
         buckets: The `Buckets` for which the model is compiled, if it is.
     """
     sizes = buckets.batch_sizes if buckets else ()
-    text = BATCHING_PARAMETERS.substitute(largest=_largest(buckets))
+    text = BATCHING_PARAMETERS.substitute(largest=largest_batch(buckets))
     return text + "".join(f"allowed_batch_sizes: {size}\n" for size in sizes)
 
 
-def readme(model, endpoints, sentence, buckets=None):
-    """Returns a text in Markdown: the signatures, how to start a server and send requests.
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What the README of a version says about its model.
 
     Args:
-        model: Name of the model.
-        endpoints: List of `Endpoint`s.
-        sentence: A string to translate in the examples.
-        buckets: The `Buckets` for which the model is compiled, if it is.
+        purpose: What it does, the beginning of a sentence.
+        functions: Dictionary from the names of the signatures to concrete functions.
+        axes: Function of the name of a signature, the name of one of its tensors and its
+            `tf.TensorSpec` to the letters of its axes, such as `"B, S"`.
+        notes: What the letters and the outputs mean, in Markdown.
+        requests: Dictionary from signatures to JSON of an example of their inputs.
+        modules: Modules that a Python program must import, and why: a dictionary.
+        arguments: Dictionary from the inputs of the first signature to Python of the example.
+        output: Which of its outputs the example prints.
+        flags: Flags of the server, after a space.
+        serving: What else there is to know about the server, in Markdown.
+        grpc: A section with a client for gRPC.
     """
-    translator = endpoints[0].translator
-    facts = {
-        "model": model,
-        "output": translator.output,
-        "purpose": translator.purpose,
-        "empty": EMPTY[translator.blank],
-        "signatures": "\n".join(_row(endpoint) for endpoint in endpoints),
-        "max_length": translator.max_length,
-        "shortest": endpoints[0].beam.min_length,
-        "beam_size": endpoints[0].beam.size,
-        "eos_id": translator.source_tokenizer.eos_id,
-        "pad_id": translator.source_tokenizer.pad_id,
-        "searches": "\n".join(
-            f"- `{endpoint.name}`: {endpoint.search.summary}" for endpoint in endpoints
-        ),
-        "flags": f" {XLA_FLAG}" if buckets else "",
-        "batching": BATCHING,
-        "largest": _largest(buckets),
-        "compiled": _compiled(buckets) if buckets else "",
-        "sentence": json.dumps(sentence).replace("'", "\\u0027"),
-        "ids": translator.encode([sentence])[0].numpy().tolist()[0],
-    }
-    return TEXT.substitute(facts, **_alignment(endpoints, facts))
+
+    purpose: str
+    functions: dict
+    axes: object
+    notes: str
+    requests: dict
+    modules: dict
+    arguments: dict
+    output: str
+    flags: str = ""
+    serving: str = ""
+    grpc: str = ""
+
+    def text(self, model):
+        """Returns the page in Markdown for a model of that name."""
+        first, *_ = self.functions
+        written = self.functions[first].structured_outputs[self.output].dtype == tf.string
+        imports = (f"import {name}  # {why}\n" for name, why in self.modules.items())
+        return PAGE.substitute(
+            model=model,
+            purpose=self.purpose,
+            signatures="\n".join(map(self._row, self.functions)),
+            notes=self.notes,
+            flags=self.flags,
+            serving=self.serving,
+            requests="".join(
+                REQUEST.substitute(
+                    model=model,
+                    inputs=inputs,
+                    signature="" if name == first else f'"signature_name": "{name}", ',
+                )
+                for name, inputs in self.requests.items()
+            ),
+            grpc=self.grpc,
+            needs=NEEDS if self.modules else "",
+            imports="".join(imports),
+            arguments=", ".join(f"{name}={value}" for name, value in self.arguments.items()),
+            output=self.output,
+            decode=".decode()" if written else "",
+        )
+
+    def _row(self, name):
+        """A row of the table: a signature with its inputs and outputs."""
+
+        def cells(tensors):
+            return ", ".join(
+                f"`{key}` {spec.dtype.name} [{self.axes(name, key, spec)}]"
+                for key, spec in tensors.items()
+            )
+
+        function = self.functions[name]
+        arguments, named = function.structured_input_signature
+        inputs = cells({**{spec.name: spec for spec in arguments}, **named})
+        return f"| `{name}` | {inputs} | {cells(function.structured_outputs)} |"
 
 
-def _alignment(endpoints, facts):
-    """The sections of the text about alignments: nothing if no endpoint gives them."""
-    templates = {
-        "alignment": ALIGNMENT,
-        "alignment_rest": ALIGNMENT_REST,
-        "alignment_grpc": ALIGNMENT_GRPC,
-    }
-    if not any(isinstance(endpoint, Alignments) for endpoint in endpoints):
-        return dict.fromkeys(templates, "")
-    tokenizer = endpoints[0].translator.source_tokenizer
-    end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
-    return {
-        name: template.substitute(facts, end=end, unknown=unknown)
-        for name, template in templates.items()
-    }
+def json_of(inputs):
+    """Returns inputs as JSON that may stand between single quotes in a shell."""
+    return json.dumps(inputs).replace("'", "\\u0027")
 
 
-def _largest(buckets):
+def largest_batch(buckets):
+    """Returns how many sentences a batch of several requests may have."""
     return buckets.batch_sizes[-1] if buckets else LARGEST_BATCH
 
 
-def _row(endpoint):
-    outputs = endpoint.function.get_concrete_function().structured_outputs
-    cells = [
-        f"`{name}` {spec.dtype.name} {_axes(spec, endpoint.last_axes.get(name, ()))}"
-        for name, spec in outputs.items()
-    ]
-    inputs = [
-        f"`{spec.name}` {spec.dtype.name} {'[B]' if spec.shape.rank == 1 else '[B, S]'}"
-        for spec in endpoint.inputs
-    ]
-    return f"| `{endpoint.name}` | {', '.join(inputs)} | {', '.join(cells)} |"
-
-
-def _axes(spec, last):
-    """The shape of an output in the letters of the text."""
-    n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
-    return f"[{', '.join(['B', *n_best, *last])}]"
-
-
-def _compiled(buckets):
+def compiled(buckets):
+    """Returns the section about the shapes for which the searches are compiled."""
     sizes, lengths = (
         f"{', '.join(map(str, values[:-1]))} and {values[-1]}" if values[1:] else str(values[0])
         for values in (buckets.batch_sizes, buckets.lengths)

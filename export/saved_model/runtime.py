@@ -13,7 +13,7 @@ from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import check_n_best, reason
-from keras_transformer.export.saved_model.facts import read_codec
+from keras_transformer.export.saved_model.metadata import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator

@@ -10,15 +10,14 @@ from keras_transformer.export.saved_model.endpoints import (
     SentencesAndSettings,
 )
 from keras_transformer.export.searches import ModelSearch, RequestedSearch, traced
+from keras_transformer.tasks.signatures import DEFAULT
 
-DEFAULT = "serving_default"
 
-
-def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, alignment=None):
+def make_endpoints(pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None):
     """Returns the signatures of an export, in order; the table to add another one to.
 
     Args:
-        translator: A `Translator`.
+        pipeline: A `Generator`.
         search: The search of the default signature. A `Beam` is that of all others with a beam,
             which otherwise use one of 4, or of `n_best` if that is more.
         n_best: Translations M that the signatures with several give. `None`: 4, or the beam's size
@@ -36,23 +35,23 @@ def make_endpoints(translator, search=Greedy(), n_best=None, graph_of=traced, al
             or head.
     """
     check_search(search, Greedy, Beam)
-    config = translator.model.config
+    config = pipeline.model.config
     beam = search if isinstance(search, Beam) else Beam(max(4, n_best or 4))
     n_best = min(4, beam.size) if n_best is None else n_best
-    translator.check(beam, n_best)
+    pipeline.check(beam, n_best)
     check_alignment(alignment, config)
-    greedy = search if isinstance(search, Greedy) else translator.greedy
-    best = ModelSearch(translator, search)
-    several = ModelSearch(translator, beam, n_best)
+    greedy = search if isinstance(search, Greedy) else pipeline.greedy
+    best = ModelSearch(pipeline, search)
+    several = ModelSearch(pipeline, beam, n_best)
     table = [
         (Sentences, DEFAULT, best, False),
         (Sentences, "n_best", several, True),
-        (Ids, "tokens", ModelSearch(translator, greedy), False),
+        (Ids, "tokens", ModelSearch(pipeline, greedy), False),
         (Ids, "beam_tokens", several, True),
-        (SentencesAndSettings, "search", RequestedSearch(translator, beam, n_best), True),
+        (SentencesAndSettings, "search", RequestedSearch(pipeline, beam, n_best), True),
     ]
     if alignment is not None:
-        aligned = ModelSearch(translator, search, alignment=tuple(alignment))
+        aligned = ModelSearch(pipeline, search, alignment=tuple(alignment))
         table.append((Alignments, "alignment", aligned, False))
     graphs = {search: graph_of(search) for search in dict.fromkeys(row[2] for row in table)}
     return [kind(name, search, graphs[search], beam, many) for kind, name, search, many in table]

@@ -13,16 +13,56 @@ max_enqueued_batches { value: 100 }
 pad_variable_length_inputs: true
 """)
 
-TEXT = string.Template("""\
+PAGE = string.Template("""\
 # $model
 
-$purpose, with its tokenizer and its search inside, under TensorFlow Serving. Written by
-`keras-transformer export saved-model`; neither a server nor a client needs that package.
+$purpose, under TensorFlow Serving. Written by `keras-transformer export saved-model`; neither a
+server nor a client needs that package.
 
 | signature | inputs | outputs |
 |---|---|---|
 $signatures
 
+$notes
+## Start the server
+
+In the folder of this file:
+
+```sh
+docker run -p 8500:8500 -p 8501:8501 \\
+  -v "$$(dirname "$$PWD"):/models/$model" -e MODEL_NAME=$model \\
+  tensorflow/serving$flags
+```
+
+$serving## Ask it over REST
+
+```sh
+$requests```
+
+The answer is `{"outputs": {...}}` with the outputs of the table.
+
+$grpc## Load it in Python
+$needs
+In the folder of this file:
+
+```python
+import tensorflow as tf
+$imports
+answer = tf.saved_model.load(".").signatures["serving_default"]
+print(answer($arguments)["$output"][0].numpy()$decode)
+```
+""")
+REQUEST = string.Template("""\
+curl http://localhost:8501/v1/models/$model:predict -d \\
+  '{$signature"inputs": $inputs}'
+""")
+NEEDS = """
+It needs the operations of the package `tensorflow-text`, of TensorFlow's version: without its
+import, loading fails with "Op type not registered 'SentencepieceOp'".
+"""
+
+# The parts of the page for a model that generates text.
+NOTES = string.Template("""\
 - B: sentences of a request, any number. S: tokens of its longest source, at most $max_length.
 - M: outputs for a sentence, the best first. Where a search finds fewer, the others are empty
   and have a score of -1e9.
@@ -41,17 +81,8 @@ $alignment
 How they search:
 
 $searches
-
-## Start the server
-
-In the folder of this file:
-
-```sh
-docker run -p 8500:8500 -p 8501:8501 \\
-  -v "$$(dirname "$$PWD"):/models/$model" -e MODEL_NAME=$model \\
-  tensorflow/serving$flags
-```
-
+""")
+SERVING = string.Template("""\
 To decode the sentences of several requests together, add
 
 ```sh
@@ -64,24 +95,8 @@ settings out of range, are an error for all requests that share their batch.
 While it loads the model, the server answers the requests in `assets.extra`, so that the
 first client need not wait for what is done only once.
 $compiled
-## Ask it over REST
-
-```sh
-curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{"inputs": {"sentences": [$sentence]}}'
-curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{"signature_name": "n_best", "inputs": {"sentences": [$sentence]}}'
-curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{"signature_name": "tokens", "inputs": {"source": [$ids]}}'
-curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{"signature_name": "beam_tokens", "inputs": {"source": [$ids]}}'
-curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{"signature_name": "search", "inputs": {"sentences": [$sentence],
-    "beam_size": [$beam_size], "length_penalty": [1.0], "max_length": [$max_length]}}'
-$alignment_rest```
-
-The answer is `{"outputs": {...}}` with the outputs of the table.
-
+""")
+GRPC = string.Template("""\
 ## Ask it over gRPC
 
 After `pip install tensorflow-serving-api`:
@@ -120,19 +135,6 @@ answer = predict("search", sentences=[$sentence], **settings)
 print(answer["score"][0, 0], answer["$output"][0, 0].decode())
 $alignment_grpc```
 
-## Load it in Python
-
-The tokenizer inside needs the operations of the package `tensorflow-text`, of TensorFlow's version:
-without the second import, loading fails with "Op type not registered 'SentencepieceOp'". In the
-folder of this file:
-
-```python
-import tensorflow as tf
-import tensorflow_text  # registers the operations of the tokenizer
-
-translate = tf.saved_model.load(".").signatures["serving_default"]
-print(translate(sentences=tf.constant([$sentence]))["$output"][0].numpy().decode())
-```
 """)
 
 # By whether an empty input has an empty output.
@@ -152,10 +154,6 @@ ALIGNMENT = string.Template("""\
 - `source_pieces` and `target_pieces` are the tokens as SentencePiece writes them, the end, `$end`,
   included. Without it and one after the other, with a space for each `▁`, they are the text as
   SentencePiece normalises it; what the vocabulary does not have is `$unknown`.
-""")
-ALIGNMENT_REST = string.Template("""\
-curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{"signature_name": "alignment", "inputs": {"sentences": [$sentence]}}'
 """)
 ALIGNMENT_GRPC = string.Template("""
 answer = predict("alignment", sentences=[$sentence])

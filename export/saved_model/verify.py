@@ -64,7 +64,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
             for endpoint in endpoints[1:]
         ),
     ]
-    agreement = Agreement(endpoints[0].translator, sentences)
+    agreement = Agreement(endpoints[0].pipeline, sentences)
     try:
         for load, program in LOADERS:
             progress(f"calling every signature as {program} loads it")
@@ -89,9 +89,9 @@ def _judge(model, name, endpoints, agreement, answers, answers_of):
     def answer_of(endpoint):
         return lambda **inputs: model.run(endpoint.name, **inputs)
 
-    tokenizer = agreement.translator.target_tokenizer
+    tokenizer = agreement.pipeline.target_tokenizer
     exported = [
-        answers_of(endpoint, answer_of(endpoint), agreement.sentences) for endpoint in endpoints
+        answers_of(endpoint, answer_of(endpoint), agreement.samples) for endpoint in endpoints
     ]
     known = [
         _decoded(tokenizer, rows)
@@ -102,9 +102,9 @@ def _judge(model, name, endpoints, agreement, answers, answers_of):
     for endpoint, ours, theirs in zip(endpoints, answers, exported, strict=True):
         what = f"{name}, {endpoint.name}"
         ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
-        searches = map_sorted(endpoint.searches, agreement.sentences, BATCH_SIZE)  # as `_answers`
+        searches = map_sorted(endpoint.searches, agreement.samples, BATCH_SIZE)  # as `_answers`
         reports.append(agreement.judge(searches, ours, theirs, what))
-        for sentence, *pair in zip(agreement.sentences, ours, theirs, strict=True):
+        for sentence, *pair in zip(agreement.samples, ours, theirs, strict=True):
             for one, other in zip(*pair, strict=True):
                 if one.text == other.text:
                     _require_others(what, sentence, one.others, other.others, tokenizer.pad_id)
@@ -158,7 +158,7 @@ def _same(ours, theirs):
 
 def _answers(endpoint, call, sentences, progress, where):
     """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
-    tokenizer = endpoint.translator.target_tokenizer
+    tokenizer = endpoint.pipeline.target_tokenizer
 
     def answer(batch):
         return _rows(tokenizer, call(**endpoint.example(batch)))

@@ -44,7 +44,7 @@ def make_requests(endpoints, buckets, sentences):
         sentences: List of strings to make sentences of every length from.
     """
     texts = [
-        sentence_of_length(endpoints[0].translator.source_tokenizer, sentences, length)
+        sentence_of_length(endpoints[0].pipeline.source_tokenizer, sentences, length)
         for length in buckets.lengths
     ]
     return [

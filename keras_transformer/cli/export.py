@@ -1,7 +1,5 @@
 """`keras-transformer export`: a command for each form in which a run leaves this package."""
 
-import inspect
-
 import click
 
 from keras_transformer.cli.command import (
@@ -36,12 +34,14 @@ from keras_transformer.cli.search_options import (
     search_of_run,
 )
 from keras_transformer.cli.shortlist import SHORTLIST, with_shortlist
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.text.lines import parse_lines
 
 # Parameters that are the command's own, and no option of an export.
 OF_THE_COMMAND = {
     *("run", "file", "directory", "sentences", "references", "max_length", "shortlist"),
 }
+LITERT, CTRANSLATE2 = FORMATS["litert"], FORMATS["ctranslate2"]
 
 
 class Exports(click.Group):
@@ -126,7 +126,7 @@ def saved_model(
 @export.command()
 @click.argument("run", type=FOLDER)
 @click.argument("file", type=FILE)
-@quantize("none", "float16", "int8", "int8_static")
+@quantize(LITERT)
 @click.option(
     "--calibration",
     type=EXISTING_FILE,
@@ -138,7 +138,7 @@ def saved_model(
     "Also put in a search with N hypotheses, beside greedy search.",
     "the run's own search, if that is a beam",
 )
-@greedy_or_beam("beam", "min_length")
+@greedy_or_beam("beam", *LITERT.beams.fixed)
 @n_best("With --beam: outputs that it returns.", 1)
 @batch_sizes("1")
 @LENGTHS
@@ -161,10 +161,11 @@ def litert(
     run, file, calibration, sentences, references, batch_sizes, alignment, max_length, **options
 ):
     """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
+    from keras_transformer.decoding import Beam
     from keras_transformer.export.place_checks import check_place_of_file
 
     search = search_of_run(run, options)
-    if not hasattr(search, "size"):
+    if not isinstance(search, Beam):
         refuse(["n_best"], "needs --beam.")
     if calibration and options["quantize"] != "int8_static":
         raise click.UsageError("--calibration needs --quantize int8_static.")
@@ -186,7 +187,7 @@ def litert(
 @export.command()
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
-@quantize("none", "float16", "int8")
+@quantize(CTRANSLATE2)
 def ctranslate2(run, directory, sentences, references, **options):
     """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
     from keras_transformer.export.ctranslate2.export import FILES
@@ -206,52 +207,47 @@ def refuse_run(form, run, quantize):
         ExportError: With what the form cannot express.
         ValueError: If a file of the run is missing or damaged.
     """
-    from keras_transformer.export.exporters import check_run
     from keras_transformer.run import Run
 
-    check_run(form, Run(run), quantize)
+    FORMATS[form].check_run(Run(run), quantize)
 
 
 class _Export:
-    """The function that exports a run in some form, with the options that it takes.
+    """The export of a run in some form, with the options that have an effect on it.
 
     Args:
-        form: See `exporter_of`.
+        form: A key of `FORMATS`.
         run: Folder of the run.
         max_length: Longest input and longest output in tokens. `None`: the model's.
         shortlist: Path of a shortlist for its searches. `None`: there is none.
     """
 
     def __init__(self, form, run, max_length, shortlist=None):
-        from keras_transformer.export.exporters import exporter_of
         from keras_transformer.tasks import open_run
 
         self._pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
-        self._run, self._function = run, exporter_of(form, self._pipeline)
-        self._taken = set(inspect.signature(self._function).parameters)
-        if not hasattr(self._pipeline, "align"):
-            named = {"alignment"} & set(click.get_current_context().params)
-            refuse(sorted(named), f"has no effect on {run}, a run for {self._pipeline.task}.")
-        names = dict.fromkeys(
-            OF_GREEDY_OR_BEAM, "searches" if "searches" in self._taken else "search"
-        )
-        for name in click.get_current_context().params:
-            if name not in OF_THE_COMMAND and names.get(name, name) not in self._taken:
-                refuse([name], f"has no effect on {run}, a run for {self._pipeline.task}.")
+        self._run, self._format = run, FORMATS[form]
+        self._taken = self._format.options_of(self._pipeline)
+        known = self._taken | OF_THE_COMMAND
+        if self._pipeline.generates:
+            known |= set(OF_GREEDY_OR_BEAM)
+        others = [name for name in click.get_current_context().params if name not in known]
+        refuse(others, f"has no effect on {run}, a run for {self._pipeline.task}.")
 
     def __call__(self, path, sentences, **options):
-        """Exports to `path`; returns the report. Options that it does not take are left out."""
+        """Exports to `path`; returns the report. Options without effect are left out."""
+        from keras_transformer.decoding import Beam
         from keras_transformer.run import Run
 
         own = Run(self._run).read_search()
-        if hasattr(own, "size") and not {"search", "searches"} & self._taken:
+        if isinstance(own, Beam) and not {"search", "searches"} & self._taken:
             warn(f"{path} has no place for the run's own search, {own}: it is searched greedily.")
         options["origin"] = Run(self._run).read_origin()
         taken = {name: value for name, value in options.items() if name in self._taken}
         examples = parse_lines(self._pipeline.parse, sentences, "sentence")
         count = self._affordable(examples, options["progress"])
         if count == len(examples):
-            return self._function(self._pipeline, path, examples, **taken)
+            return self._format.export(self._pipeline, path, examples, **taken)
         warn(
             f"the check compares {count} of {len(examples)} sentences: with all of them it would "
             "take many minutes, perhaps because the model does not stop generating"
@@ -259,14 +255,13 @@ class _Export:
         if taken.get("references"):
             taken["references"] = taken["references"][:count]
         taken["left_out"] = len(examples) - count
-        return self._function(self._pipeline, path, examples[:count], **taken)
+        return self._format.export(self._pipeline, path, examples[:count], **taken)
 
     def _affordable(self, examples, progress):
         """Returns the number of examples that the check compares."""
         from keras_transformer.export.extent import affordable
-        from keras_transformer.tasks.generator import Generator
 
-        if not isinstance(self._pipeline, Generator):
+        if not self._pipeline.generates:
             return len(examples)
         return affordable(self._pipeline, examples, progress)
 

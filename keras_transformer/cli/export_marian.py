@@ -7,12 +7,13 @@ from keras_transformer.cli.export import export_quantized, refuse_run
 from keras_transformer.cli.export_options import check_limits, quantize
 from keras_transformer.cli.export_sentences import read_sentences
 from keras_transformer.cli.shortlist import SHORTLIST
+from keras_transformer.export.formats import FORMATS
 
 
 @click.command(cls=Command)
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
-@quantize("none", "int8")
+@quantize(FORMATS["marian"])
 @click.option(
     "--calibration",
     type=EXISTING_FILE,

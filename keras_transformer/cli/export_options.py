@@ -93,13 +93,15 @@ def check_limits(quantize, sentences, references):
         refuse(["max_loss"], "needs --references beside --sentences.")
 
 
-def quantize(*choices):
-    """Returns a decorator for `--quantize` with some choices, and for the limits that go with it.
+def quantize(format):
+    """Returns a decorator for `--quantize` as a `Format` has it, and the limits that go with it.
 
     `check_limits` refuses those without effect.
     """
     options = [
-        click.option("--quantize", type=click.Choice(choices), default="none", show_default=True),
+        click.option(
+            "--quantize", type=click.Choice(format.quantizations), default="none", show_default=True
+        ),
         *LIMITS,
     ]
 

@@ -6,11 +6,12 @@ import click
 
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.cli.command import given, refuse, warn
-from keras_transformer.cli.search_options import SEARCHES, limited, name_default
+from keras_transformer.cli.search_options import BEAMS, OPTIONS, SEARCHES, limited, name_default
 from keras_transformer.cli.shortlist import with_shortlist
+from keras_transformer.export.formats import FORMATS
 
 KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
-OPTIONS = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run takes all of them
+ALL = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run takes all of them
 
 
 def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None):
@@ -71,9 +72,8 @@ def open_attention(path):
             SavedModelTranslator,
             pipeline_class_of,
         )
-        from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
-        if issubclass(pipeline_class_of(path), SinglePass):
+        if not pipeline_class_of(path).generates:
             raise click.UsageError(f"{path} gives no attention: MODEL is {kinds}.")
         return SavedModelTranslator(path)
     if path.is_file() or (path / "model.bin").is_file():
@@ -99,17 +99,16 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
     from keras_transformer.cli.line_searches import Aligned, Searched
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks import open_run
-    from keras_transformer.tasks.generator import Generator
 
     for path in paths:
         _check_folder(path)
     path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
-    if not isinstance(translator, Generator):
+    if not translator.generates:
         refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
         return _answered(translator, path)
     if alignments:
-        if not hasattr(translator, "align"):
+        if not translator.has_source:
             refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
         if isinstance(translator.search, Beam):
             warn("--alignments goes with greedy search, not with the run's own")
@@ -131,7 +130,7 @@ def _answered(model, path):
     codec = model.codec
     if not hasattr(codec, "lines"):
         return Answered(model)
-    refuse(["scores", "batch_size"], f"has no effect on {path}: its lines are one series.")
+    refuse(["scores", "batch_size", "shard"], f"has no effect on {path}: its lines are one series.")
     return codec.lines(model.run, warn)
 
 
@@ -157,24 +156,23 @@ def _check_folder(path):
 
 
 def _saved_model(path, search, n_best):
-    from keras_transformer.export.saved_model.facts import read_beam
+    from keras_transformer.export.saved_model.metadata import read_beam
     from keras_transformer.export.saved_model.runtime import (
         SavedModelSinglePass,
         SavedModelTranslator,
         newest_version,
         pipeline_class_of,
     )
-    from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
     kind = pipeline_class_of(path)
-    if kind is not None and issubclass(kind, SinglePass):
+    if kind is not None and not kind.generates:
         _refuse_all_but(set(), path)
         return _answered(SavedModelSinglePass(path), path)
-    _refuse_all_but({"beam", "length_penalty", "n_best"}, path)
+    _refuse_all_but(FORMATS["saved-model"].opened_with, path)
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
     if search is not None and (beam := read_beam(newest_version(path))) is not None:
-        if beam.normalization in ("average", "none"):
+        if not beam.has_exponent:
             refuse(["length_penalty"], f"has no effect on {path}: see its README.md.")
         values = {"length_penalty": search.length_penalty} if given("length_penalty") else {}
         search = dataclasses.replace(beam, size=search.size, **values)
@@ -192,18 +190,19 @@ def _litert(path, search, n_best):
     from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 
     _check_file(path)
-    if issubclass(pipeline_class_of(path), LiteRTSinglePass.answers):
+    if not pipeline_class_of(path).generates:
         _refuse_all_but(set(), path)
         return _answered(LiteRTSinglePass(path), path)
-    taken = {"length_penalty": "length_penalty", "extra_length": "extra_length"}
-    taken["max_output"] = "max_length"
-    _refuse_all_but({"greedy", "beam", "n_best", *taken}, path)
+    opened_with = FORMATS["litert"].opened_with
+    _refuse_all_but(opened_with, path)
+    # What is not given is as in the export.
+    taken = {name: OPTIONS[name]["beam"] for name in opened_with if name in BEAMS}
     if not given("beam"):
         refuse(taken, f"needs --beam with {path}.")
         search = Greedy() if given("greedy") else None
-    if isinstance(search, Beam):  # what is not given is as in the export
+    if isinstance(search, Beam):
         values = {field: getattr(search, field) for name, field in taken.items() if given(name)}
-        search = dataclasses.replace(exported_beam(path) or search, size=search.size, **values)
+        search = dataclasses.replace(exported_beam(path) or search, **values)
     translator = LiteRTTranslator(path, search)
     if not isinstance(translator.search, Beam):
         refuse(["n_best"], f"needs --beam with {path}.")
@@ -211,7 +210,7 @@ def _litert(path, search, n_best):
 
 
 def _refuse_all_but(taken, path):
-    refuse(sorted(OPTIONS - taken), f"has no effect on {path}: its searches are part of it.")
+    refuse(sorted(ALL - {*taken}), f"has no effect on {path}: its searches are part of it.")
 
 
 def _exported(path, translator, n_best, most):
@@ -233,7 +232,7 @@ def _ctranslate2(path, search, n_best):
     from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 
     refuse(
-        sorted(OPTIONS - {"beam", "length_penalty", "normalization", "n_best"}),
+        sorted(ALL - {*FORMATS["ctranslate2"].opened_with}),
         f"has no effect on {path}: it is not an option of CTranslate2's search.",
     )
     if search is None:

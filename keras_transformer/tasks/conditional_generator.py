@@ -26,7 +26,7 @@ class ConditionalGenerator(Generator):
     """
 
     model_class = Transformer
-    blank = True
+    blank = has_source = True
 
     def __init__(self, model, tokenizer, max_length=None, shortlist=None, search=None):
         super().__init__(model, tokenizer, max_length, search)

@@ -6,6 +6,7 @@ import functools
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
+from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.ensembles.together import outputs_difference
@@ -13,8 +14,18 @@ from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.results import Generated, to_n_best
-from keras_transformer.tasks.strings import check_sentences, encode, map_sorted
+from keras_transformer.tasks.signatures import DEFAULT, IDS, TEXT, Signature
+from keras_transformer.tasks.strings import (
+    check_samples,
+    check_sentences,
+    encode,
+    generate_strings,
+    map_sorted,
+)
+from keras_transformer.tasks.token_rows import checked_ids
 
+SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
+SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
 SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
 
 
@@ -39,6 +50,7 @@ class Generator(TextPipeline):
     purpose = "Continues texts from prompts"
     shortlist = None
     search = Greedy()
+    generates = True
 
     def __init__(self, model, tokenizer, max_length=None, search=None):
         super().__init__(model, tokenizer, max_length)
@@ -104,6 +116,54 @@ class Generator(TextPipeline):
         """Returns token ids `[B, S]`, padded; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty
+
+    def check_samples(self, samples):
+        """Returns the sentences to check an export with, as a list; see `check_samples`."""
+        return check_samples(samples)
+
+    def signatures(self, find=None):
+        """Returns the `Signature`s: strings to texts, and token ids to token ids.
+
+        Outputs have an axis for the M outputs of each input, `[B, M, ...]`.
+
+        Args:
+            find: Function of token ids `[B, S]` to a `Found`. `None`: its own search.
+        """
+        if find is None:
+
+            def find(source):
+                return self.search(self.searched, source, cache_length=self.max_length)
+
+        def of_text(sentences):
+            outputs = self.generate(sentences, find)
+            return {self.output: outputs["text"], **{k: outputs[k] for k in ("score", "truncated")}}
+
+        def of_ids(source):
+            found = find(checked_ids(source, self.source_tokenizer, self.max_length))
+            return {"tokens": found.tokens, "score": found.scores}
+
+        text, ids = {"sentences": SENTENCES}, {"source": SOURCE}
+        nothing = {self.output: "", "score": NONE, "truncated": False}
+        return [
+            Signature(DEFAULT, TEXT, text, of_text, nothing, self.search),
+            Signature("tokens", IDS, ids, of_ids, search=self.search),
+        ]
+
+    def generate(self, sentences, find):
+        """Returns what `generate_strings` does with a search in a graph.
+
+        Args:
+            sentences: `[B]`, string.
+            find: Function of token ids `[B, S]` to a `Found`.
+        """
+        pad_id = self.source_tokenizer.pad_id
+        return generate_strings(
+            self.tokenizers,
+            self.max_length,
+            lambda ids: find(ids.to_tensor(pad_id)),
+            sentences,
+            self.blank,
+        )
 
     def count_truncated(self, sentences, batch_size=1024):
         """Returns how many of a list of strings are longer than `max_length` tokens."""

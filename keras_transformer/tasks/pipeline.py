@@ -28,6 +28,8 @@ class Pipeline(tf.Module):
         output: What a signature calls the answer.
         tokenizers: Its `Tokenizers`, or `None`.
         max_length: Longest input in tokens, or `None` where inputs have no length.
+        generates: Whether a search generates its answers.
+        has_source: Whether it does so for a source, to which the answers attend.
     """
 
     task = ""
@@ -36,6 +38,7 @@ class Pipeline(tf.Module):
     output = ""
     tokenizers = None
     max_length = None
+    generates = has_source = False
 
     def __init__(self, model):
         super().__init__(name=type(self).__name__.lower())

@@ -9,12 +9,13 @@ from pipelines import with_larger_weights
 
 from keras_transformer import QuestionAnswerer, SpanPredictor, SpanPredictorConfig
 from keras_transformer.cli.main import cli
-from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.parity import ExportError
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.export.saved_model.verify import SessionModel
-from keras_transformer.export.single_pass_agreement import SinglePassAgreement
 from keras_transformer.tasks.question_answering.codec import Answer, AnswerCodec
 
 EXAMPLES = [
@@ -41,8 +42,8 @@ def answerer():
 @pytest.fixture(scope="module")
 def files(answerer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("answerer")
-    version = exporter_of("saved-model", answerer)(answerer, folder / "m", EXAMPLES)
-    export = exporter_of("litert", answerer)
+    version = export_saved_model(answerer, folder / "m", EXAMPLES)
+    export = export_litert
     options = {"batch_sizes": (1, 3), "lengths": [9, 20]}
     kinds = {
         quantize: export(answerer, folder / f"{quantize}.tflite", EXAMPLES, quantize, **options)
@@ -152,7 +153,8 @@ def test_the_judgement_of_an_answerer():
     ours = [answer(0, 1, start, end)]
 
     def judge(theirs, *quantize, **options):
-        agreement = SinglePassAgreement(codec, [("q", "one two three")], ours, *quantize, **options)
+        limits = Limits(*quantize, **options)
+        agreement = AnswerAgreement(codec, [("q", "one two three")], ours, limits)
         return agreement.judge([theirs], "x")
 
     assert judge(answer(1, 1, start, end))["agreement"] == 0, "tied"

@@ -14,11 +14,11 @@ from small_runs import run_quietly
 
 from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.runtime import load_interpreter
-from keras_transformer.export.litert.single_pass import LiteRTSinglePass, export_single_pass
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.export.saved_model.single_pass import export_single_pass as export_saved
 from keras_transformer.models.series_regressor import SeriesRegressor
 from keras_transformer.tasks.series.efficiency import nash_sutcliffe
 from keras_transformer.tasks.series.file import read_series
@@ -180,7 +180,7 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     fields = {**model.config.to_dict(), "encoder": encoder}
     simulator = SeriesSimulator(SeriesRegressor(type(model.config).from_dict(fields)))
     text, rows = weather(corpus)
-    report = export_single_pass(simulator, tmp_path / "x.tflite", [rows])
+    report = export_litert(simulator, tmp_path / "x.tflite", [rows])
     assert report["signatures"] == ["simulate_1"]
     lines = command("predict", tmp_path / "x.tflite", data=text).splitlines()
     assert lines[0] == "flow" and len(lines) == len(rows) + 1
@@ -192,8 +192,8 @@ def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
     fields = {**model.config.to_dict(), "encoder": "gru", "snow": ("rain", "warmth")}
     simulator = SeriesSimulator(SeriesRegressor(type(model.config).from_dict(fields)))
     text, rows = weather(corpus)
-    export_single_pass(simulator, tmp_path / "x.tflite", [rows])
-    export_saved(simulator, tmp_path / "saved", [rows])
+    export_litert(simulator, tmp_path / "x.tflite", [rows])
+    export_saved_model(simulator, tmp_path / "saved", [rows])
     for name in ("x.tflite", "saved"):
         lines = command("predict", tmp_path / name, data=text).splitlines()[1:]
         np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-5, atol=1e-6)
@@ -256,7 +256,7 @@ def test_another_model_s_answers_are_not_kept(runs, corpus, tmp_path, monkeypatc
         lambda codec, prediction: {"target": prediction + 0.1 * next(traced)},
     )
     with pytest.raises(ExportError, match="a target differs from that of the model in memory by"):
-        export_saved(simulator, tmp_path / "river", [rows])
+        export_saved_model(simulator, tmp_path / "river", [rows])
     assert not (tmp_path / "river").exists()
 
 

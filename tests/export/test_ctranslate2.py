@@ -17,7 +17,7 @@ from keras_transformer.export.ctranslate2 import export as module
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 from keras_transformer.export.ctranslate2.spec import make_spec
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
 from keras_transformer.tasks.strings import map_sorted
 
@@ -140,10 +140,10 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
     for wrong, message in [
         ({"quantize": "int4"}, "`quantize` must be one of none, float16, int8. Received: 'int4'"),
         ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
-        ({"sentences": [" "]}, "at least one sentence"),
+        ({"samples": [" "]}, "at least one sentence"),
     ]:
         with pytest.raises(ValueError, match=message):
-            export_ctranslate2(translator, tmp_path / "x", **{"sentences": ["in 3"], **wrong})
+            export_ctranslate2(translator, tmp_path / "x", **{"samples": ["in 3"], **wrong})
     assert listing(tmp_path) == []
 
 
@@ -398,10 +398,21 @@ def test_more_hypotheses_than_the_beam_has_are_refused(exported):
     [
         (
             Beam(4),
-            '`search` must have the `normalization` "average", "power" or "none" .*search=Beam',
+            r'`normalization` of a beam in CTranslate2 must be "average" or "power" or "none": it '
+            r"has no penalty like the paper's .*search=Beam",
         ),
-        (Beam(4, normalization="none"), "must have a `min_length` of 1 and no `extra_length`"),
-        (Beam(4, 0, min_length=2, extra_length=None), "must have a `min_length` of 1 and no"),
+        (
+            Beam(4, normalization="none"),
+            "`extra_length` of a beam in CTranslate2 must be None: .* no limit .* on the source",
+        ),
+        (
+            Beam(4, 0, min_length=2, extra_length=None),
+            r"`min_length` of a beam in CTranslate2 must be 1: .*'gnmt', min_length=2",
+        ),
+        (
+            Beam(4, normalization="average", extra_length=None, stopping="score"),
+            '`stopping` of a beam in CTranslate2 must be "count"',
+        ),
     ],
 )
 def test_a_search_that_ctranslate2_does_not_have_is_refused(exported, search, message):

@@ -9,7 +9,7 @@ from support import randomise, small_config
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
 from keras_transformer.export.ctranslate2.spec import make_spec
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 
 ctranslate2 = pytest.importorskip(
     "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'
@@ -193,8 +193,6 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"attention_key_bias": True}, "cannot express biases of some projections only"),
         ({"norm_type": "rms"}, "cannot express RMS normalisations"),
         ({"norm_bias": False}, "cannot express normalisations without biases"),
-        ({"window": 4}, "cannot express local attention"),
-        ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_named(changes, message):

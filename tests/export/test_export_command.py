@@ -41,6 +41,7 @@ def exported(monkeypatch, tmp_path):
         batch_sizes=None,
         lengths=None,
         progress,
+        origin,
         left_out=0,
     ):
         progress("writing")

@@ -9,12 +9,13 @@ from pipelines import with_larger_weights
 
 from keras_transformer import TokenClassifier, TokenClassifierConfig, TokenLabeller
 from keras_transformer.cli.main import cli
-from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.parity import ExportError
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.export.single_pass_agreement import SinglePassAgreement
 from keras_transformer.tasks.labelling.labeller import Labelling, LabellingCodec
 
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
@@ -36,7 +37,7 @@ def labeller():
 def version(labeller, tmp_path_factory):
     """The report of a SavedModel."""
     path = tmp_path_factory.mktemp("labeller")
-    return exporter_of("saved-model", labeller)(labeller, path, TEXTS)
+    return export_saved_model(labeller, path, TEXTS)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def file(labeller, tmp_path_factory):
 
 def export_file(labeller, path, quantize):
     options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
-    return exporter_of("litert", labeller)(labeller, path, TEXTS, quantize, **options)
+    return export_litert(labeller, path, TEXTS, quantize, **options)
 
 
 def assert_same(results, expected):
@@ -132,7 +133,8 @@ def test_the_judgement_of_a_labeller():
     ours = [labelled("O B-X", [0.4, 0.39997, 0.2, 0], [0, 1, 0, 0])]
 
     def judge(answer, *quantize, **options):
-        return SinglePassAgreement(codec, ["a b"], ours, *quantize, **options).judge([answer], "x")
+        limits = Limits(*quantize, **options)
+        return AnswerAgreement(codec, ["a b"], ours, limits).judge([answer], "x")
 
     tied = labelled("B-X B-X", [0.39997, 0.4, 0.2, 0], [0, 1, 0, 0])
     assert judge(tied)["agreement"] == 0

@@ -24,11 +24,11 @@ from keras_transformer import (
     greedy_decode,
 )
 from keras_transformer.cli.main import cli
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.marian import export as module
 from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
-from keras_transformer.export.parity import ExportError
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.read import read_checkpoint
@@ -232,7 +232,6 @@ def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
         ({"attention_output_bias": False}, "`attention_output_bias`=False: it must be None"),
         ({"norm_type": "rms"}, "`norm_type`='rms': it must be 'layer'"),
         ({"norm_bias": False}, "`norm_bias`=False: it must be True"),
-        ({"window": 4}, "`window`=4: it must be None"),
         ({"feed_forward_type": "gated"}, "`feed_forward_type`='gated': it must be 'plain'"),
         ({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         ({"silent_ids": (5,)}, "`silent_ids`, but for the unknown piece. Received: \\(5,\\)"),

@@ -15,7 +15,8 @@ from support import randomise, small_config
 from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.decoding import score
 from keras_transformer.export.agreement import Agreement
-from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.parity import copy_model
 from keras_transformer.export.reference import Output, Reference, with_tokens
 from keras_transformer.export.teacher import Teacher
 

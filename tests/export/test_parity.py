@@ -7,17 +7,16 @@ import sacrebleu
 import tensorflow as tf
 
 from keras_transformer import Transformer, Translator
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.parity import (
-    ExportError,
     compare,
     in_float32,
-    measure_quality,
-    require_agreement,
     require_identical,
-    require_quality,
 )
 from keras_transformer.tasks.results import Translation
 from keras_transformer.tasks.strings import check_samples
+from keras_transformer.text.quality import score
 
 SENTENCES = [f"sentence {number}" for number in range(10)]
 OURS = [Translation(f"in {number} weeks", -1.5 - number, False) for number in range(10)]
@@ -92,9 +91,9 @@ def test_a_sentence_that_is_cut_here_only_is_a_difference(tokenizer):
 def test_quantised_files_may_differ_up_to_a_limit(tokenizer):
     parity = compare(SENTENCES, OURS, changed({4}, text="in 4 days", score=-9.0), tokenizer)
     assert 0.9 < parity.token_agreement < 1
-    assert require_agreement(parity, 0.9, "it") is parity
+    Limits("int8", 0.9).require_agreement(parity.token_agreement, "tokens", "it")
     with pytest.raises(ExportError, match=r"model\.tflite: .*% of the tokens .* 99\.9 % are asked"):
-        require_agreement(parity, 0.999, "model.tflite")
+        Limits("int8", 0.999).require_agreement(parity.token_agreement, "tokens", "model.tflite")
 
 
 def test_nothing_to_compare_is_an_error():
@@ -122,31 +121,44 @@ def test_exports_compute_in_float32(translator):
 
 def test_quality_is_sacrebleus_of_both():
     references = [f"in {number} weeks and {number} days" for number in range(10)]
-    ours = [Translation(reference, 0.0, False) for reference in references]
-    exported = [
-        dataclasses.replace(translation, text="in 4 weeks and a day") for translation in ours
-    ]
-    quality = measure_quality(ours, exported, references)
+    exported = ["in 4 weeks and a day"] * len(references)
+    both = (score(side, references) for side in (references, exported))
+    metrics = ({name: side[name] for name in ("bleu", "chrf")} for side in both)
+    quality = Limits().compare_quality(*metrics, "it")
     for name, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
         expected = [
-            metric.corpus_score([translation.text for translation in side], [references]).score
-            for side in (ours, exported)
+            metric.corpus_score(side, [references]).score for side in (references, exported)
         ]
         assert [quality[name][key] for key in ("in_memory", "exported")] == expected
         assert quality[name]["difference"] == expected[1] - expected[0] < -1
 
 
 def test_a_loss_is_allowed_up_to_its_limit():
-    bleu = {"in_memory": 30.0, "exported": 29.5, "difference": -0.5}
-    chrf = {"in_memory": 50.0, "exported": 48.0, "difference": -2.0}
-    quality = {"bleu": bleu, "chrf": chrf}
-    assert require_quality(quality, 2.0, "it") is quality
+    ours, theirs = {"bleu": 30.0, "chrf": 50.0}, {"bleu": 29.5, "chrf": 48.0}
+    quality = Limits("int8", max_loss=2.0).compare_quality(ours, theirs, "it")
+    assert quality["bleu"] == {"in_memory": 30.0, "exported": 29.5, "difference": -0.5}
     message = "x.tflite: chrF falls from 50.0 to 48.0, by more than the 1.5 that are allowed. The"
     with pytest.raises(ExportError, match=message):
-        require_quality(quality, 1.5, "x.tflite")
+        Limits("int8", max_loss=1.5).compare_quality(ours, theirs, "x.tflite")
     with pytest.raises(ExportError, match="x.tflite: BLEU falls from 30.0 to 29.5, .* the 0.25 th"):
-        require_quality(quality, 0.25, "x.tflite")
+        Limits("int8", max_loss=0.25).compare_quality(ours, theirs, "x.tflite")
     with pytest.raises(ExportError, match="BLEU"):
-        require_quality({"bleu": {**bleu, "difference": math.nan}}, 100, "x.tflite")
-    better = {"bleu": {"in_memory": 30.0, "exported": 31.0, "difference": 1.0}}
-    assert require_quality(better, 0.0, "it") is better
+        Limits("int8", max_loss=100).compare_quality(ours, {**theirs, "bleu": math.nan}, "x.tflite")
+    better = {"bleu": 31.0, "chrf": 50.0}
+    gain = Limits("int8", max_loss=0.0).compare_quality(ours, better, "it")
+    assert gain["bleu"]["difference"] == 1
+    assert Limits().compare_quality(ours, theirs, "it")["chrf"]["difference"] == -2  # no limit
+
+
+def test_limits_are_checked():
+    for limits, message in (
+        ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
+        ({"max_loss": -1}, "`max_loss` must be at least 0. Received: -1"),
+        ({"max_score_loss": math.nan}, "`max_score_loss` must be at least 0. Received: nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Limits(**limits)
+    with pytest.raises(ValueError, match="`quantize` must be one of none, int8. Received: 'int4'"):
+        Limits("int4").check(("none", "int8"))
+    with pytest.raises(ValueError, match="one for each of the samples. Received: 2 samples, 1 ref"):
+        Limits(references=["a"]).check_references(["a", "b"])

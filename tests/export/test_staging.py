@@ -11,7 +11,7 @@ from support import listing
 
 from keras_transformer.export import place as staging
 from keras_transformer.export import place_checks
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 from keras_transformer.files import draft_of
 
 NAMES = {"model.bin"}

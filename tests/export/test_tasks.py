@@ -24,13 +24,15 @@ from keras_transformer import (
     greedy_decode,
 )
 from keras_transformer.cli.main import cli
-from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.parity import copy_model
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass, SavedModelTranslator
-from keras_transformer.export.single_pass_agreement import SinglePassAgreement
 from keras_transformer.tasks.classifier import ClassificationCodec
 
 PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 days"] * 3
@@ -88,8 +90,8 @@ def generator_files(generator, made, tmp_path_factory):
 
 
 def export_generator(generator, folder):
-    version = exporter_of("saved-model", generator)(generator, folder / "m", PROMPTS, Beam(3))
-    file = exporter_of("litert", generator)(
+    version = export_saved_model(generator, folder / "m", PROMPTS, Beam(3))
+    file = export_litert(
         generator,
         folder / "m.tflite",
         PROMPTS,
@@ -153,7 +155,7 @@ def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, mo
 
     monkeypatch.setattr(f"{module}.copy_model", disturbed)
     with pytest.raises(ExportError, match="differ from those of the model in memory"):
-        exporter_of("litert", generator)(generator, tmp_path / "x.tflite", PROMPTS, lengths=[20])
+        export_litert(generator, tmp_path / "x.tflite", PROMPTS, lengths=[20])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -178,8 +180,8 @@ def classifier_files(classifier, made, tmp_path_factory):
 
 def export_classifier(classifier, folder):
     texts = [*TEXTS, "in 5 weeks"]
-    version = exporter_of("saved-model", classifier)(classifier, folder / "m", texts)
-    export = exporter_of("litert", classifier)
+    version = export_saved_model(classifier, folder / "m", texts)
+    export = export_litert
     files = {
         quantize: export(
             classifier, folder / f"{quantize}.tflite", texts, quantize, batch_sizes=(1, 3)
@@ -253,10 +255,10 @@ def test_a_classifier_that_answers_otherwise_is_not_kept(classifier, tmp_path, m
     genuine = Classifier.answer
     monkeypatch.setattr(Classifier, "answer", disturbed)
     try:
-        for form, place in (("saved-model", "m"), ("litert", "x.tflite")):
+        for export, place in ((export_saved_model, "m"), (export_litert, "x.tflite")):
             classifier.model.set_weights(before)
             with pytest.raises(ExportError, match="a probability differs .* not kept"):
-                exporter_of(form, classifier)(classifier, tmp_path / place, TEXTS)
+                export(classifier, tmp_path / place, TEXTS)
         assert list(tmp_path.iterdir()) == []
     finally:
         classifier.model.set_weights(before)
@@ -275,7 +277,7 @@ def test_the_judgement_of_a_classifier():
     ours = [result([0.2, 0.5, 0.3]), result([0.40003, 0.4, 0.19997])]
 
     def agreement(*quantize, **options):
-        return SinglePassAgreement(CODEC, ["a", "b"], ours, *quantize, **options)
+        return AnswerAgreement(CODEC, ["a", "b"], ours, Limits(*quantize, **options))
 
     judge = agreement().judge
     report = judge([ours[0], result([0.4, 0.40003, 0.19997])], "x")  # a tie
@@ -342,10 +344,10 @@ def test_predict_opens_the_files(
     assert done.exit_code == 2 and "--beam has no effect on" in done.stderr
 
 
-def test_what_has_no_export_is_named(classifier, generator):
+def test_what_has_no_export_is_named(classifier, generator, tmp_path):
     for pipeline in (classifier, generator):
         with pytest.raises(ExportError, match=f"no export to ctranslate2 .* {pipeline.task}"):
-            exporter_of("ctranslate2", pipeline)
+            export_ctranslate2(pipeline, tmp_path / "c", TEXTS)
 
 
 @pytest.mark.slow

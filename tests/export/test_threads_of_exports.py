@@ -15,8 +15,7 @@ from support import normal
 from threads import THREADS, in_threads
 
 from keras_transformer import Beam
-from keras_transformer.export import export_ctranslate2, export_litert
-from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.runtime import Pool, check_threads
 
 PROGRAM = pathlib.Path(__file__).parent / "shared_by_threads.py"
@@ -80,9 +79,9 @@ def single_pass_jobs(folder):
     for make, examples in TASKS.items():
         pipeline, file = make(), folder / f"{make.__name__}.tflite"
         lengths = {"lengths": [11]} if pipeline.codec.longest == 11 else {}
-        exporter_of("litert", pipeline)(pipeline, file, examples, **lengths)
+        export_litert(pipeline, file, examples, **lengths)
         yield "LiteRTSinglePass", [file], {}, examples
-    exporter_of("saved-model", pipeline)(pipeline, folder / "saved", examples)
+    export_saved_model(pipeline, folder / "saved", examples)
     yield "SavedModelSinglePass", [folder / "saved"], {}, examples
 
 

@@ -11,7 +11,7 @@ from keras_transformer import (
     TransformerConfig,
     Translator,
 )
-from keras_transformer.export.exporters import exporter_of
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
@@ -51,18 +51,14 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
     assert len(set(expected)) > 6, "outputs depend on the source"
     source, target = translator.tokenizers
     assert source.model != target.model
-    report = exporter_of("saved-model", translator)(
-        translator, tmp_path / "m", texts, alignment=(-1, None)
-    )
+    report = export_saved_model(translator, tmp_path / "m", texts, alignment=(-1, None))
     assert report["agreement"] == 1.0
     outputs = SavedModelTranslator(report["path"]).translate_batch(texts)
     assert [output.text for output in outputs] == expected
     pieces = SessionModel(report["path"]).run("alignment", sentences=texts[:1])
     ids = source.encode(texts[:1]).to_list()[0]
     assert [piece.decode() for piece in pieces["source_pieces"][0]] == source.pieces(ids)
-    report = exporter_of("litert", translator)(
-        translator, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True
-    )
+    report = export_litert(translator, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     loaded = LiteRTTranslator(report["path"])
     assert [output.text for output in loaded.translate_batch(texts)] == expected
@@ -76,7 +72,7 @@ def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_pat
     from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 
     texts = [text for text in sentences[:12] if text.strip()]
-    report = exporter_of("ctranslate2", two_vocabularies)(two_vocabularies, tmp_path / "c", texts)
+    report = export_ctranslate2(two_vocabularies, tmp_path / "c", texts)
     assert report["agreement"] == 1.0
     outputs = CTranslate2Translator(tmp_path / "c").translate_batch(texts)
     assert [output.text for output in outputs] == two_vocabularies(texts)
@@ -93,7 +89,7 @@ def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_pa
     summarizer = Summarizer(two_vocabularies.model, two_vocabularies.tokenizers, 20)
     texts = [text for text in sentences[:12] if text.strip()]
     expected = summarizer(texts)
-    report = exporter_of("saved-model", summarizer)(summarizer, tmp_path / "m", texts, Beam(3))
+    report = export_saved_model(summarizer, tmp_path / "m", texts, Beam(3))
     assert report["agreement"] == 1.0
     loaded = SavedModelTranslator(report["path"])
     outputs = loaded.translate_batch(texts)
@@ -103,16 +99,14 @@ def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_pa
     assert [text.decode() for text in answer["summary"]] == summarizer(texts, Beam(3))
     readme = (pathlib.Path(report["path"]) / "README.md").read_text()
     assert "Summarises texts, with its tokenizer" in readme and "translation" not in answer
-    report = exporter_of("litert", summarizer)(
-        summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True
-    )
+    report = export_litert(summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
         outputs = loaded.translate_batch(texts)
         assert [output.text for output in outputs] == expected and type(outputs[0]) is Summary
         assert loaded.facts["task"] == "summarization"
     pytest.importorskip("ctranslate2")
-    report = exporter_of("ctranslate2", summarizer)(summarizer, tmp_path / "c", texts)
+    report = export_ctranslate2(summarizer, tmp_path / "c", texts)
     assert report["agreement"] == 1.0
 
 

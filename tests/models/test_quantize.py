@@ -8,7 +8,8 @@ from support import D, F, H, normal, randomise, sentences, small_config, small_f
 
 import keras_transformer as kt
 from keras_transformer.decoding import Shortlisted
-from keras_transformer.export.parity import ExportError, in_float32
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.parity import in_float32
 
 # Keras names every layer that has nothing to quantise.
 pytestmark = [

@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_transformer.tasks.ensembles.together import check_together, facts_difference
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
+from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, TEXT, Signature
 from keras_transformer.tasks.strings import map_sorted
 
 
@@ -26,6 +27,25 @@ class SinglePass(Pipeline):
     @classmethod
     def parse(cls, line):  # noqa: D102
         return cls.codec_class.parse(line)
+
+    def check_samples(self, samples):
+        """Returns the examples to check an export with, as a list; see `Codec.check_samples`."""
+        return self.codec.check_samples(samples)
+
+    def signatures(self):
+        """Returns the `Signature`s: requests to answers, and inputs of the model to its outputs."""
+        codec = self.codec
+
+        def of_inputs(**inputs):
+            return codec.named(self.predict(**codec.checked(**inputs)))
+
+        functions = {DEFAULT: (codec.request_specs, self.respond)}
+        if codec.signature is not None:
+            functions[codec.signature] = codec.input_specs(), of_inputs
+        return [
+            Signature(name, _form(specs), specs, function)
+            for name, (specs, function) in functions.items()
+        ]
 
     def predict(self, **inputs):
         """Returns the outputs of the model, a dictionary, in a graph."""
@@ -76,3 +96,9 @@ class SinglePass(Pipeline):
         """Returns a `Result` for each of a list of examples, as one batch."""
         answers = self._responder()(**self.codec.request(examples))
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
+
+
+def _form(specs):
+    """What inputs are by the type of the first of them."""
+    (first, *_) = specs.values()
+    return {tf.string: TEXT, tf.int32: IDS}.get(first.dtype, ARRAYS)

@@ -12,13 +12,13 @@ from litert_files import untrained_translator
 
 from keras_transformer import Translator
 from keras_transformer.cli import main as command_line
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.batch_rows import require_rows_as_alone
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.parity import ExportError
 from keras_transformer.text.tokenizers import Tokenizers
 
 SENTENCES = [f"{word} {number}" + " days" * (number % 3) for word in ("in", "for", "after")

@@ -11,10 +11,10 @@ from support import listing
 from keras_transformer import Greedy, Transformer, TransformerConfig, Translator, greedy_decode
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
-from keras_transformer.export.litert import export as litert
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.shapes import default_lengths
 from keras_transformer.tasks.strings import map_sorted
 
 pytest.importorskip("ai_edge_litert")
@@ -307,11 +307,11 @@ def test_gives_what_each_token_attended_to(deep, sentences, sources, tmp_path, a
 
 
 def test_the_default_lengths_are_few():
-    assert litert.default_lengths(20) == [16, 20]
-    assert litert.default_lengths(16) == [16]
-    assert litert.default_lengths(5) == [5]
-    assert litert.default_lengths(100) == [16, 64, 100]
-    assert litert.default_lengths(512) == [16, 64, 256, 512]
+    assert default_lengths(20) == [16, 20]
+    assert default_lengths(16) == [16]
+    assert default_lengths(5) == [5]
+    assert default_lengths(100) == [16, 64, 100]
+    assert default_lengths(512) == [16, 64, 256, 512]
 
 
 def test_translations_are_the_same_in_any_order(export, translator, sentences):
@@ -327,9 +327,9 @@ def in_int8(preset, vocab_size, **changes):
     signatures = [
         Signature(f"{beam}_{length}", 1, length, limit, beam, 4 if beam else 1)
         for beam in (None, 4)
-        for length in litert.default_lengths(limit)
+        for length in default_lengths(limit)
     ]
-    return model, litert.convert(model, signatures, "int8")
+    return model, conversion.convert(model, signatures, "int8")
 
 
 @pytest.mark.slow

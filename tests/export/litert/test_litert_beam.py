@@ -10,11 +10,11 @@ from litert_files import PHONE, model_of, operators, tables
 from support import listing
 
 from keras_transformer import Beam, Sample, beam_decode
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
-from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert import generated
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.parity import ExportError
 from keras_transformer.tasks.strings import map_sorted
 
 pytest.importorskip("ai_edge_litert")
@@ -178,7 +178,7 @@ def test_a_beam_that_the_file_does_not_have_is_named(made, export):
 
 
 def test_wrong_numbers_are_refused(made, deep, tmp_path, monkeypatch):
-    monkeypatch.setattr(litert, "convert", None)
+    monkeypatch.setattr(generated, "convert", None)
     fixed = r"`search` in a .tflite file must have .*Received: search=Beam\(.*\)\.$"
     for beam in (Beam(4, normalization="none"), Beam(4, min_length=2)):
         with pytest.raises(ValueError, match=fixed):
@@ -204,7 +204,7 @@ def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypat
             return outputs._replace(tokens=outputs.tokens[:, 1:], scores=outputs.scores[:, 1:])
 
     monkeypatch.setattr(
-        litert,
+        generated,
         "convert",
         lambda *args, **kwargs: conversion.convert(*args, **{**kwargs, "beam": SecondBest(2)}),
     )
@@ -221,7 +221,7 @@ def test_a_wrong_second_hypothesis_is_found_out(
 ):
     """The best one is right, in every sentence."""
     content = model_of(made()[0])
-    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
     decode = LiteRTTranslator.decode
 
     def damaged(self, sources, signature=None):

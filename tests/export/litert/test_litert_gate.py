@@ -10,11 +10,11 @@ from support import listing
 
 from keras_transformer import Transformer, TransformerConfig, Translator
 from keras_transformer.export import agreement
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
-from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert import generated
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.parity import ExportError
 
 pytest.importorskip("ai_edge_litert")
 
@@ -23,18 +23,18 @@ pytest.importorskip("ai_edge_litert")
 def ready_made(export, monkeypatch):
     """Spares a test the conversion: the converter returns what it returned before."""
     content = model_of(export("none")[0])
-    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
 
 def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monkeypatch):
-    monkeypatch.setattr(litert, "convert", None)
+    monkeypatch.setattr(generated, "convert", None)
     path = tmp_path / "x.tflite"
     for wrong, message in [
         (
             {"quantize": "int4"},
             "`quantize` must be one of none, .*, int8_static. .* 'int4'",
         ),
-        ({"lengths": [16]}, "`lengths` must end in the translator's max_length, 20.*16"),
+        ({"lengths": [16]}, "`lengths` must end in the pipeline's max_length, 20.*16"),
         ({"lengths": [0, 20]}, "`lengths` must .* Received: \\[0, 20\\]"),
         ({"batch_sizes": []}, "`batch_sizes` must be .* Received: \\[\\]"),
         ({"batch_sizes": [0]}, "`batch_sizes` must be .* Received: \\[0\\]"),
@@ -48,7 +48,7 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
 
 
 def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeypatch):
-    monkeypatch.setattr(litert, "convert", None)
+    monkeypatch.setattr(generated, "convert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     with pytest.raises(ValueError, match=r'pip install "keras-transformer-kit\[litert\]"'):
@@ -91,7 +91,7 @@ def of_another_model(export, translator):
 def test_a_file_that_differs_by_one_weight_is_found_out(
     of_another_model, translator, sentences, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: of_another_model)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: of_another_model)
     with pytest.raises(ExportError, match="x.tflite.* differ"):
         export_litert(translator, tmp_path / "new" / "x.tflite", sentences)
     assert listing(tmp_path) == []
@@ -104,7 +104,7 @@ def damaged(export, translator, monkeypatch):
     rng = np.random.default_rng(0)
     wrong = (table + 0.2 * rng.normal(size=table.shape)).astype("float32")
     content = model_of(export("none")[0]).replace(table.tobytes(), wrong.tobytes())
-    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_an_older_export_is_replaced(ready_made, translator, tmp_path):
 
 
 def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
-    monkeypatch.setattr(litert, "convert", None)
+    monkeypatch.setattr(generated, "convert", None)
     for content in (b"my thesis", b""):
         (tmp_path / "x.txt").write_bytes(content)
         with pytest.raises(ExportError, match="x.txt exists and is not a .tflite file"):

@@ -11,15 +11,16 @@ from support import listing
 from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer import Beam, Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
-from keras_transformer.export.litert import export as litert
+from keras_transformer.export.litert import generated
 from keras_transformer.export.litert.calibration import calibrate, observed, products, share_outside
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import Signature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.static_int8 import finish_static_int8
-from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.parity import copy_model
 from keras_transformer.layers.kernels import Kernels
 
 pytest.importorskip("ai_edge_litert")
@@ -62,7 +63,7 @@ def test_the_file_records_how_it_was_calibrated(export):
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(litert, "convert", None)  # it fails before
+    monkeypatch.setattr(generated, "convert", None)  # it fails before
     with pytest.raises(ExportError, match="x.tflite: .* % of the activations .* lie out") as error:
         export_litert(
             translator, tmp_path / "x.tflite", sentences, "int8_static", calibration=WRONG[wrong]

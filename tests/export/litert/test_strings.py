@@ -10,12 +10,11 @@ from litert_files import PHONE, model_of, operators
 from support import listing
 
 from keras_transformer import Beam
-from keras_transformer.export.litert import export as litert
-from keras_transformer.export.litert import gate
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert import gate, generated
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
-from keras_transformer.export.parity import ExportError
 
 pytest.importorskip("ai_edge_litert")
 
@@ -225,7 +224,7 @@ def test_a_longest_output_is_no_setting_of_a_string(made, unigram_translator, tm
 
 
 def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(litert, "convert", None)
+    monkeypatch.setattr(generated, "convert", None)
     with pytest.raises(ExportError, match="`tokenizer` needs a vocabulary that is a unigram model"):
         export_litert(translator, tmp_path / "x.tflite", sentences, tokenizer=True)
     assert listing(tmp_path) == []
@@ -235,7 +234,7 @@ def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_
 def ready_made(made, monkeypatch):
     """Spares a test the conversion: the converter returns what it returned before."""
     content = model_of(made()[0])
-    monkeypatch.setattr(litert, "convert", lambda *args, **kwargs: content)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
 
 @pytest.mark.slow

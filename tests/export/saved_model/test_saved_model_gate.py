@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 from support import listing
 
-from keras_transformer.export.parity import ExportError, copy_translator
-from keras_transformer.export.saved_model import export as saved_model
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.saved_model import generated
 from keras_transformer.export.saved_model.export import export_saved_model
 from keras_transformer.export.saved_model.loaders import SessionModel, check_operations
 from keras_transformer.export.saved_model.signatures import make_endpoints
@@ -57,7 +58,7 @@ def test_sizes_to_compile_for_are_checked_before_any_work(translator, tmp_path, 
 @pytest.mark.parametrize("lengths", [(16,), (16, 32)])
 def test_lengths_end_in_the_longest(translator, tmp_path, monkeypatch, lengths):
     refuse(monkeypatch)
-    message = f"`lengths` must end in the translator's max_length, 20. Received: .*{lengths[-1]}"
+    message = f"`lengths` must end in the pipeline's max_length, 20. Received: .*{lengths[-1]}"
     with pytest.raises(ValueError, match=message):
         export_saved_model(translator, tmp_path / "x", ["in 3"], jit=True, lengths=lengths)
     assert listing(tmp_path) == []
@@ -105,14 +106,14 @@ def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
     save, copies = tf.saved_model.save, []
 
     def copy(*arguments):
-        copies.append(copy_translator(*arguments))
+        copies.append(copy_pipeline(*arguments))
         return copies[-1]
 
     def save_model(module, folder, **kwargs):
         module.weights, module.keras_model = module.weights[-1:], copies[0].model
         save(module, folder, **kwargs)
 
-    monkeypatch.setattr(saved_model, "copy_translator", copy)
+    monkeypatch.setattr(generated, "copy_pipeline", copy)
     monkeypatch.setattr(tf.saved_model, "save", save_model)
     with pytest.raises(ExportError, match="serving: TensorFlow Serving could not .* find variable"):
         export_saved_model(light, tmp_path / "serving", ["in 17 weeks"])
@@ -169,7 +170,7 @@ def test_an_alignment_of_another_layer_is_found_out(deep, sentences, tmp_path, m
             return make_endpoints(translator, search, n_best, alignment=alignment)
         return make_endpoints(translator, search, n_best, graph_of, (0, None))
 
-    monkeypatch.setattr("keras_transformer.export.saved_model.export.make_endpoints", make)
+    monkeypatch.setattr("keras_transformer.export.saved_model.generated.make_endpoints", make)
     message = "serving, alignment: `alignment` of .* differs .* not kept"
     with pytest.raises(ExportError, match=message):
         export_saved_model(deep, tmp_path / "serving", sentences[:3], alignment=(-1, None))

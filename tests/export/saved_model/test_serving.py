@@ -10,8 +10,8 @@ from documents import blocks, run
 
 from keras_transformer import Beam
 from keras_transformer.export.saved_model.buckets import Buckets
+from keras_transformer.export.saved_model.generated import page_of
 from keras_transformer.export.saved_model.guide import batching_parameters, model_name
-from keras_transformer.export.saved_model.guide import readme as readme_of
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.warmup import sentence_of_length
 
@@ -285,7 +285,7 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
 
 @pytest.mark.slow
 def test_without_an_alignment_the_readme_says_nothing_of_it(translator):
-    text = readme_of("x", make_endpoints(translator), "in 3 weeks")
+    text = page_of("x", make_endpoints(translator), "in 3 weeks").text("x")
     assert "align" not in text and "pieces" not in text and "T:" not in text
     assert text.count("curl") == 5
 

@@ -120,7 +120,7 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
     """Ids above 65,535 need more than two bytes."""
 
     class Words:
-        vocab_size, pad_id, num_marks = 100_000, 0, 1
+        vocab_size, pad_id = 100_000, 0
 
         def encode(self, strings):
             words = tf.fill([tf.size(strings)], 99_999)

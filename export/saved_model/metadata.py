@@ -1,4 +1,4 @@
-"""The facts beside a SavedModel: a JSON of what no signature keeps, such as names of columns."""
+"""The metadata of a SavedModel that no signature keeps, such as its beam or names of columns."""
 
 import json
 
@@ -40,8 +40,8 @@ def read_beam(folder):
     return read_json(folder / SEARCH, from_dict)
 
 
-def write_facts(folder, codec):
-    """Writes the facts of a `Codec` that needs them into the folder of a version."""
+def write_codec(folder, codec):
+    """Writes what a `Codec` needs into the folder of a version."""
     if codec.needs_facts:
         path = folder / PATH
         path.parent.mkdir(exist_ok=True)
@@ -56,7 +56,7 @@ def read_codec(folder, codec_class):
         codec_class: The class of the codec.
 
     Raises:
-        ValueError: If the facts are needed and missing, or damaged.
+        ValueError: If its metadata is needed and missing, or damaged.
     """
     if not codec_class.needs_facts:
         return codec_class

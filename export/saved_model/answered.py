@@ -1,0 +1,101 @@
+"""The contents of a SavedModel that answers in one pass."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
+from keras_transformer.export.saved_model.guide import Page
+from keras_transformer.export.saved_model.inputs import of_these_shapes
+from keras_transformer.export.saved_model.loaders import LOADERS
+from keras_transformer.export.saved_model.metadata import write_codec
+from keras_transformer.export.saved_model.warmup import Request
+from keras_transformer.tasks.signatures import DEFAULT
+from keras_transformer.tasks.strings import map_sorted
+
+BATCH_SIZE = 64
+
+
+class Answered:
+    """The answers of a model to requests, and its outputs for its own inputs.
+
+    Args:
+        pipeline: A `SinglePass` in float32.
+        samples: List of examples.
+        options: The `Options` of models that generate text, of which none has an effect.
+        references: List of the right answers to the samples, or `None`.
+        progress: See `export_saved_model`.
+
+    Attributes:
+        weights, functions, requests, modules: See `Generated`.
+    """
+
+    def __init__(self, pipeline, samples, options, references, progress):
+        options.refuse(pipeline.task)
+        self._pipeline, self._codec, self._progress = pipeline, pipeline.codec, progress
+        limits = Limits(references=references)
+        expected = pipeline.answer(samples)
+        self._agreement = AnswerAgreement(pipeline.codec, samples, expected, limits)
+        self._guide = pipeline.codec.guide(samples[0])
+        self.weights, self.modules = pipeline.weights, self._guide.modules
+        self.functions = {
+            signature.name: tf.function(
+                of_these_shapes(signature.function, signature.inputs), autograph=False
+            ).get_concrete_function(**signature.inputs)
+            for signature in pipeline.signatures()
+        }
+        request = {k: v.numpy() for k, v in pipeline.codec.request(samples[:1]).items()}
+        self.requests = [Request(DEFAULT, request)]
+
+    def page(self, model):
+        """Returns the `Page` about a model of that name."""
+        guide = self._guide
+        constants = {name: f"tf.constant({value})" for name, value in guide.request.items()}
+        request = ", ".join(f'"{name}": {value}' for name, value in guide.request.items())
+        return Page(
+            purpose=guide.purpose,
+            functions=self.functions,
+            axes=lambda signature, name, spec: guide.axes.get(name, "B"),
+            notes="".join(f"- {note}\n" for note in guide.notes),
+            requests={DEFAULT: f"{{{request}}}"},
+            modules=guide.modules,
+            arguments={**constants, **guide.arguments},
+            output=self._pipeline.output,
+        )
+
+    def write_metadata(self, draft):
+        """Writes what the codec needs into the folder of a version."""
+        write_codec(draft, self._codec)
+
+    def verify(self, draft, name):
+        """Returns the results of the first signature; all must agree, as both programs load it."""
+        reports = []
+        for load, program in LOADERS:
+            self._progress(f"calling every signature as {program} loads it")
+            with load(draft) as model:
+                for signature in self.functions:
+                    results = _results(model, signature, self._codec, self._agreement.examples)
+                    reports.append(self._agreement.judge(results, f"{name}, {signature}"))
+        return reports[0]
+
+
+def _results(model, signature, codec, examples):
+    """What a signature answers to examples, as `Result`s."""
+
+    def answer(batch):
+        request = codec.request(batch)
+        if signature == DEFAULT:
+            return codec.results(_arrays(model.run(signature, **request)))
+        inputs, rest = codec.encode(**request)
+        outputs = _arrays(model.run(signature, **inputs))
+        for output, names in _arrays(codec.named(outputs)).items():
+            if not np.array_equal(names, outputs[output], equal_nan=names.dtype.kind == "f"):
+                raise ExportError(f"{signature}: `{output}` does not belong to its numbers.")
+        return codec.results(_arrays(codec.answers(outputs, rest)))
+
+    return map_sorted(answer, examples, BATCH_SIZE, codec.size)
+
+
+def _arrays(tensors):
+    return {name: np.asarray(value) for name, value in tensors.items()}

@@ -1,0 +1,211 @@
+"""The contents of a SavedModel that generates text."""
+
+import dataclasses
+import functools
+
+from keras_transformer.export.options import SearchOptions
+from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
+from keras_transformer.export.saved_model.endpoints import Alignments
+from keras_transformer.export.saved_model.guide import (
+    BATCHING,
+    XLA_FLAG,
+    Page,
+    batching_parameters,
+    compiled,
+    json_of,
+    largest_batch,
+)
+from keras_transformer.export.saved_model.kernels import output_kernels
+from keras_transformer.export.saved_model.metadata import write_beam
+from keras_transformer.export.saved_model.signatures import make_endpoints
+from keras_transformer.export.saved_model.templates import (
+    ALIGNMENT,
+    ALIGNMENT_GRPC,
+    EMPTY,
+    GRPC,
+    NOTES,
+    SERVING,
+)
+from keras_transformer.export.saved_model.verify import verify
+from keras_transformer.export.saved_model.warmup import make_requests
+from keras_transformer.export.searches import traced
+from keras_transformer.export.shapes import default_lengths
+from keras_transformer.export.shortlists import shortlist_figures
+
+TEXT_OPERATIONS = {"tensorflow_text": "registers the operations of the tokenizer"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(SearchOptions):
+    """Options of `export_saved_model` for models that generate text; see there."""
+
+    search: object = None
+    n_best: int | None = None
+    jit: bool = False
+    batch_sizes: tuple = (1, 4, 16)
+    lengths: list | None = None
+    alignment: tuple | None = None
+    left_out: int = 0
+
+
+class Generated:
+    """Searches of a model, each from strings or from token ids.
+
+    Args:
+        pipeline: A `Generator` in float32.
+        samples: List of strings.
+        options: The `Options`.
+        references: `None`.
+        progress: See `export_saved_model`.
+
+    Attributes:
+        weights: The variables to track.
+        functions: Dictionary from the names of the signatures to functions.
+        requests: Requests that warm the server up.
+        modules: Modules that a Python program must import, and why.
+    """
+
+    modules = TEXT_OPERATIONS
+
+    def __init__(self, pipeline, samples, options, references, progress):
+        if references is not None:
+            raise ValueError(f"`references` has no effect on a model for {pipeline.task}.")
+        self._pipeline, self._samples, self._options = pipeline, samples, options
+        self._progress = progress
+        self._search = search = pipeline.search if options.search is None else options.search
+        n_best, alignment = options.n_best, options.alignment
+        self.endpoints = make_endpoints(pipeline, search, n_best, alignment=alignment)
+        self._buckets = _buckets(pipeline.max_length, options)
+        kernels, matrix = output_kernels(pipeline.model, options.jit)
+        fast = copy_pipeline(pipeline, kernels)
+        graph_of = _compiled(pipeline, self._buckets) if options.jit else traced
+        exported = make_endpoints(fast, search, n_best, graph_of, alignment)
+        self.weights = fast.weights + matrix
+        self.functions = {endpoint.name: endpoint.function for endpoint in exported}
+
+    @functools.cached_property
+    def requests(self):  # noqa: D102
+        return make_requests(self.endpoints, self._buckets, self._samples)
+
+    def page(self, model):
+        """Returns the `Page` about a model of that name."""
+        sample = next(sample for sample in self._samples if sample.strip())
+        return page_of(model, self.endpoints, sample, self._buckets if self._options.jit else None)
+
+    def write_metadata(self, draft):
+        """Writes parameters of the server and the beam into the folder of a version."""
+        buckets = self._buckets if self._options.jit else None
+        (draft / BATCHING).write_text(batching_parameters(buckets), "utf-8")
+        write_beam(draft, self.endpoints[0].beam)
+
+    def verify(self, draft, name):
+        """Returns the results of the check of a draft; errors call it `name`."""
+        pipeline, samples, progress = self._pipeline, self._samples, self._progress
+        progress(f"translating {len(samples)} sentences with the model in memory")
+        expected = [best for best, *_ in pipeline.n_best(samples, 1, self._search)]
+        report = verify(draft, name, self.endpoints, samples, self.requests, expected, progress)
+        if self._options.left_out:
+            report = {**report, "sentences_left_out": self._options.left_out}
+        return {**report, **shortlist_figures(pipeline, samples, self._search)}
+
+
+def page_of(model, endpoints, sample, buckets=None):
+    """Returns the `Page` about the signatures of a model that generates text.
+
+    Args:
+        model: Name of the model.
+        endpoints: List of `Endpoint`s.
+        sample: A string for the examples.
+        buckets: The `Buckets` for which the model is compiled, if it is.
+    """
+    pipeline, kinds = endpoints[0].pipeline, {endpoint.name: endpoint for endpoint in endpoints}
+    ids = pipeline.encode([sample])[0].numpy().tolist()
+    values = {
+        "output": pipeline.output,
+        "empty": EMPTY[pipeline.blank],
+        "model": model,
+        "max_length": pipeline.max_length,
+        "shortest": endpoints[0].beam.min_length,
+        "beam_size": endpoints[0].beam.size,
+        "eos_id": pipeline.source_tokenizer.eos_id,
+        "pad_id": pipeline.source_tokenizer.pad_id,
+        "searches": "\n".join(f"- `{name}`: {kind.search.summary}" for name, kind in kinds.items()),
+        "batching": BATCHING,
+        "largest": largest_batch(buckets),
+        "compiled": compiled(buckets) if buckets else "",
+        "sentence": json_of(sample),
+        "ids": ids[0],
+    }
+    alignment = _alignment(kinds, values)
+    settings = {"beam_size": [values["beam_size"]], "length_penalty": [1.0]}
+    settings["max_length"] = [values["max_length"]]
+    return Page(
+        purpose=f"{pipeline.purpose}, with its tokenizer and its search inside",
+        functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
+        axes=lambda name, key, spec: _axes(kinds[name], key, spec),
+        notes=NOTES.substitute(values, alignment=alignment[0]),
+        requests={
+            name: json_of(
+                {
+                    **(
+                        {"source": ids}
+                        if kind.inputs[0].name == "source"
+                        else {"sentences": [sample]}
+                    ),
+                    **(settings if len(kind.inputs) > 1 else {}),
+                }
+            )
+            for name, kind in kinds.items()
+        },
+        modules=TEXT_OPERATIONS,
+        arguments={"sentences": f"tf.constant([{json_of(sample)}])"},
+        output=pipeline.output,
+        flags=f" {XLA_FLAG}" if buckets else "",
+        serving=SERVING.substitute(values),
+        grpc=GRPC.substitute(values, alignment_grpc=alignment[1]),
+    )
+
+
+def _alignment(endpoints, values):
+    """The parts of the page about alignments: nothing if no endpoint gives them."""
+    aligned = next((kind for kind in endpoints.values() if isinstance(kind, Alignments)), None)
+    if aligned is None:
+        return "", ""
+    tokenizer = aligned.pipeline.source_tokenizer
+    end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
+    values = {**values, "end": end, "unknown": unknown}
+    return ALIGNMENT.substitute(values), ALIGNMENT_GRPC.substitute(values)
+
+
+def _axes(endpoint, name, spec):
+    """The axes of a tensor of a signature."""
+    if name in {input.name for input in endpoint.inputs}:
+        return "B" if spec.shape.rank == 1 else "B, S"
+    last = endpoint.last_axes.get(name, ())
+    n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
+    return ", ".join(["B", *n_best, *last])
+
+
+def _buckets(max_length, options):
+    lengths = default_lengths(max_length) if options.lengths is None else options.lengths
+    lengths, sizes = tuple(lengths), options.batch_sizes if options.jit else (1,)
+    buckets = Buckets(sizes, lengths)
+    if lengths[-1] != max_length:
+        raise ValueError(
+            f"`lengths` must end in the pipeline's max_length, {max_length}. "
+            f"Received: lengths={lengths}."
+        )
+    return buckets
+
+
+def _compiled(pipeline, buckets):
+    """What makes of a search one that is compiled for the shapes of `buckets`."""
+    tokenizer = pipeline.source_tokenizer
+
+    def compiled(search):
+        return BucketedSearch(
+            search, buckets, tokenizer.pad_id, tokenizer.eos_id, inputs=search.inputs
+        )
+
+    return compiled
