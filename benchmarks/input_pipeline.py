@@ -6,11 +6,11 @@ import tempfile
 import time
 
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
 from keras_transformer.training.tasks.translation import TranslationTraining
-from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
@@ -55,12 +55,12 @@ def _multi30k():
 
 
 class InputPipeline:
-    """`TokenizedCorpus.batches` of a corpus, shuffled.
+    """`Corpus.batches` of a corpus, shuffled.
 
     Args:
         data: The `[data]` section.
         vocabulary_size: Number of pieces.
-        batch_tokens: As in `TokenizedCorpus.batches`.
+        batch_tokens: As in `Corpus.batches`.
 
     Attributes:
         facts: `pairs`; `padding`, the share of all places that hold no token; `tokenize_seconds`,
@@ -73,7 +73,7 @@ class InputPipeline:
         tokenizer = SentencePieceTokenizer(learn_vocabulary(strings(pairs, (0, 1)), vocabulary))
         training = TranslationTraining(tokenizer)
         begin = time.perf_counter()
-        self._corpus = TokenizedCorpus.from_rows(pairs, training, data.max_length)
+        self._corpus = Corpus.from_rows(pairs, training, data.max_length)
         self._batch_tokens = batch_tokens
         self._epoch = 0
         self.facts = {

@@ -25,6 +25,7 @@ class Run:
         self.tokenizer = self.path / "tokenizer.model"
         self.model = self.path / "model.keras"
         self.checkpoints = self.path / "checkpoints"
+        self.store = self.path / "store"  # encoded examples of its data
         self.logs = self.path / "logs"  # TensorBoard
         self.history = self.path / "history.csv"  # losses, rates and scores over the updates
         self.curve = self.path / "curve.png"  # the same as a picture

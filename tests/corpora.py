@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.fields import Tokens
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.tasks.translation import TranslationTraining
 
 WORDS = [
@@ -34,9 +34,10 @@ def dataset(pairs):
     return tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*pairs, strict=True))))
 
 
-def corpus_of(pairs, tokenizer, max_length=40, weights=None):
+def corpus_of(pairs, tokenizer, max_length=40, weights=None, texts=()):
     rows = dataset(pairs)
-    return TokenizedCorpus.from_rows(rows, TranslationTraining(tokenizer), max_length, weights)
+    training = TranslationTraining(tokenizer)
+    return Corpus.from_rows(rows, training, max_length, weights=weights, texts=texts)
 
 
 def arrays(batches):
@@ -63,8 +64,25 @@ def same(first, second):
 
 
 class OfNumbers(TranslationTraining):
+    """Rows of numbers between spaces, such as `"5 6 3"`, on both sides."""
+
     pad_id, bos_id, eos_id = 0, 2, 3
-    fields = dict.fromkeys(("source", "target"), Tokens(SimpleNamespace(pad_id=0, vocab_size=100)))
+    fields = dict.fromkeys(
+        ("source", "target"),
+        Tokens(SimpleNamespace(pad_id=0, vocab_size=100, identity=lambda: "numbers")),
+    )
 
     def __init__(self):
         pass  # no tokenizers: the rows are numbers already
+
+    def encode(self, columns):
+        return {
+            name: tf.strings.to_number(tf.strings.split(column), tf.int32)
+            for name, column in columns.items()
+        }
+
+
+def corpus_of_numbers(rows):
+    """A `Corpus` of pairs of equal sides, lists of ids."""
+    side = [" ".join(map(str, row)) for row in rows]
+    return Corpus.from_rows(dataset(list(zip(side, side, strict=True))), OfNumbers(), 100)

@@ -1,10 +1,12 @@
-"""The vocabulary of a training's run."""
+"""The inputs of a training's run: its vocabulary, its stores, and a survey of its data."""
 
 import itertools
+import pathlib
 
+from keras_transformer.tasks.task import Survey
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from keras_transformer.training.data.corpus import strings
+from keras_transformer.training.data.store import Stores
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.derived import VOCABULARY
 from keras_transformer.training.settings.taken_vocabulary import (
@@ -13,9 +15,54 @@ from keras_transformer.training.settings.taken_vocabulary import (
     refuse_conflicts,
 )
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.vocabulary import UnfitSize, learn_vocabulary
+from keras_transformer.training.vocabulary import UnfitSize, learn_vocabulary, strings
 
+TEXTS = 10_000_000  # most texts that a vocabulary is learned from
 ATTEMPTS = 4  # of two vocabularies one may need more pieces than the other one's text gives
+
+
+def stores_of(run, settings, console=None):
+    """Returns the `Stores` of a run.
+
+    Args:
+        run: The `Run`.
+        settings: Its `Settings`.
+        console: Where writing one shows its progress.
+    """
+    shared = settings.data.store
+    return Stores(pathlib.Path(shared or run.store), console, shared is not None)
+
+
+def is_surveyed(stores, task, data):
+    """Returns whether the files of the data were checked and surveyed as they are now."""
+    return stores.recall(_survey_key(task, data)) is not None
+
+
+def take_survey(stores, task, data, facts):
+    """Returns the `Survey` of the training split; that of an earlier call without reading it.
+
+    Args:
+        stores: The `Stores` of the run.
+        task: The `Task`.
+        data: The `Source`.
+        facts: Those fields that the source of the data decides, a dictionary.
+    """
+    key = _survey_key(task, data)
+    known = stores.recall(key)
+    if known is None:
+        survey = task.survey(data.rows("train"), facts)
+        stores.remember(key, {"fields": survey.fields, "sentences": survey.sentences})
+        return survey
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in known["fields"].items()
+    }
+    return Survey(fields, tuple(known["sentences"]))
+
+
+def _survey_key(task, data):
+    identities = {split: data.identity(split) for split in data.splits}
+    return {"survey": task.name, "columns": list(task.columns), "data": identities}
 
 
 def take_tokenizers(run, settings, data, console, start=None):
@@ -62,7 +109,8 @@ def _learn_tokenizers(settings, data, console):
 
     def learn(columns, size):
         places = sorted(task.columns.index(name) for name in columns)
-        texts = strings(data.rows("train"), places)
+        most = max(1, TEXTS // len(places))
+        texts = strings(data.rows("train"), places, data.count("train"), most)
         return SentencePieceTokenizer(
             learn_vocabulary(texts, settings.model_copy(update={"size": size}))
         )
@@ -70,7 +118,7 @@ def _learn_tokenizers(settings, data, console):
     size = settings.size or VOCABULARY
     for _ in range(ATTEMPTS):
         what = "a vocabulary" if settings.shared else "two vocabularies"
-        say(console, f"Learning {what} of {size:,} pieces.")
+        say(console, f"Learning {what} of {size:,} pieces{_sample(data, sides)}.")
         try:
             tokenizers = [learn(columns, size) for columns in sides]
         except UnfitSize as error:
@@ -83,3 +131,12 @@ def _learn_tokenizers(settings, data, console):
         "no size of a vocabulary fits source and target of the training data alike. Set "
         f"`vocabulary.shared = true` or a lower `vocabulary.character_coverage`. Last: {problem}"
     )
+
+
+def _sample(data, sides):
+    """The size of the sample that a vocabulary is learned from, if it is one."""
+    total = data.count("train")
+    most = min(max(1, TEXTS // len(columns)) for columns in sides)
+    if total is None or total <= most:
+        return ""
+    return f" from a sample of {most:,} of {total:,} examples"

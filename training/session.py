@@ -7,7 +7,7 @@ from keras_transformer.training.changes import describe_changes, describe_derive
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.factory import make_learner, model_config
-from keras_transformer.training.inputs import take_tokenizers
+from keras_transformer.training.inputs import stores_of, take_survey, take_tokenizers
 from keras_transformer.training.loop.best import Best
 from keras_transformer.training.loop.callbacks import (
     Interrupts,
@@ -53,7 +53,8 @@ class Session:
         self.data = data
         self.task = settings.task.get()
         facts = data.facts()
-        survey = self.task.survey(data.rows("train"), facts)
+        stores = stores_of(run, settings, console)
+        survey = workers.chief_first(lambda: take_survey(stores, self.task, data, facts))
         self.fields = {**facts, **survey.fields}
         vocabulary_of = start if workers.is_chief else None  # the others read what it has written
         tokenizers = workers.chief_first(
@@ -62,12 +63,18 @@ class Session:
         config = model_config(settings, tokenizers, **self.fields)
         packing = {"packed": True} if getattr(settings.data, "packed", False) else {}
         self.training = training_class(self.task)(tokenizers, config, **packing)
-        self.corpus = self.training.corpus(data, "train", settings.data)
-        self.epochs = self.training.epochs(self.corpus, data, settings)
+        sampled = bool(settings.training.subword_sampling)
+        self.corpus = workers.chief_first(
+            lambda: self.training.corpus(data, "train", settings.data, stores, sampled)
+        )
+        self.epochs = self.training.epochs(self.corpus, settings)
         self.settings = settings = self._derive(settings, config.d_model)
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.training, make_model)
-        self.validator = Validator(self.learner, self.training, self.data, settings, workers)
+        validation = workers.chief_first(
+            lambda: self.training.corpus(data, "validation", settings.data, stores)
+        )
+        self.validator = Validator(self.learner, self.training, data, validation, settings, workers)
         options = settings.training
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
         self.best = Best(self.task.figures, options.best_by, options.patience)

@@ -1,6 +1,7 @@
 """Training from a configuration to a model, in one call that can be repeated until it is done."""
 
 import contextlib
+import shutil
 import zlib
 
 import rich.console
@@ -12,9 +13,10 @@ from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.changes import REOPENS, check_changes
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
+from keras_transformer.training.inputs import is_surveyed, stores_of
+from keras_transformer.training.lock import RunLock
 from keras_transformer.training.loop.callbacks import Terminations
 from keras_transformer.training.loop.checkpoint import Checkpoints
-from keras_transformer.training.loop.lock import RunLock
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.session import Session
@@ -94,7 +96,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         if settings.model.vectors is not None and not is_trained(run):
             check_vectors(settings.model.vectors, settings.config().d_model)
         # Before the folder is touched: a mistake in the data leaves nothing there.
-        data = workers.chief_first(lambda: open_source(settings.data, settings.task.get().columns))
+        data = workers.chief_first(lambda: _open(run, settings))
         lock = RunLock(run.path)
         if workers.is_chief and not run.path.exists():
             stack.callback(_remove_if_empty, run.path)
@@ -110,6 +112,15 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         return workers.chief_first(
             lambda: session.finish() if workers.is_chief else run.read_metrics()
         )
+
+
+def _open(run, settings):
+    """The `Source` of the data, which are read and checked unless that has been done before."""
+    task = settings.task.get()
+    data = open_source(settings.data, task.columns, check=False)
+    if not is_surveyed(stores_of(run, settings), task, data):
+        data.check()
+    return data
 
 
 def _completed(run, settings):
@@ -139,6 +150,7 @@ def _beginning(run):
     except Exception:
         if not run.vocabulary() and not is_trained(run):
             run.config.unlink(missing_ok=True)
+            shutil.rmtree(run.store, ignore_errors=True)
         raise
 
 

@@ -15,6 +15,7 @@ class Validator:
         learner: A compiled `Learner`.
         training: The `Training` of its task.
         data: A `Source` with the split `"validation"`.
+        corpus: The `Corpus` of that split.
         settings: The `Settings` of the run.
         workers: The `Workers` that train together.
 
@@ -26,9 +27,8 @@ class Validator:
         answers over the first `validate_sentences`, if there are any.
     """
 
-    def __init__(self, learner, training, data, settings, workers):
+    def __init__(self, learner, training, data, corpus, settings, workers):
         self.learner = learner
-        corpus = training.corpus(data, "validation", settings.data)
         size = settings.data.size_of_batch
         batches = corpus.batches(size).cache().repeat()
         self.batches = cut_batches(batches, workers.strategy, training.pad_id)

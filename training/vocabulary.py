@@ -8,11 +8,12 @@ import sys
 import tempfile
 import unicodedata
 
+import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
-MAX_SENTENCES = 2_000_000  # of a larger corpus, so many are drawn to learn from
+MAX_SENTENCES = 2_000_000  # of more, so many are drawn to learn from
 
 # Every kind of white space is one space to a reader; a line of text holds no other control.
 _SPACES = "\t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
@@ -32,6 +33,26 @@ class UnfitSize(ValueError):
     def __init__(self, message, better):
         super().__init__(message)
         self.better = better
+
+
+def strings(rows, columns, total=None, most=None):
+    """Yields the strings of some columns of a dataset, as bytes; of a large one those of a sample.
+
+    Args:
+        rows: A `tf.data.Dataset` of tuples of scalar strings.
+        columns: Numbers of the columns.
+        total: Number of rows.
+        most: Of more rows, so many are taken, at equal distances. `None`: all.
+    """
+    batch_size, begin = 1024, 0
+    for batch in rows.batch(batch_size).prefetch(1).as_numpy_iterator():
+        taken = slice(None)
+        if most is not None and total is not None and total > most:
+            numbers = np.arange(begin, begin + len(batch[0]))
+            taken = (numbers + 1) * most // total > numbers * most // total
+            begin += len(batch[0])
+        for column in columns:
+            yield from batch[column][taken]
 
 
 def learn_vocabulary(strings, settings):

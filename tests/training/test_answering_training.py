@@ -16,7 +16,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.passages import Windows, read_passages
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources.squad import read_squad
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import SettingsError, load_settings
@@ -157,7 +157,7 @@ def test_an_answer_that_is_not_there_is_one_clear_line():
         "the place given. Received: 'dogs'.$"
     )
     with pytest.raises(ValueError, match=message):
-        TokenizedCorpus.from_rows(tf.data.Dataset.from_tensor_slices(rows), training(), LIMIT)
+        Corpus.from_rows(tf.data.Dataset.from_tensor_slices(rows), training(), LIMIT)
 
 
 def squad_file(path, seed):

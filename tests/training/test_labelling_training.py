@@ -7,7 +7,7 @@ from pipelines import SIZES, tokenizer
 
 from keras_transformer import TokenClassifierConfig
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.tasks import training_class
 
 LABELS = ("O", "B-X", "I-X")
@@ -22,7 +22,7 @@ def training():
 
 def corpus(texts=TEXTS, names=NAMES):
     rows = tf.data.Dataset.from_tensor_slices((texts, names))
-    return TokenizedCorpus.from_rows(rows, training(), 11)
+    return Corpus.from_rows(rows, training(), 11)
 
 
 def by_hand(text, names):

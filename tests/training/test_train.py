@@ -16,9 +16,9 @@ from support import with_tests_on_path
 from keras_transformer import files as atomic
 from keras_transformer.run import Run
 from keras_transformer.training.averaging import average_checkpoints
+from keras_transformer.training.lock import RunLocked
 from keras_transformer.training.loop import final
 from keras_transformer.training.loop.checkpoint import Checkpoints
-from keras_transformer.training.loop.lock import RunLocked
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
 
@@ -154,9 +154,9 @@ def terminating(function):
     ("phase", "left"),
     [
         ("train.open_source", set()),  # nor a folder
-        ("data.corpus.TokenizedCorpus.from_rows", {"config.toml", "tokenizer.model"}),
-        ("loop.inputs.strings", {"config.toml"}),
-        ("loop.session.make_learner", {"config.toml", "tokenizer.model"}),
+        ("data.store.StoreWriter.write", {"config.toml", "tokenizer.model", "store"}),
+        ("inputs.strings", {"config.toml", "store"}),
+        ("session.make_learner", {"config.toml", "tokenizer.model", "store"}),
     ],
 )
 def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
@@ -164,10 +164,10 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
 ):
     target = f"keras_transformer.training.{phase}"
     module, _, name = target.rpartition(".")
-    function = getattr(pkgutil.resolve_name(module.replace("corpus.T", "corpus:T")), name)
-    if phase == "loop.inputs.strings":  # read by SentencePiece, in C++
+    function = getattr(pkgutil.resolve_name(module.replace("store.S", "store:S")), name)
+    if phase == "inputs.strings":  # read by SentencePiece, in C++
 
-        def strings(rows, columns):
+        def strings(*arguments):
             yield b"12"
             os.kill(os.getpid(), signal.SIGTERM)
             yield b"3"
@@ -180,6 +180,7 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
         train(settings, tmp_path / "run", console=rich.console.Console(quiet=True))
     assert error.value.args == (signal.SIGTERM,)
     assert {path.name for path in tmp_path.glob("run/*")} == left
+    assert not list(tmp_path.rglob("lock.json"))
     assert (tmp_path / "run").exists() == bool(left)
     assert signal.getsignal(signal.SIGTERM) is before
 

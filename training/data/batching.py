@@ -7,70 +7,73 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How sentences are cut into batches: the same for every epoch, whatever its order.
+    """How examples, sorted by length, are cut into batches: the same for every epoch.
+
+    It has a few numbers for each bucket, however many examples there are. `runs` are batches of one
+    shape that follow each other: those of each bucket, and last the one that is not full.
 
     Attributes:
-        order: Numbers of the sentences, sorted by the width of their bucket, else as they came.
-        segments: For each bucket, from narrow to wide, where it begins and ends in `order`.
-        starts, rows, widths: For each batch, where it begins in `order`, how many sentences it
-            takes from there on, and to how many tokens they are padded.
+        ends: For each bucket, from narrow to wide, how many examples are in it and in the narrower
+            ones, [buckets].
+        widths: To which length the examples of each bucket are padded, [buckets].
+        batches, starts, rows: For each run, how many batches it has, which place among the sorted
+            examples is its first, and how many examples are in each batch, [runs].
+        buckets: For each run, the number of its bucket, [runs].
     """
 
-    order: np.ndarray
-    segments: list
+    ends: np.ndarray
+    widths: np.ndarray
+    batches: np.ndarray
     starts: np.ndarray
     rows: np.ndarray
-    widths: np.ndarray
+    buckets: np.ndarray
 
     @property
-    def tokens(self):
-        """Number of places for tokens in all batches, padding included."""
-        return int(self.rows @ self.widths)
+    def steps(self):
+        """Number of batches."""
+        return int(self.batches.sum())
 
 
-def plan_batches(lengths, batch_tokens, buckets):
-    """Sorts sentences into buckets by length and cuts each bucket into batches.
+def plan_batches(counts, batch_tokens, widths):
+    """Puts examples into buckets by length and cuts each bucket into batches.
 
-    A batch takes as many sentences of its bucket as `batch_tokens` allow. Those that are left and
+    A batch takes as many examples of its bucket as `batch_tokens` allow. Those that are left and
     fill no batch go into the first one of the next wider bucket. So all batches of a width have the
     same number of rows, except for the last of the widest.
 
     Args:
-        lengths: Tokens in each sentence, [sentences], all positive.
+        counts: Number of examples of each length, from length 0, of which there are none; the last
+            is not 0.
         batch_tokens: Most tokens in a batch, padding included.
-        buckets: Most widths to use.
+        widths: The lengths that buckets are padded to, rising; those that no example needs are left
+            out.
 
     Returns:
         A `Plan`.
 
     Raises:
-        ValueError: If a sentence has more tokens than a batch.
+        ValueError: If an example is longer than a batch.
     """
-    lengths = np.asarray(lengths)
-    if lengths.max() > batch_tokens:
+    counts = np.asarray(counts, np.int64)
+    if len(counts) - 1 > batch_tokens:
         raise ValueError(
             "`batch_tokens` must be at least the length of the longest sentence. Received: "
-            f"batch_tokens={batch_tokens}, and a sentence of {lengths.max()} tokens."
+            f"batch_tokens={batch_tokens}, and a sentence of {len(counts) - 1} tokens."
         )
-    widths = choose_widths(lengths, buckets)
-    bucket = np.searchsorted(widths, lengths)
-    ends = np.cumsum(np.bincount(bucket, minlength=len(widths))).tolist()
-    cuts, start = [], 0
-    for width, end in zip(widths.tolist(), ends, strict=True):
+    widths = widths[: np.searchsorted(widths, len(counts) - 1) + 1]
+    ends = np.cumsum(counts)[np.minimum(widths, len(counts) - 1)]
+    runs, start = [], 0
+    for bucket, (width, end) in enumerate(zip(widths.tolist(), ends.tolist(), strict=True)):
         rows = batch_tokens // width
-        while end - start >= rows:
-            cuts.append((start, rows, width))
-            start += rows
-    if start < len(lengths):
-        cuts.append((start, len(lengths) - start, int(widths[-1])))
-    return Plan(
-        np.argsort(bucket, kind="stable"),
-        list(zip([0, *ends[:-1]], ends, strict=True)),
-        *np.array(cuts, np.int64).T,
-    )
+        if batches := (end - start) // rows:
+            runs.append((batches, start, rows, bucket))
+            start += batches * rows
+    if start < ends[-1]:
+        runs.append((1, start, int(ends[-1]) - start, len(widths) - 1))
+    return Plan(ends, widths, *np.array(runs, np.int64).T)
 
 
-def choose_widths(lengths, buckets):
+def choose_widths(counts, buckets):
     """Chooses the widths that need the least padding.
 
     The widths `w_1 < ... < w_n`, of which each sentence takes the first that holds it, minimise the
@@ -78,14 +81,14 @@ def choose_widths(lengths, buckets):
     `cost(n, w) = min over v < w of cost(n - 1, v) + w * (sentences longer than v, not than w)`.
 
     Args:
-        lengths: Tokens in each sentence, [sentences].
+        counts: Number of sentences of each length, from length 0; the last is not 0.
         buckets: Most widths to choose.
 
     Returns:
         The widths in rising order; the last is the longest length.
     """
-    longest = int(np.max(lengths))
-    up_to = np.cumsum(np.bincount(lengths, minlength=longest + 1))  # sentences of <= w tokens
+    longest = len(counts) - 1
+    up_to = np.cumsum(counts)  # sentences of <= w tokens
     cost = np.where(np.arange(longest + 1) == 0, 0.0, np.inf)
     choices = []
     for _ in range(min(buckets, longest)):

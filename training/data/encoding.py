@@ -1,100 +1,214 @@
-"""Examples to numbers: what of a data set is kept, as the columns of a corpus."""
+"""Examples to numbers: chunks of a data set, encoded, checked, and sorted by length."""
 
-import typing
+import dataclasses
+import zlib
 
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.training.data.packing import pack_texts
 from keras_transformer.training.data.stream import unconverted
 
+BATCH = 1024  # examples that are encoded together
+CHUNK = 64  # batches of a chunk: 65,536 examples
+COUNTS = ("rows", "examples", "too_long", "empty", "cut")
 
-class Encoded(typing.NamedTuple):
-    """Examples as numbers.
 
-    Attributes:
-        columns: Dictionary from the names of a training's fields to their encoded columns: see
-            `TokenizedCorpus`.
-        kept: Which examples of the data set they are, boolean `[examples]`.
-        too_long, empty: How many were left out, and why.
-        cut: How many of them have a text that was cut.
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What becomes of long examples.
+
+    Args:
+        max_length: Longest sequence, such as a text in tokens with its end. Examples with a longer
+            one are left out, and so are those with an empty one. `None`: there is no limit.
+        cut_source: Whether the first sequence of an example is cut where it is too long.
+        packed: Whether rows hold several examples, and longer ones in pieces: see `pack_texts`.
+    """
+
+    max_length: int | None = None
+    cut_source: bool = False
+    packed: bool = False
+
+
+@dataclasses.dataclass
+class Column:
+    """Some examples of a column.
+
+    Args:
+        values: Items, `[items, ...]`; of a column that is not ragged `[examples, ...]`.
+        lengths: Items of each example, `[examples]`; `None` if the column is not ragged.
+    """
+
+    values: np.ndarray
+    lengths: np.ndarray | None = None
+
+    def take(self, numbers):
+        """Returns the column of some examples, in the order of their numbers."""
+        if self.lengths is None:
+            return Column(self.values[numbers])
+        ends = np.cumsum(self.lengths)
+        lengths = self.lengths[numbers]
+        starts = (ends - self.lengths)[numbers]
+        places = np.arange(lengths.sum()) + np.repeat(
+            starts - np.cumsum(lengths) + lengths, lengths
+        )
+        return Column(self.values[places], lengths)
+
+    @staticmethod
+    def joined(columns):
+        """Returns one column of several."""
+        values = np.concatenate([column.values for column in columns])
+        ragged = columns[0].lengths is not None
+        return Column(values, np.concatenate([c.lengths for c in columns]) if ragged else None)
+
+
+@dataclasses.dataclass
+class Chunk:
+    """Encoded examples that follow each other in a data set, sorted by length, then by weight.
+
+    Args:
+        columns: Dictionary of `Column`s.
+        lengths: Length of each example, that of its longest sequence; 1 without any, [examples].
+        weights: How often an epoch is to hold each example, `[examples]`.
+        counts: Dictionary of `COUNTS`: rows of the data set that were read; examples in the columns
+            (packed rows may hold several); those left out because they are too long or empty; and
+            how many were cut.
+        checksum: Of every number in its place in the data set.
     """
 
     columns: dict
-    kept: np.ndarray
-    too_long: int
-    empty: int
-    cut: int
+    lengths: np.ndarray
+    weights: np.ndarray
+    counts: dict
+    checksum: int
 
 
-def encode_rows(rows, training, max_length=None, split="train", cut_source=False):
-    """Encodes a dataset of examples and leaves out those that are empty or too long.
+class Encoder:
+    """Encodes a data set in the graph, on all processors.
 
     Args:
-        rows, training, max_length, split, cut_source: See `TokenizedCorpus.from_rows`. Examples
-            without a ragged column have no length.
-
-    Returns:
-        `Encoded`.
-
-    Raises:
-        ValueError: If no example is left, or a value cannot be used.
+        training: The `Training` of the task, which encodes.
+        limits: `Limits`.
+        split: Name of the split, for errors.
+        texts: Names of the columns whose strings are kept as well, as `NAME.text`.
     """
-    fields, chunks, too_long, empty, cut, every = training.fields, {}, 0, 0, 0, []
-    ragged = [name for name, field in fields.items() if field.is_ragged]
 
-    def encode(*values):
-        columns = dict(zip(training.columns, values, strict=True))
-        return training.encode(columns), columns
+    def __init__(self, training, limits, split="train", texts=()):
+        self._training, self._fields = training, training.fields
+        self._limits, self._split, self._texts = limits, split, texts
+        self._ragged = [name for name, field in self._fields.items() if field.is_ragged]
 
-    encoded = rows.batch(1024).map(unconverted(encode), num_parallel_calls=tf.data.AUTOTUNE)
-    for batch, columns in encoded.prefetch(1):
-        kept = np.ones(_rows_of(batch), bool)
-        if ragged:
-            lengths = {name: batch[name].row_lengths().numpy() for name in ragged}
-            is_empty = np.any([lengths[name] < fields[name].min_length for name in ragged], axis=0)
-            if cut_source:
-                first = ragged[0]
-                batch = {**batch, first: fields[first].cut(batch[first], max_length)}
-                is_cut, lengths[first] = lengths[first] > max_length, batch[first].row_lengths()
-            longest = np.max(list(lengths.values()), axis=0)
-            is_long = ~is_empty & (longest > max_length) & (not training.packed)
-            empty, too_long = empty + int(is_empty.sum()), too_long + int(is_long.sum())
-            kept = ~(is_empty | is_long)
-            cut += int((kept & is_cut).sum()) if cut_source else 0
-        _check_values(batch, columns, fields, split, before=sum(map(len, every)))
-        every.append(kept)
-        for name, field in fields.items():
-            chunks.setdefault(name, []).append(_kept(batch[name], kept, field))
-    if not sum(kept.sum() for kept in every):
-        raise ValueError(_nothing_left(ragged, empty, too_long, max_length))
-    joined = {name: _joined(chunks[name], field) for name, field in fields.items()}
-    return Encoded(joined, np.concatenate(every), too_long, empty, cut)
+    def chunks(self, rows, weights=None, skip=0):
+        """Yields `Chunk`s of `CHUNK * BATCH` rows, in order; the last one has fewer, perhaps none.
+
+        Args:
+            rows: A `tf.data.Dataset` of tuples, the columns of the training.
+            weights: How often an epoch is to hold each of `rows`; `None`: once.
+            skip: Chunks at the beginning to leave out, which are read but not encoded.
+
+        Raises:
+            ValueError: If a value cannot be used, or `weights` are not as many as `rows`.
+        """
+
+        def encode(*values):
+            columns = dict(zip(self._training.columns, values, strict=True))
+            return self._training.encode(columns), columns
+
+        batches = rows.batch(BATCH).skip(skip * CHUNK)
+        encoded = batches.map(unconverted(encode), num_parallel_calls=tf.data.AUTOTUNE)
+        begin, parts = skip * CHUNK * BATCH, []
+        for batch, columns in encoded.prefetch(2):
+            before = begin + sum(part[1]["rows"] for part in parts)
+            parts.append(self._part(batch, columns, before))
+            if len(parts) == CHUNK:
+                yield self._chunk(parts, weights, begin)
+                begin, parts = begin + CHUNK * BATCH, []
+        last = self._chunk(parts, weights, begin)
+        if weights is not None and begin + last.counts["rows"] != len(weights):
+            raise ValueError(
+                "`weights` must hold a number for each example. "
+                f"Received: {len(weights)} for {begin + last.counts['rows']}."
+            )
+        yield last
+
+    def _part(self, batch, columns, before):
+        """What is kept of a batch: columns, counts, and the numbers of the rows."""
+        self._check(batch, columns, before)
+        rows = _rows_of(batch)
+        empty = too_long = is_cut = np.zeros(rows, bool)
+        lengths = {name: batch[name].row_lengths().numpy() for name in self._ragged}
+        if lengths:
+            shortest = {name: self._fields[name].min_length for name in self._ragged}
+            empty = np.any([lengths[name] < shortest[name] for name in self._ragged], axis=0)
+        limit = self._limits.max_length
+        if lengths and limit is not None and not self._limits.packed:
+            if self._limits.cut_source:
+                first = self._ragged[0]
+                batch = {**batch, first: self._fields[first].cut(batch[first], limit)}
+                is_cut, lengths[first] = lengths[first] > limit, batch[first].row_lengths().numpy()
+            too_long = ~empty & (np.max(list(lengths.values()), axis=0) > limit)
+        kept = np.flatnonzero(~(empty | too_long))
+        found = {
+            name: _column(batch[name], field.dtype).take(kept)
+            for name, field in self._fields.items()
+        }
+        for name in self._texts:
+            found[f"{name}.text"] = _bytes(columns[name].numpy()[kept])
+        sums = {"rows": rows, "examples": len(kept), "too_long": int(too_long.sum())}
+        sums |= {"empty": int(empty.sum()), "cut": int(is_cut[kept].sum())}
+        return found, sums, before + kept
+
+    def _chunk(self, parts, weights, begin):
+        """The chunk of some parts."""
+        counts = {name: sum(part[1][name] for part in parts) for name in COUNTS}
+        if not parts:
+            return Chunk({}, np.zeros(0, np.int64), np.zeros(0), counts, 0)
+        columns = {name: Column.joined([part[0][name] for part in parts]) for name in parts[0][0]}
+        numbers = np.concatenate([part[2] for part in parts])
+        if self._limits.packed:
+            ((name, texts),) = columns.items()
+            columns[name], counts["cut"] = pack_texts(texts, self._limits.max_length)
+        size = len(next(_lengths(columns)))
+        own = np.ones(size)
+        if weights is not None:
+            own = np.asarray(weights, np.float64)[numbers[numbers < len(weights)]]
+            if len(own) < size:
+                raise ValueError(
+                    "`weights` must hold a number for each example. "
+                    f"Received: {len(weights)} for {begin + counts['rows']}."
+                )
+        checksum = zlib.crc32(own)
+        for column in columns.values():
+            for array in (column.values, column.lengths):
+                if array is not None:
+                    checksum = zlib.crc32(np.ascontiguousarray(array), checksum)
+        lengths = [columns[name].lengths for name in self._ragged]
+        longest = np.max(lengths, axis=0) if lengths else np.ones(size, np.int64)
+        order = np.lexsort((own, longest))
+        columns = {name: column.take(order) for name, column in columns.items()}
+        return Chunk(columns, longest[order], own[order], counts, checksum)
+
+    def _check(self, batch, columns, before):
+        """Raises if an encoded column has a value that cannot be used."""
+        for name, field in self._fields.items():
+            valid = field.is_valid(batch[name])
+            if valid is not None and (wrong := np.flatnonzero(~valid.numpy())).size:
+                raise ValueError(
+                    f"the {self._split} split of the data, example {before + wrong[0] + 1}: "
+                    f"`{name}` must be {field.explain()}. "
+                    f"Received: {_shown(columns[name][wrong[0]])}."
+                )
 
 
-def _nothing_left(ragged, empty, too_long, max_length):
-    if not ragged:
-        return "The data must hold at least one example. Received: none."
-    return (
-        "The data must hold at least one example with words in each text and at most "
-        f"`max_length` tokens. Received: {empty} empty and {too_long} longer examples, "
-        f"with max_length={max_length}."
-    )
+def _lengths(columns):
+    """The number of examples of each column, as anything of that length."""
+    for column in columns.values():
+        yield column.values if column.lengths is None else column.lengths
 
 
 def _rows_of(batch):
     column = next(iter(batch.values()))
     return int(column.nrows() if isinstance(column, tf.RaggedTensor) else column.shape[0])
-
-
-def _check_values(batch, columns, fields, split, before):
-    """Raises if an encoded column has a value that cannot be used."""
-    for name, field in fields.items():
-        valid = field.is_valid(batch[name])
-        if valid is not None and (wrong := np.flatnonzero(~valid.numpy())).size:
-            raise ValueError(
-                f"the {split} split of the data, example {before + wrong[0] + 1}: `{name}` must "
-                f"be {field.explain()}. Received: {_shown(columns[name][wrong[0]])}."
-            )
 
 
 def _shown(value):
@@ -103,19 +217,14 @@ def _shown(value):
     return repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
 
 
-def _kept(column, kept, field):
-    """What is kept of a column of a batch: items, and the lengths of sequences."""
-    if not field.is_ragged:
-        return column.numpy().astype(field.dtype, copy=False)[kept]
-    lengths = column.row_lengths().numpy()
-    values = column.flat_values.numpy()[np.repeat(kept, lengths)]
-    return values.astype(field.dtype, copy=False), lengths[kept]
+def _column(encoded, dtype):
+    if not isinstance(encoded, tf.RaggedTensor):
+        return Column(encoded.numpy().astype(dtype, copy=False))
+    values = encoded.flat_values.numpy().astype(dtype, copy=False)
+    return Column(values, encoded.row_lengths().numpy())
 
 
-def _joined(chunks, field):
-    """Joins many batches of a column into one tensor, which is a `tf.RaggedTensor` if ragged."""
-    with tf.device("CPU:0"):  # a GPU would hold it, and tf.data could not read it there
-        if not field.is_ragged:
-            return tf.constant(np.concatenate(chunks))
-        values, lengths = (np.concatenate(arrays) for arrays in zip(*chunks, strict=True))
-        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+def _bytes(strings):
+    """Strings as a ragged column of bytes."""
+    lengths = np.fromiter(map(len, strings), np.int64, len(strings))
+    return Column(np.frombuffer(b"".join(strings), np.uint8), lengths)

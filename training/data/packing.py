@@ -1,7 +1,6 @@
 """Several texts in a row of tokens: rows that are full, instead of padding."""
 
 import numpy as np
-import tensorflow as tf
 
 
 def pack_texts(texts, max_length):
@@ -12,27 +11,25 @@ def pack_texts(texts, max_length):
     room that has enough; the same texts give the same rows.
 
     Args:
-        texts: Ragged token ids `[texts, (T)]`, each ending in `eos_id`.
+        texts: A ragged `Column` of token ids, each text ending in `eos_id`.
         max_length: Longest row.
 
     Returns:
-        Ragged token ids `[rows, (T)]`; and how many of the texts were cut.
+        A `Column` of the rows; and how many of the texts were cut.
     """
-    values, lengths = texts.flat_values.numpy(), texts.row_lengths().numpy()
+    values, lengths = texts.values, texts.lengths
     counts = -(-lengths // max_length)  # of pieces
     of_text = np.repeat(np.arange(len(lengths)), counts)
     before = max_length * (np.arange(len(of_text)) - np.repeat(np.cumsum(counts) - counts, counts))
-    starts = texts.row_starts().numpy()[of_text] + before
+    starts = (np.cumsum(lengths) - lengths)[of_text] + before
     sizes = np.minimum(lengths[of_text] - before, max_length)
     rows = best_fit(sizes, max_length)
     order = np.argsort(rows, kind="stable")
     starts, sizes, rows = starts[order], sizes[order], rows[order]
     ends = np.cumsum(sizes)
-    places = np.arange(ends[-1]) + np.repeat(starts - ends + sizes, sizes)
+    places = np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes)
     totals = np.bincount(rows, weights=sizes).astype(np.int64)
-    with tf.device("CPU:0"):
-        packed = tf.RaggedTensor.from_row_lengths(values[places], totals, validate=False)
-    return packed, int(np.count_nonzero(counts > 1))
+    return type(texts)(values[places], totals), int(np.count_nonzero(counts > 1))
 
 
 def best_fit(sizes, capacity):

@@ -1,14 +1,17 @@
 """Subword regularisation: sentences cut into other pieces in every epoch."""
 
-import itertools
 import threading
 
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.training.data.batching import plan_batches
+from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import BUCKETS
-from keras_transformer.training.data.stream import Epochs
+from keras_transformer.training.data.permutation import key_of, permuted
+from keras_transformer.training.data.stream import Epochs, unconverted
+
+WINDOW = 2**16  # most examples whose pieces are in memory at a time
+WINDOWS = 5  # the key of the order in which examples come into windows
 
 
 class SubwordSampler:
@@ -18,133 +21,152 @@ class SubwordSampler:
     unigram vocabulary a segmentation is drawn with its probability to the power of `alpha`. Either
     way a model sees rare pieces more often, and learns which pieces make up a word.
 
-    Every epoch has as many batches as epoch 0, so that any update's place is known. What is drawn
-    fills a batch more or less now and then: such a batch is left out or seen twice, each time
-    another one. A sentence that would grow beyond `max_length` keeps its usual pieces.
-
-    The sentences, and the pieces of an epoch while they are drawn, are Python objects in memory:
-    some 100 bytes a token, for corpora up to a few million pairs.
+    The examples of an epoch are drawn in windows of at most `WINDOW`, whose pieces alone are in
+    memory; strings are read from the store. Every window has as many batches as the first one of
+    epoch 0, so that any update's place is known. What is drawn fills a batch more or less now and
+    then: such a batch is left out or seen twice, each time another one. A sentence that would grow
+    beyond `max_length` keeps its usual pieces.
 
     Args:
-        corpus: The `TokenizedCorpus` of the same examples.
-        rows: The `tf.data.Dataset` that it was made from.
+        corpus: A `Corpus` whose store keeps the strings of the training's `texts`.
         training: The `Training` of its task.
         max_length: Longest text in tokens, as for the corpus.
         alpha: See above; above 0 and below 1.
         seed: Together with the number of the epoch it decides what is drawn.
-        cut_source: As for the corpus.
+        window: Most examples of a window.
 
     Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
     """
 
-    def __init__(self, corpus, rows, training, max_length, alpha, seed=0, cut_source=False):
+    def __init__(self, corpus, training, max_length, alpha, seed=0, window=WINDOW):
         self._corpus, self._fields = corpus, training.texts
-        self._strings = _strings(corpus, rows, training, max_length, cut_source)
         self._max_length, self._alpha, self._seed = max_length, alpha, seed
+        self.windows = -(-corpus.drawn_size // window)
         self._lock = threading.Lock()  # SentencePiece has one seed for all threads
-        self._latest = None  # epoch and what was drawn for it
+        self._latest = {}  # by epoch, window and plan: what was drawn
+        self._widths = {}  # by buckets: those of the first window, for all
 
     def epochs(self, batch_tokens, buckets=BUCKETS):
         """Returns the `Epochs` of a training, each cut into other pieces.
 
         Args:
-            batch_tokens, buckets: As in `TokenizedCorpus.batches`.
+            batch_tokens, buckets: As in `Corpus.batches`.
         """
-        with tf.init_scope():
-            examples = self._corpus.drawn(0).numpy()
-        steps = len(self._cut(self._drawn(0), examples, batch_tokens, buckets).starts)
+        names = list(self._fields)
+        steps = self._window(0, 0, batch_tokens, buckets).plan.steps
+
+        def batch(epoch, number):
+            window, place = divmod(int(number), steps)
+            drawn = self._window(int(epoch), window, batch_tokens, buckets)
+            return drawn.batch(place, steps)
+
+        def make(epoch, number):
+            types = [tf.int64] + [tf.int32] * len(names)
+            numbers, *columns = tf.numpy_function(batch, [epoch, number], types)
+            numbers.set_shape([None])
+            for column in columns:
+                column.set_shape([None, None])
+            given = dict(zip(names, columns, strict=True))
+            return self._corpus.gather(numbers, {}, columns=given)
 
         def batches(epoch, select):
-            def plan(epoch, examples):
-                return self._plan(int(epoch), examples, batch_tokens, buckets, steps)
-
-            types = [tf.int64] * (4 + 2 * len(self._fields))
-            arrays = tf.numpy_function(plan, [epoch, self._corpus.drawn(epoch)], types)
-            for array in arrays:
-                array.set_shape([None])
-            order, starts, rows, widths, *ragged = arrays
-            pairs = zip(self._fields, ragged[::2], ragged[1::2], strict=True)
-            columns = self._corpus.replaced(
-                {
-                    name: tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-                    for name, values, splits in pairs
-                }
-            )
-            cuts = tf.data.Dataset.from_tensor_slices((starts, rows, widths))
-            return select(cuts).map(
-                lambda start, count, width: self._corpus.pad(
-                    columns, order[start : start + count], width
-                ),
+            return select(tf.data.Dataset.range(self.windows * steps)).map(
+                unconverted(lambda number: make(epoch, number)),
                 num_parallel_calls=tf.data.AUTOTUNE,
             )
 
-        return Epochs(steps, batches)
+        return Epochs(self.windows * steps, batches)
 
-    def _plan(self, epoch, examples, batch_tokens, buckets, steps):
-        """What the batches of an epoch are made of, arrays."""
-        texts = self._drawn(epoch)
-        plan = self._cut(texts, examples, batch_tokens, buckets)
-        random = np.random.default_rng([self._seed, epoch])
-        order = np.concatenate([random.permutation(plan.order[a:b]) for a, b in plan.segments])
-        order = examples[order]
-        sequence = np.resize(random.permutation(len(plan.starts)), steps)
-        cuts = (values[sequence] for values in (plan.starts, plan.rows, plan.widths))
-        arrays = (order, *cuts, *itertools.chain(*texts))
-        return [np.asarray(array, np.int64) for array in arrays]
-
-    def _cut(self, texts, examples, batch_tokens, buckets):
-        lengths = np.max([np.diff(splits) for _, splits in texts], axis=0)
-        return plan_batches(lengths[examples], batch_tokens, buckets)
-
-    def _drawn(self, epoch):
-        """What `_draw` returns, remembered for the latest epoch."""
+    def _window(self, epoch, window, batch_tokens, buckets):
+        """The `_Window` of an epoch; the latest two are remembered."""
+        key = epoch, window, batch_tokens, buckets
         with self._lock:
-            if self._latest is None or self._latest[0] != epoch:
-                self._latest = epoch, self._draw(epoch)
-            return self._latest[1]
+            if key not in self._latest:
+                kept = list(self._latest.items())[-1:]
+                self._latest = dict(kept)
+                self._latest[key] = self._draw(epoch, window, batch_tokens, buckets)
+            return self._latest[key]
 
-    def _draw(self, epoch):
-        """The ids and the row splits of every text in an epoch."""
-        seeds = np.random.SeedSequence([self._seed, epoch]).generate_state(len(self._fields))
-        return [
-            self._segment(field, strings, int(seed) % 2**31)
-            for field, strings, seed in zip(
-                self._fields.values(), self._strings, seeds, strict=True
-            )
+    def _draw(self, epoch, window, batch_tokens, buckets):
+        numbers = self._numbers(epoch, window)
+        entropy = [self._seed, epoch, window]
+        seeds = np.random.SeedSequence(entropy).generate_state(len(self._fields))
+        texts = [
+            self._segment(field, self._corpus.store.texts(name, numbers), int(seed) % 2**31)
+            for (name, field), seed in zip(self._fields.items(), seeds, strict=True)
         ]
+        random = np.random.default_rng(entropy)
+        pads = [field.padding for field in self._fields.values()]
+        lengths = np.max([np.diff(ends) for _, ends in texts], axis=0)
+        if buckets not in self._widths:  # with room for what other windows draw
+            chosen = choose_widths(np.bincount(lengths), buckets)
+            self._widths[buckets] = np.unique([*chosen, max(self._max_length, chosen[-1])])
+        plan = plan_batches(np.bincount(lengths), batch_tokens, self._widths[buckets])
+        return _Window(numbers, texts, pads, np.argsort(lengths, kind="stable"), plan, random)
 
-    def _segment(self, field, strings, seed):
+    def _numbers(self, epoch, window):
+        """The examples of a window, sorted."""
+        size = self._corpus.drawn_size
+        begin, end = (size * place // self.windows for place in (window, window + 1))
+        with tf.init_scope(), tf.device("CPU:0"):
+            places = tf.range(begin, end, dtype=tf.int64)
+            if self.windows > 1:
+                places = permuted(places, size, key_of(self._seed, epoch, WINDOWS))
+            return np.sort(self._corpus.drawn(places, epoch).numpy())
+
+    def _segment(self, field, texts, seed):
+        """The ids of texts: a flat array, and where each text ends."""
+        strings = [text.decode("utf-8", "replace") for text in texts]
         drawn = field.tokenizer.sample(strings, self._alpha, seed)
         for number, ids in enumerate(drawn):
             ids.append(field.tokenizer.eos_id)
             if len(ids) > self._max_length:
-                usual = field.cut(field.encode([strings[number]]), self._max_length)
+                usual = field.cut(field.encode(tf.constant([strings[number]])), self._max_length)
                 drawn[number] = usual.to_list()[0]
-        splits = np.cumsum([0, *map(len, drawn)])
-        return np.fromiter((token for ids in drawn for token in ids), np.int64, splits[-1]), splits
+        ends = np.cumsum([0, *map(len, drawn)])
+        return np.fromiter((token for ids in drawn for token in ids), np.int32, ends[-1]), ends
 
 
-def _strings(corpus, rows, training, max_length, cut_source):
-    """The texts of the examples that the corpus holds, a list of strings for each column."""
-    texts = training.texts
-    kept_strings = [[] for _ in texts]
-    for batch in rows.batch(1024).prefetch(1):
-        named = dict(zip(training.columns, batch, strict=True))
-        columns = [named[name] for name in texts]
-        lengths = np.stack(
-            [
-                field.encode(column).row_lengths().numpy()
-                for field, column in zip(texts.values(), columns, strict=True)
-            ]
-        )
-        if cut_source:
-            lengths[0] = np.minimum(lengths[0], max_length)
-        kept = (lengths.min(axis=0) > 1) & (lengths.max(axis=0) <= max_length)
-        for strings, column in zip(kept_strings, columns, strict=True):
-            strings += [text.decode("utf-8", "replace") for text in column.numpy()[kept]]
-    if len(kept_strings[0]) != corpus.size:
-        raise ValueError(
-            "`rows` must be those that `corpus` was made from. "
-            f"Received: {len(kept_strings[0])} examples, and a corpus of {corpus.size}."
-        )
-    return kept_strings
+class _Window:
+    """Some examples of an epoch with the pieces that were drawn for it, cut into batches.
+
+    Args:
+        numbers: The examples, [examples].
+        texts: For each column its flat ids, and where each text begins and the last one ends.
+        pads: Padding of each column.
+        order: Places of the examples, sorted by length.
+        plan: Their `Plan`.
+        random: The `numpy.random.Generator` that decides the order.
+    """
+
+    def __init__(self, numbers, texts, pads, order, plan, random):
+        self._numbers, self._texts, self._pads, self.plan = numbers, texts, pads, plan
+        segments = zip([0, *plan.ends[:-1]], plan.ends, strict=True)
+        self._order = np.concatenate([random.permutation(order[a:b]) for a, b in segments])
+        self._sequence = random.permutation(self.plan.steps)
+
+    def batch(self, place, steps):
+        """Returns the examples of a batch, [B], and for each column its padded ids, [B, T].
+
+        Args:
+            place: Which one of the window.
+            steps: Batches of the window; of more or fewer that are there, some come twice or not.
+        """
+        plan = self.plan
+        number = np.resize(self._sequence, steps)[place]
+        last = np.cumsum(plan.batches)
+        run = int(np.searchsorted(last, number, side="right"))
+        start = plan.starts[run] + (number - last[run] + plan.batches[run]) * plan.rows[run]
+        own = self._order[start : start + plan.rows[run]]
+        width = plan.widths[plan.buckets[run]]
+        columns = [
+            _padded(ids, ends[own], ends[own + 1], width, pad)
+            for (ids, ends), pad in zip(self._texts, self._pads, strict=True)
+        ]
+        return [self._numbers[own].astype(np.int64), *columns]
+
+
+def _padded(ids, begins, ends, width, pad):
+    places = begins[:, None] + np.arange(width)
+    inside = places < ends[:, None]
+    return np.where(inside, ids[np.where(inside, places, 0)], pad).astype(np.int32)

@@ -22,7 +22,7 @@ from keras_transformer.training.distillation.student import (
 )
 from keras_transformer.training.distillation.teachers import Searcher, open_teachers
 from keras_transformer.training.distillation.translations import Parts
-from keras_transformer.training.loop.lock import RunLock
+from keras_transformer.training.lock import RunLock
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.train import is_trained, train
 

@@ -32,7 +32,7 @@ def introduction(session):
     """Returns the line that a `Session` begins with: parameters, examples, updates."""
     corpus, settings = session.corpus, session.settings
     steps = math.ceil(session.epochs.steps / settings.training.accumulate)
-    weighted = session.data.weights("train") is not None
+    weighted = session.corpus.is_weighted
     seen = "are an epoch, as their weights say" if weighted else "see all of them once"
     left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
     if corpus.cut and session.training.packed:

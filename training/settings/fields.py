@@ -48,8 +48,14 @@ class Section(BaseModel):
 class DataSettings(Section):
     """What all kinds of `[data]` have in common."""
 
-    may_change: ClassVar = ("data_dir",)  # in a run that goes on
+    may_change: ClassVar = ("data_dir", "store")  # in a run that goes on
     columns: ClassVar = ()  # what it has
+
+    store: PathText | None = Field(
+        None,
+        description="Folder that keeps the encoded examples; several runs may share it. Default: "
+        "`store` in the folder of the run.",
+    )
 
     def check_columns(self, task):
         """Raises a `ValueError` unless the data have the columns of a `Task`."""

@@ -6,9 +6,10 @@ import tensorflow as tf
 
 from keras_transformer.fields import Tokens
 from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.training.data.arrays import ArrayCorpus
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.corpus import Corpus
+from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.data.store import Stores
 from keras_transformer.training.loop.objectives import RealLabels
 
 
@@ -26,10 +27,12 @@ class Training(abc.ABC):
     Attributes:
         pad_id: What rows of padding consist of, which make the shards of a batch equally large.
         packed: Whether rows hold several texts: see `pack_texts`.
+        row_settings: Names of the settings in `[data]` that `rows` depend on.
     """
 
     pad_id = 0
     packed = False
+    row_settings = ()
 
     def __init__(self, tokenizers=None, config=None):
         self.tokenizers, self.config = tokenizers, config
@@ -92,34 +95,53 @@ class Training(abc.ABC):
         """Returns what the encoded columns depend on besides the data, plain values."""
         return {name: field.identity() for name, field in self.fields.items()}
 
-    def corpus(self, data, split, settings):
-        """Returns the encoded examples of a split.
+    def corpus(self, data, split, settings, stores=None, sampled=False):
+        """Returns the encoded examples of a split, a `Corpus`.
 
         Args:
-            data: A `Source`.
+            data: A `Source`. Nothing of it is read if there is a store of the split.
             split: Name of the split.
             settings: The `[data]` section.
-
-        Returns:
-            A `TokenizedCorpus` if a field is ragged, otherwise an `ArrayCorpus`.
+            stores: The `Stores` that keep it; `None`: temporary ones.
+            sampled: Whether the strings of texts are kept as well, for a `SubwordSampler`.
         """
-        rows = self.rows(data, split, settings)
-        if not any(field.is_ragged for field in self.fields.values()):
-            return ArrayCorpus.from_rows(rows, self, split, self.variation(settings))
-        weights = data.weights(split) if split == "train" else None
-        return TokenizedCorpus.from_rows(
-            rows, self, settings.max_length, weights, split, settings.cut_source
+        limits = Limits(
+            getattr(settings, "max_length", None),
+            getattr(settings, "cut_source", False),
+            self.packed,
         )
+        own = {name: getattr(settings, name) for name in self.row_settings}
+        store = (stores or Stores()).take(
+            lambda: self.rows(data, split, settings),
+            self,
+            limits,
+            split=split,
+            weights=(lambda: data.weights(split)) if split == "train" else None,
+            texts=tuple(self.texts) if sampled else (),
+            data=[data.identity(split), own] if stores else None,
+            total=lambda: data.count(split),
+        )
+        return Corpus(store, self, self.variation(settings) if split == "train" else None)
 
-    def epochs(self, corpus, data, settings):
-        """Returns the `Epochs` of a training.
+    def epochs(self, corpus, settings):
+        """Returns the `Epochs` of a training: of the usual pieces, or of others in each epoch.
 
         Args:
             corpus: What `corpus` returned of the training split.
-            data: A `Source`.
             settings: The `Settings`.
         """
-        return corpus.epochs(settings.data.size_of_batch, settings.training.seed)
+        options, size = settings.training, settings.data.size_of_batch
+        if not options.subword_sampling:
+            return corpus.epochs(size, options.seed)
+        sampler = SubwordSampler(
+            corpus, self, settings.data.max_length, options.subword_sampling, options.seed
+        )
+        return sampler.epochs(size)
+
+    @property
+    def texts(self):
+        """The encoded columns that are `Tokens`, a dictionary from their names."""
+        return {name: field for name, field in self.fields.items() if isinstance(field, Tokens)}
 
     @abc.abstractmethod
     def loss(self, settings):
@@ -156,27 +178,6 @@ class TextTraining(Training):
         self.pad_id = self.tokenizers.source.pad_id
         self.bos_id = self.tokenizers.target.bos_id
         self.eos_id = self.tokenizers.target.eos_id
-
-    @property
-    def texts(self):
-        """The encoded columns that are `Tokens`, a dictionary from their names."""
-        return {name: field for name, field in self.fields.items() if isinstance(field, Tokens)}
-
-    def epochs(self, corpus, data, settings):
-        """Returns the `Epochs` of a training: of the usual pieces, or of others in each epoch."""
-        options = settings.training
-        if not options.subword_sampling:
-            return super().epochs(corpus, data, settings)
-        sampler = SubwordSampler(
-            corpus,
-            self.rows(data, "train", settings.data),
-            self,
-            settings.data.max_length,
-            options.subword_sampling,
-            options.seed,
-            settings.data.cut_source,
-        )
-        return sampler.epochs(settings.data.size_of_batch)
 
     def weigh(self, inputs, labels):
         """Returns how much each label counts, float32, 0 for padding and for rows of padding."""

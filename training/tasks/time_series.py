@@ -21,6 +21,8 @@ class TimeSeriesTraining(Training):
     known, and rows of padding, which are zeros.
     """
 
+    row_settings = ("window", "scored", "stride")
+
     @property
     def fields(self):  # noqa: D102
         window = self.config.max_length

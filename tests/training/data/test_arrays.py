@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.fields import Field, Series
-from keras_transformer.training.data.arrays import ArrayCorpus
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.stream import endless_batches
 
 SIZE, BATCH = 11, 4
@@ -30,6 +30,10 @@ class Pairs:
 
     columns = ("images", "labels")
     fields = {"images": Series(2, 3), "labels": Number()}
+    packed = False
+
+    def identity(self):
+        return {name: field.identity() for name, field in self.fields.items()}
 
     def encode(self, columns):
         return {name: field.encode(columns[name]) for name, field in self.fields.items()}
@@ -40,7 +44,7 @@ class Pairs:
 
 def corpus(vary=None, size=SIZE, arrays=None):
     rows = tf.data.Dataset.from_tensor_slices(tuple(arrays or columns(size)))
-    return ArrayCorpus.from_rows(rows, Pairs(), vary=vary)
+    return Corpus(Corpus.from_rows(rows, Pairs()).store, Pairs(), vary)
 
 
 def numbers(dataset):
@@ -61,7 +65,7 @@ def test_batches_are_the_examples_in_their_order():
 def test_an_epoch_holds_every_example_once_in_an_order_of_its_own():
     first, second = epoch_of(0), epoch_of(1)
     for epoch in (first, second):
-        assert list(map(len, epoch)) == [4, 4, 3]
+        assert sorted(map(len, epoch)) == [3, 4, 4]
         assert sorted(sum(epoch, [])) == list(range(SIZE))
     assert first != second != epoch_of(1, seed=1)
     assert first == epoch_of(0) and second == epoch_of(1)

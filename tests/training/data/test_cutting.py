@@ -7,12 +7,14 @@ from corpora import dataset, rows, text_pairs
 
 from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
-from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.corpus import Corpus
+from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.tasks.translation import TranslationTraining
-from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
+SIDES = ("source", "target")
 PAIRS = [("ein zwei", "drei"), ("ein " * 20, "vier"), ("fünf", "sechs " * 20), ("acht " * 9, "elf")]
 
 
@@ -40,9 +42,9 @@ def test_long_sources_are_kept_and_counted(training):
     limit = 12
     whole = [training.tokenizers.source.encode([text]).to_list()[0] for text, _ in PAIRS]
     assert [len(ids) > limit for ids in whole] == [False, True, False, True]
-    left_out = TokenizedCorpus.from_rows(dataset(PAIRS), training, limit)
+    left_out = Corpus.from_rows(dataset(PAIRS), training, limit)
     assert (left_out.size, left_out.too_long, left_out.cut) == (1, 3, 0)
-    corpus = TokenizedCorpus.from_rows(dataset(PAIRS), training, limit, cut_source=True)
+    corpus = Corpus.from_rows(dataset(PAIRS), training, Limits(limit, cut_source=True), texts=SIDES)
     assert (corpus.size, corpus.too_long, corpus.cut) == (3, 1, 2)
     sources = sorted(source for source, _ in rows(corpus.batches(100)))
     expected = [(*ids[: limit - 1], 3) if len(ids) > limit else tuple(ids) for ids in whole]
@@ -52,10 +54,8 @@ def test_long_sources_are_kept_and_counted(training):
 
 def test_sampled_pieces_are_cut_as_well(training):
     limit = 12
-    corpus = TokenizedCorpus.from_rows(dataset(PAIRS), training, limit, cut_source=True)
-    sampler = SubwordSampler(corpus, dataset(PAIRS), training, limit, 0.5, 1, cut_source=True)
+    corpus = Corpus.from_rows(dataset(PAIRS), training, Limits(limit, cut_source=True), texts=SIDES)
+    sampler = SubwordSampler(corpus, training, limit, 0.5, 1)
     batches = sampler.epochs(100).batches(0)
     lengths = [np.count_nonzero(inputs["source"], axis=1) for inputs, _ in batches]
     assert sum(map(len, lengths)) == 3 and max(map(max, lengths)) == limit
-    with pytest.raises(ValueError, match="`rows` must be those that `corpus` was made from"):
-        SubwordSampler(corpus, dataset(PAIRS), training, limit, 0.5, 1)

@@ -14,10 +14,10 @@ from corpora import EMPTY, LONG, arrays, corpus_of, dataset, rows, same, text_pa
 from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
 from keras_transformer.training.data.batching import choose_widths, plan_batches
-from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.tasks.translation import TranslationTraining
-from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_the_widths_need_the_least_padding_of_all(buckets):
         for count in range(min(buckets, longest))
         for others in itertools.combinations(range(1, longest), count)
     )
-    widths = choose_widths(lengths, buckets)
+    widths = choose_widths(np.bincount(lengths), buckets)
     assert len(widths) <= buckets
     assert sorted(set(widths.tolist())) == widths.tolist()
     assert widths[-1] == longest
@@ -69,24 +69,39 @@ def test_the_widths_need_the_least_padding_of_all(buckets):
 @pytest.mark.parametrize("batch_tokens, buckets", [(37, 5), (100, 1), (64, 40), (10_000, 7)])
 def test_a_plan_takes_every_sentence_once_and_keeps_to_its_budget(batch_tokens, buckets):
     lengths = np.random.default_rng(0).integers(1, 38, size=501)
-    plan = plan_batches(lengths, batch_tokens, buckets)
-    assert sorted(plan.order.tolist()) == list(range(501))
-    assert plan.starts.tolist() == [0, *np.cumsum(plan.rows)[:-1].tolist()]
-    assert plan.rows.sum() == 501
-    assert (plan.rows * plan.widths <= batch_tokens).all()
-    for start, count, width in zip(plan.starts, plan.rows, plan.widths, strict=True):
-        assert lengths[plan.order[start : start + count]].max() <= width
-    full = batch_tokens // plan.widths
-    assert (plan.rows[:-1] == full[:-1]).all()  # only the last batch may be smaller
-    assert len(set(plan.widths.tolist())) <= buckets
-    assert plan.tokens == sum(plan.rows * plan.widths)
-    assert [a for a, _ in plan.segments][1:] == [b for _, b in plan.segments][:-1]
+    counts = np.bincount(lengths)
+    plan = plan_batches(counts, batch_tokens, choose_widths(counts, buckets))
+    lengths.sort()
+    batches = [
+        (start + number * rows, rows, plan.widths[bucket])
+        for count, start, rows, bucket in zip(
+            plan.batches, plan.starts, plan.rows, plan.buckets, strict=True
+        )
+        for number in range(count)
+    ]
+    assert len(batches) == plan.steps
+    starts, rows, widths = map(np.array, zip(*batches, strict=True))
+    assert starts.tolist() == [0, *np.cumsum(rows)[:-1].tolist()]
+    assert rows.sum() == plan.ends[-1] == 501
+    assert (rows * widths <= batch_tokens).all()
+    for start, count, width in batches:
+        assert lengths[start : start + count].max() <= width
+    full = batch_tokens // widths
+    assert (rows[:-1] == full[:-1]).all()  # only the last batch may be smaller
+    assert len(plan.widths) <= buckets and len(plan.batches) <= len(plan.widths) + 1
+    np.testing.assert_array_equal(plan.ends, [(lengths <= width).sum() for width in plan.widths])
+
+
+def test_widths_beyond_the_longest_are_left_out():
+    counts = np.bincount([2, 3, 3, 5])
+    plan = plan_batches(counts, 20, np.array([3, 8, 13]))
+    assert plan.widths.tolist() == [3, 8] and plan.ends.tolist() == [3, 4]
 
 
 def test_a_sentence_longer_than_a_batch_is_refused(corpus):
     match = "`batch_tokens` must be at least the length of .*batch_tokens=12, and a sentence of 37"
     with pytest.raises(ValueError, match=match):
-        plan_batches([3, 37], 12, buckets=2)
+        plan_batches(np.bincount([3, 37]), 12, np.array([3, 37]))
     with pytest.raises(ValueError, match="`batch_tokens` must be at least"):
         corpus.batches(12)
 
@@ -103,7 +118,7 @@ def test_empty_and_long_pairs_are_left_out_and_counted(corpus, expected):
 
 def test_max_length_counts_the_end_of_the_sentence(tokenizer):
     pairs = [("ein", "ein"), ("ein ein", "ein")]
-    lengths = tokenizer.encode(["ein", "ein ein"]).row_lengths().numpy()
+    lengths = tokenizer.encode(["ein", "ein ein"]).row_lengths().numpy().tolist()
     for limit, size in ((lengths[1], 2), (lengths[1] - 1, 1), (lengths[0], 1)):
         assert corpus_of(pairs, tokenizer, limit).size == size
     message = "Received: 0 empty and 2 longer examples, with max_length=1"
@@ -122,6 +137,9 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
     class Words:
         vocab_size, pad_id = 100_000, 0
 
+        def identity(self):
+            return "words"
+
         def encode(self, strings):
             words = tf.fill([tf.size(strings)], 99_999)
             ends = tf.fill([tf.size(strings)], 3)
@@ -134,7 +152,7 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
         def __init__(self):
             pass
 
-    corpus = TokenizedCorpus.from_rows(dataset([("a", "b")]), Wide(), 5)
+    corpus = Corpus.from_rows(dataset([("a", "b")]), Wide(), 5)
     assert list(rows(corpus.batches(10))) == [((99_999, 3), (99_999, 3))]
 
 
@@ -144,15 +162,15 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
 def test_a_row_is_source_begun_target_and_ended_labels(corpus, expected):
     left = sorted(expected)
     for source, target, labels in arrays(corpus.batches(200)):
-        width = source.shape[1]
-        assert source.shape == target.shape == labels.shape
+        widths = source.shape[1], target.shape[1]
+        assert target.shape == labels.shape and len(source) == len(target)
         assert source.dtype == target.dtype == labels.dtype == np.int32
         for s, t, y in zip(source.tolist(), target.tolist(), labels.tolist(), strict=True):
             pair = tuple(s[: s.index(3) + 1]), tuple(y[: y.index(3) + 1])
             left.remove(pair)
-            assert s == [*pair[0], *[0] * (width - len(pair[0]))]
-            assert y == [*pair[1], *[0] * (width - len(pair[1]))]
-            assert t == [2, *pair[1][:-1], *[0] * (width - len(pair[1]))]
+            assert s == [*pair[0], *[0] * (widths[0] - len(pair[0]))]
+            assert y == [*pair[1], *[0] * (widths[1] - len(pair[1]))]
+            assert t == [2, *pair[1][:-1], *[0] * (widths[1] - len(pair[1]))]
     assert not left
 
 
@@ -279,7 +297,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
     """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)
-    corpus = TokenizedCorpus.from_rows(data.rows("train"), training, max_length=100)
+    corpus = Corpus.from_rows(data.rows("train"), training, max_length=100)
     assert (corpus.size, corpus.empty, corpus.too_long) == (29_000, 0, 0)
     started = time.perf_counter()
     shapes = {tuple(labels.shape) for _, labels in corpus.batches(2048, shuffle=True)}
@@ -294,7 +312,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
 def test_validation_loses_no_real_sentence(multi30k):
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)
-    batches = TokenizedCorpus.from_rows(data.rows("validation"), training, 2048).batches(2048)
+    batches = Corpus.from_rows(data.rows("validation"), training, 2048).batches(2048)
     sentences = [
         line
         for inputs, labels in batches

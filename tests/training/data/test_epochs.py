@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer import ClassifierConfig, SentencePieceTokenizer
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.settings.schema import VocabularySettings
@@ -58,10 +58,10 @@ def epochs(tokenizer):
             rows, _ = make_rows(kind)
             config = ClassifierConfig(vocab_size=60, labels=LABELS)
             training = training_class(TASKS[kind])(tokenizer, config)
-            corpus = TokenizedCorpus.from_rows(rows, training, MAX_LENGTH)
+            corpus = Corpus.from_rows(rows, training, MAX_LENGTH, texts=tuple(training.texts))
             made[kind, sampled] = corpus.epochs(BATCH_TOKENS, seed=3)
             if sampled:
-                sampler = SubwordSampler(corpus, rows, training, MAX_LENGTH, 0.3, seed=3)
+                sampler = SubwordSampler(corpus, training, MAX_LENGTH, 0.3, seed=3)
                 made[kind, sampled] = sampler.epochs(BATCH_TOKENS)
         return made[kind, sampled]
 
@@ -155,7 +155,7 @@ def test_what_is_no_label_is_named_by_its_place(tokenizer):
         "labels, few, some, many. Received: 'none'.$"
     )
     with pytest.raises(ValueError, match=message):
-        TokenizedCorpus.from_rows(rows, training, MAX_LENGTH)
+        Corpus.from_rows(rows, training, MAX_LENGTH)
 
 
 def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
@@ -164,7 +164,7 @@ def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
     training = training_class(TASKS["classification"])(
         tokenizer, ClassifierConfig(vocab_size=60, labels=LABELS)
     )
-    corpus = TokenizedCorpus.from_rows(dataset, training, MAX_LENGTH)
+    corpus = Corpus.from_rows(dataset, training, MAX_LENGTH)
     assert (corpus.size, corpus.empty, corpus.too_long, len(corpus.tokens)) == (2, 1, 1, 1)
     examples = {
         (text.decode(), LABELS[label])
@@ -172,7 +172,7 @@ def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
         for text, label in zip(tokenizer.decode(inputs).numpy(), labels.numpy(), strict=True)
     }
     assert examples == {("wal", "few"), ("over tal", "many")}
-    other = TokenizedCorpus.from_rows(
+    other = Corpus.from_rows(
         dataset.map(lambda text, label: (text, tf.where(label == "many", "few", label))),
         training,
         MAX_LENGTH,

@@ -7,7 +7,8 @@ from corpora import dataset, text_pairs
 from support import randomise, to_numpy
 
 from keras_transformer import LanguageModel, LanguageModelConfig, SentencePieceTokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus, strings
+from keras_transformer.training.data.corpus import Corpus
+from keras_transformer.training.data.encoding import Column
 from keras_transformer.training.data.packing import best_fit, pack_texts
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
@@ -16,7 +17,7 @@ from keras_transformer.training.tasks.language_modelling import (
     LanguageModellingTraining,
     unpacked,
 )
-from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 PAD, BOS, EOS = 0, 2, 3
 POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "none")
@@ -35,6 +36,13 @@ def drawn(count, longest, seed=0, shortest=1):
     return [[*rng.integers(4, 19, length - 1).tolist(), EOS] for length in lengths]
 
 
+def packed(texts, max_length):
+    """What `pack_texts` makes of lists of ids, as a ragged tensor, and how many were cut."""
+    lengths = np.array(list(map(len, texts)))
+    rows, cut = pack_texts(Column(np.concatenate(texts), lengths), max_length)
+    return tf.RaggedTensor.from_row_lengths(tf.cast(rows.values, tf.int32), rows.lengths), cut
+
+
 def split(row):
     """The texts of a row: each ends in `EOS`."""
     texts = [[]]
@@ -47,7 +55,7 @@ def split(row):
 
 def test_every_token_of_every_text_is_in_one_row():
     texts = drawn(211, 13)
-    rows, cut = pack_texts(tf.ragged.constant(texts), 13)
+    rows, cut = packed(texts, 13)
     assert cut == 0 and max(rows.row_lengths().numpy()) <= 13
     found = [text for row in rows.to_list() for text in split(row)]
     assert sorted(found) == sorted(texts)
@@ -56,7 +64,7 @@ def test_every_token_of_every_text_is_in_one_row():
 
 def test_longer_texts_are_cut_into_pieces_of_a_row():
     texts = [[5, 6, 7, 8, 9, 10, 11, EOS], [12, EOS], [13, 14, 15, 16, 17, 18, 5, 6, EOS], [7, EOS]]
-    rows, cut = pack_texts(tf.ragged.constant(texts), 4)
+    rows, cut = packed(texts, 4)
     assert cut == 2
     assert sorted(rows.to_list()) == [
         [EOS],
@@ -113,7 +121,7 @@ def test_no_text_of_a_row_sees_another(position):
     """Hidden states, loss and gradients are those of the texts alone."""
     model = make(position, tie="none" if position == "alibi" else "all")
     texts = drawn(17, 11, seed=2)
-    rows = pack_texts(tf.ragged.constant(texts), 13)[0].to_tensor(PAD)
+    rows = packed(texts, 13)[0].to_tensor(PAD)
     assert len(rows) < 12
     inputs = read(rows)
     hidden = to_numpy(model.hidden_states(inputs))
@@ -167,12 +175,12 @@ def test_a_corpus_has_rows_and_counts_texts(tokenizer):
     texts = ["ein zwei", "drei", "", "vier " * 30, "fünf sechs"]
     training = LanguageModellingTraining(tokenizer, packed=True)
     rows = tf.data.Dataset.from_tensor_slices((texts,))
-    corpus = TokenizedCorpus.from_rows(rows, training, 20)
+    corpus = Corpus.from_rows(rows, training, 20)
     assert (corpus.examples, corpus.cut, corpus.too_long, corpus.empty) == (4, 1, 0, 1)
     batches = list(corpus.batches(60))
     assert sum(len(labels) for _, labels in batches) == corpus.size < 4
     whole = tokenizer.encode([text for text in texts if text])
     tokens = sum(int(tf.math.count_nonzero(labels)) for _, labels in batches)
     assert tokens == whole.flat_values.shape[0] == corpus.tokens[0]
-    loose = TokenizedCorpus.from_rows(rows, LanguageModellingTraining(tokenizer), 20)
+    loose = Corpus.from_rows(rows, LanguageModellingTraining(tokenizer), 20)
     assert (loose.size, loose.examples, loose.too_long) == (3, 3, 1)

@@ -8,7 +8,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from keras_transformer.training.data.corpus import TokenizedCorpus
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.settings.schema import VocabularySettings
@@ -18,6 +18,7 @@ from keras_transformer.training.vocabulary import learn_vocabulary
 SYLLABLES = ("wal", "tal", "un", "der", "ov", "er", "king", "ked", "won", "thu", "ing", "ber")
 WORDS = ["".join(parts) for parts in itertools.product(SYLLABLES, repeat=2)]
 BATCH_TOKENS, MAX_LENGTH = 100, 40
+SIDES = ("source", "target")
 
 
 def make_pairs(count=40, seed=0):
@@ -36,12 +37,13 @@ def parts(request):
     vocabulary = VocabularySettings(size=60, model_type=request.param)
     tokenizer = SentencePieceTokenizer(learn_vocabulary(text, vocabulary))
     training = TranslationTraining(tokenizer)
-    return TokenizedCorpus.from_rows(pairs, training, MAX_LENGTH), pairs, tokenizer, strings
+    return Corpus.from_rows(pairs, training, MAX_LENGTH, texts=SIDES), pairs, tokenizer, strings
 
 
-def sampler(parts, alpha=0.3, seed=5, max_length=MAX_LENGTH):
-    corpus, pairs, tokenizer, _ = parts
-    return SubwordSampler(corpus, pairs, TranslationTraining(tokenizer), max_length, alpha, seed)
+def sampler(parts, alpha=0.3, seed=5, max_length=MAX_LENGTH, window=100):
+    corpus, _, tokenizer, _ = parts
+    training = TranslationTraining(tokenizer)
+    return SubwordSampler(corpus, training, max_length, alpha, seed, window)
 
 
 def epoch(parts, number, **options):
@@ -77,7 +79,7 @@ def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
     tokenizer = SentencePieceTokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
-    corpus = TokenizedCorpus.from_rows(pairs, TranslationTraining(tokenizer), MAX_LENGTH)
+    corpus = Corpus.from_rows(pairs, TranslationTraining(tokenizer), MAX_LENGTH, texts=SIDES)
     parts = corpus, pairs, tokenizer, strings
     batches = epoch(parts, 0, alpha=1e-9)
     texts, rows = sentences(parts, batches)
@@ -131,9 +133,30 @@ def test_the_stream_goes_on_anywhere(parts, accumulate):
         assert take(skip, count - skip) == whole[size * skip :]
 
 
-def test_other_pairs_are_refused(parts):
-    corpus, _, tokenizer, _ = parts
-    with pytest.raises(
-        ValueError, match="`rows` must be .*Received: 7 examples, and a corpus of 40"
-    ):
-        SubwordSampler(corpus, make_pairs(7)[0], TranslationTraining(tokenizer), MAX_LENGTH, 0.1)
+def test_windows_hold_all_examples_in_another_order_in_every_epoch(parts):
+    """Of windows of 11 at most there are 4; each has a new mixture of all lengths."""
+    windowed = sampler(parts, window=11)
+    assert windowed.windows == 4
+    epochs = [
+        [windowed._numbers(epoch, window).tolist() for window in range(4)] for epoch in (0, 1)
+    ]
+    for windows in epochs:
+        assert sorted(sum(windows, [])) == list(range(40)) and {len(w) for w in windows} == {10}
+    assert epochs[0] != epochs[1]
+    made = windowed.epochs(BATCH_TOKENS)
+    batches = [(i["source"].numpy(), y.numpy()) for i, y in made.batches(1)]
+    assert len(batches) == made.steps
+    texts, _ = sentences(parts, batches)
+    assert len(set(texts)) >= 0.6 * len(parts[3])  # the last batches of four windows may not fit
+    rest = [(i["source"].numpy(), y.numpy()) for i, y in made.batches(1, skip=5)]
+    for ours, theirs in zip(rest, batches[5:], strict=True):
+        for one, two in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_shapes_are_those_of_the_first_window(parts):
+    made = sampler(parts, window=11)
+    widths = {
+        labels.shape[1] for epoch in range(5) for _, labels in made.epochs(999, 2).batches(epoch)
+    }
+    assert len(widths) <= 3  # two, and `max_length`

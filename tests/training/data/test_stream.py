@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from corpora import OfNumbers
+from corpora import corpus_of_numbers
 
-from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.stream import endless_batches
 
 PAIRS = 23
@@ -17,8 +16,7 @@ def corpus():
     """Pairs of 2 to 6 tokens, every one different."""
     rng = np.random.default_rng(0)
     rows = [[10 + number] * rng.integers(1, 6) + [3] for number in range(PAIRS)]
-    side = tf.ragged.constant(rows, tf.int32)
-    return TokenizedCorpus({"source": side, "target": side}, OfNumbers())
+    return corpus_of_numbers(rows)
 
 
 def take(corpus, count, **options):

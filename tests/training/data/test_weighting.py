@@ -10,19 +10,33 @@ from corpora import arrays, corpus_of, dataset, rows, same, text_pairs
 from small_runs import CONFIG, run_quietly, write_pairs
 
 from keras_transformer import Run, SentencePieceTokenizer
-from keras_transformer.training.data.corpus import strings
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.data.weighting import WeightedEpochs
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks.translation import TranslationTraining
-from keras_transformer.training.vocabulary import learn_vocabulary
+from keras_transformer.training.vocabulary import learn_vocabulary, strings
+
+
+class OfPairs:
+    """`WeightedEpochs` of pairs in any order, whose groups are counted here."""
+
+    def __init__(self, weights, lengths):
+        self.order = np.lexsort((weights, lengths))
+        pairs = np.stack([lengths, weights], axis=1)
+        groups, counts = np.unique(pairs, axis=0, return_counts=True)
+        self.epochs = WeightedEpochs(groups[:, 0], groups[:, 1], counts)
+        self.lengths = np.repeat(np.arange(len(self.epochs.counts)), self.epochs.counts)
+        self.size = self.epochs.size
+
+    def numbers(self, epoch):
+        return self.order[self.epochs.numbers(np.arange(self.size), epoch).numpy()]
 
 
 def counts(epochs, number, first=0):
     """The number of times that each pair is drawn in some epochs, [epochs, pairs]."""
-    drawn = [epochs.numbers(epoch).numpy() for epoch in range(first, first + number)]
+    drawn = [epochs.numbers(epoch) for epoch in range(first, first + number)]
     return np.stack([np.bincount(numbers, minlength=PAIRS) for numbers in drawn])
 
 
@@ -34,14 +48,14 @@ WEIGHTS = RNG.choice([1.0, 0.25, 2.5, 0.1], PAIRS)
 
 def test_every_pair_is_drawn_as_often_as_its_weight_demands():
     """Within one draw more or less for each factor of ten, as the golden ratio spreads points."""
-    drawn = counts(WeightedEpochs(WEIGHTS, LENGTHS), 400)
+    drawn = counts(OfPairs(WEIGHTS, LENGTHS), 400)
     np.testing.assert_allclose(drawn.sum(axis=0), 400 * WEIGHTS, atol=4)
     whole = np.floor(WEIGHTS)
     assert (drawn >= whole - 1).all() and (drawn <= whole + 2).all()
 
 
 def test_every_epoch_has_the_shares_of_the_weights():
-    drawn = counts(WeightedEpochs(WEIGHTS, LENGTHS), 50)
+    drawn = counts(OfPairs(WEIGHTS, LENGTHS), 50)
     assert (drawn.sum(axis=1) == round(WEIGHTS.sum())).all()
     for weight in set(WEIGHTS):
         mine = weight == WEIGHTS
@@ -53,20 +67,20 @@ def test_every_epoch_has_the_shares_of_the_weights():
 
 def test_a_quarter_of_a_corpus_is_another_one_in_every_epoch():
     weights = np.where(np.arange(PAIRS) < 300, 1.0, 0.25)
-    drawn = counts(WeightedEpochs(weights, np.full(PAIRS, 9)), 4)
+    drawn = counts(OfPairs(weights, np.full(PAIRS, 9)), 4)
     assert (drawn[:, :300] == 1).all()
     assert (drawn[:, 300:].sum(axis=1) == 100).all()
     # Four equal distances would be exactly one each; the golden ratio comes close at every length.
     assert (drawn[:, 300:].sum(axis=0) >= 1).mean() > 0.7
-    eight = counts(WeightedEpochs(weights, np.full(PAIRS, 9)), 8)
+    eight = counts(OfPairs(weights, np.full(PAIRS, 9)), 8)
     assert (eight[:, 300:].sum(axis=0) >= 1).all()
 
 
 def test_the_plan_of_lengths_holds_in_every_epoch():
     """Place k never holds a pair that is longer than what its batch was planned for."""
-    epochs = WeightedEpochs(WEIGHTS, LENGTHS)
+    epochs = OfPairs(WEIGHTS, LENGTHS)
     assert (np.diff(epochs.lengths) >= 0).all() and len(epochs.lengths) == epochs.size
-    slack = [epochs.lengths - LENGTHS[epochs.numbers(epoch).numpy()] for epoch in range(60)]
+    slack = [epochs.lengths - LENGTHS[epochs.numbers(epoch)] for epoch in range(60)]
     assert np.min(slack) >= 0 and np.mean(slack) < 0.1
 
 
@@ -74,7 +88,7 @@ def test_numbers_are_those_of_exact_arithmetic():
     """Systematic sampling once more, in fractions, one point at a time."""
     lengths, weights = [3, 1, 2, 2, 1], [1.0, 0.5, 2.0, 0.25, 0.25]
     order = sorted(range(5), key=lambda pair: (lengths[pair], weights[pair]))
-    epochs = WeightedEpochs(np.array(weights), np.array(lengths))
+    epochs = OfPairs(np.array(weights), np.array(lengths))
     for epoch in range(7):
         offset = (Fraction(1, 2) + epoch * Fraction(0.6180339887498949)) % 1
         expected = []
@@ -85,8 +99,8 @@ def test_numbers_are_those_of_exact_arithmetic():
                 if left < 0:
                     expected.append(pair)
                     break
-        assert epochs.numbers(epoch).numpy().tolist() == expected
-        assert epochs.numbers(tf.constant(epoch)).numpy().tolist() == expected
+        assert epochs.numbers(epoch).tolist() == expected
+        assert epochs.numbers(tf.constant(epoch)).tolist() == expected
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +110,11 @@ def tokenizer():
 
 
 def corpus(tokenizer, weights):
-    return corpus_of(text_pairs(), tokenizer, weights=weights)
+    return corpus_of(text_pairs(), tokenizer, weights=weights, texts=("source", "target"))
 
 
 def sampler_of(weighted, tokenizer, alpha):
-    training = TranslationTraining(tokenizer)
-    return SubwordSampler(weighted, dataset(text_pairs()), training, 40, alpha, seed=4)
+    return SubwordSampler(weighted, TranslationTraining(tokenizer), 40, alpha, seed=4)
 
 
 def mixed():
@@ -155,8 +168,9 @@ def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sample
 def test_sampled_pieces_are_those_of_the_drawn_pairs(tokenizer):
     weighted = corpus(tokenizer, mixed())
     sampler = sampler_of(weighted, tokenizer, 0.3)
-    texts = list(zip(*sampler._strings, strict=True))
-    expected = sorted(texts[number] for number in weighted.drawn(0).numpy())
+    numbers = weighted.drawn(tf.range(weighted.drawn_size, dtype=tf.int64), 0).numpy()
+    sides = [weighted.store.texts(name, numbers) for name in ("source", "target")]
+    expected = sorted((a.decode(), b.decode()) for a, b in zip(*sides, strict=True))
 
     def text(ids):
         return tokenizer.decode(ids).numpy()

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from corpora import OfNumbers
+from corpora import corpus_of_numbers
 from small_runs import CONFIG, run_quietly, tf_config
 
 from keras_transformer.cli.main import cli
 from keras_transformer.run import Run
-from keras_transformer.training.data.corpus import TokenizedCorpus
 from keras_transformer.training.data.shards import cut
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.loop.checkpoint import Checkpoints
@@ -169,8 +168,7 @@ def test_the_batches_of_this_file_are_uneven(config):
     settings = load_settings(config, OVERRIDES)
     run = open_source(settings.data).rows("train")
     lengths = [len(source.numpy().decode()) + 2 for source, _ in run]
-    side = tf.ragged.constant([[5] * length for length in lengths], tf.int32)
-    corpus = TokenizedCorpus({"source": side, "target": side}, OfNumbers())
+    corpus = corpus_of_numbers([[5] * length for length in lengths])
     rows = [len(labels) for _, labels in corpus.batches(settings.data.batch_tokens)]
     assert len(rows) <= UPDATES, "an epoch is seen whole"
     assert 1 in rows and any(count % 2 and count > 1 for count in rows)

@@ -23,12 +23,13 @@ SOURCES = {
 }
 
 
-def open_source(settings, columns=("source", "target")):
+def open_source(settings, columns=("source", "target"), check=True):
     """Opens the data that a `[data]` section describes, and checks what can be checked.
 
     Args:
         settings: The section: one of the schema's `DATA_KINDS`, or anything with its attributes.
         columns: Names of the texts of an example: see `Task`. The columns of other data are known.
+        check: Whether files of texts are read once, to find mistakes now rather than later.
 
     Returns:
         A `Source`.
@@ -43,4 +44,7 @@ def open_source(settings, columns=("source", "target")):
     module, function = SOURCES[settings.source]
     # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
     opened = getattr(importlib.import_module(f"{__name__}.{module}"), function)
-    return opened(settings, columns) if settings.source == "text" else opened(settings)
+    source = opened(settings, columns) if settings.source == "text" else opened(settings)
+    if check:
+        source.check()
+    return source

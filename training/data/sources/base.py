@@ -1,6 +1,9 @@
 """The interface of every source of data."""
 
 import abc
+import hashlib
+
+import numpy as np
 
 SPLITS = ("train", "validation", "test")
 
@@ -47,6 +50,29 @@ class Source(abc.ABC):
         """
         self.check_split(split)
         return None
+
+    def identity(self, split):
+        """Returns what the examples of a split depend on, plain values.
+
+        Examples that were stored are encoded again if it changes. Here it is a checksum of all
+        examples; a source whose examples are in files has something that is found faster.
+        """
+        checksum = hashlib.sha256()
+        for row in self.rows(split).as_numpy_iterator():
+            for value in row:
+                array = np.asarray(getattr(value, "to_list", lambda value=value: value)())
+                checksum.update(repr((array.shape, array.dtype.str)).encode())
+                plain = array.dtype != object
+                checksum.update(array.tobytes() if plain else repr(array.tolist()).encode())
+        return checksum.hexdigest()
+
+    def check(self):
+        """Reads the data once and raises a `ValueError` if something is wrong with them.
+
+        Most sources have done so when they were opened.
+        """
+        for split in self.splits:
+            self.check_split(split)
 
     def check_split(self, split):
         """Raises a `ValueError` unless `split` is one of `splits`."""

@@ -115,7 +115,7 @@ class _Columns:
 
 
 class TextData(Source):
-    """Text files. Every file is read and checked once, when the object is made.
+    """Text files. Every file is read and checked once, by `check` or when it is first needed.
 
     Examples with an empty column are left out of `rows` and counted in `empty`. Lines end at a line
     feed; carriage returns before it are not part of the line, nor is a byte order mark at the start
@@ -133,40 +133,61 @@ class TextData(Source):
         empty: Dictionary from a split to the number of examples left out.
 
     Raises:
-        ValueError: If a file is missing, cannot be read, has a line that is not UTF-8 or lacks a
-            column, if two files differ in their number of lines, or if no example is left. One
-            line, which names the file and, where there is one, the line.
+        ValueError: When a file is read, if it is missing, cannot be read, has a line that is not
+            UTF-8 or lacks a column, if two files differ in their number of lines, or if no example
+            is left. One line, which names the file and, where there is one, the line.
     """
 
     def __init__(self, files, columns=("source", "target"), places=None, train_weights=None):
         self.splits = tuple(split for split in SPLITS if split in files)
-        self._corpora = {
-            split: [_open(corpus, columns, places) for corpus in files[split]]
-            for split in self.splits
-        }
-        self.description = f"the text files beside {self._corpora[self.splits[0]][0].name}"
+        self._files, self._columns, self._places = files, columns, places
+        first = files[self.splits[0]][0]
+        name = " and ".join(map(str, first)) if isinstance(first, tuple) else first
+        self.description = f"the text files beside {name}"
         self._train_weights = train_weights
-        self.empty = {
-            split: sum(corpus.empty for corpus in corpora)
-            for split, corpora in self._corpora.items()
+        self._read = {}
+
+    @property
+    def empty(self):  # noqa: D102
+        return {
+            split: sum(corpus.empty for corpus in self._corpora(split)) for split in self.splits
         }
+
+    def check(self):  # noqa: D102
+        for split in self.splits:
+            self._corpora(split)
+
+    def _corpora(self, split):
+        """The corpora of a split, whose files are read once."""
+        if split not in self._read:
+            corpora = self._files[split]
+            self._read[split] = [_open(one, self._columns, self._places) for one in corpora]
+        return self._read[split]
+
+    def identity(self, split):
+        """Returns the names, sizes and times of the files, and what is taken from them."""
+        self.check_split(split)
+        corpora = [one if isinstance(one, tuple) else (one,) for one in self._files[split]]
+        files = [[_state(path) for path in one] for one in corpora]
+        weights = self._train_weights if split == "train" else None
+        return {"files": files, "places": self._places, "weights": weights}
 
     def rows(self, split):
         self.check_split(split)
-        first, *others = (_without_empty(corpus) for corpus in self._corpora[split])
+        first, *others = (_without_empty(corpus) for corpus in self._corpora(split))
         for other in others:
             first = first.concatenate(other)
         return first
 
     def count(self, split):
         self.check_split(split)
-        return sum(corpus.lines - corpus.empty for corpus in self._corpora[split])
+        return sum(corpus.lines - corpus.empty for corpus in self._corpora(split))
 
     def weights(self, split):
         self.check_split(split)
         if split != "train" or self._train_weights is None:
             return None
-        sizes = [corpus.lines - corpus.empty for corpus in self._corpora[split]]
+        sizes = [corpus.lines - corpus.empty for corpus in self._corpora(split)]
         return np.repeat(np.asarray(self._train_weights, np.float64), sizes)
 
 
@@ -190,6 +211,15 @@ def open_text(settings, columns=("source", "target")):
         getattr(settings, "tsv_columns", None),
         getattr(settings, "train_weights", None),
     )
+
+
+def _state(path):
+    path = Path(path).absolute()
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+    return [str(path), state.st_size, state.st_mtime_ns]
 
 
 def _as_list(paths):

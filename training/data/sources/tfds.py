@@ -48,6 +48,16 @@ class TfdsData(Source):
         examples = records.map(lambda batch: tf.io.parse_example(batch, text))
         return examples.map(lambda batch: (batch[source], batch[target])).unbatch()
 
+    def identity(self, split):
+        """Returns names, sizes and times of the dataset's files; a checksum if it has none."""
+        self.check_split(split)
+        info = self._builder.info
+        if not info.splits:
+            return super().identity(split)
+        files = [os.stat(path) for path in info.splits[split].filepaths]
+        states = [[state.st_size, state.st_mtime_ns] for state in files]
+        return [info.full_name, str(info.data_dir), split, list(self._features), states]
+
     def count(self, split):
         self.check_split(split)
         splits = self._builder.info.splits

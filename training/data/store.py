@@ -1,0 +1,253 @@
+"""A store: the encoded examples of a split in files, which are read by mapping them into memory."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import math
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.files import read_json, write_json
+from keras_transformer.training.data.encoding import Encoder
+from keras_transformer.training.data.store_writer import StoreWriter
+from keras_transformer.training.lock import RunLock, RunLocked
+
+MANIFEST = "manifest.json"
+FORMAT = 1  # of the files; a store of another one is written again
+WAIT = 0.5  # seconds between two looks at a store that another process writes
+
+
+class Store:
+    """Encoded examples, sorted by length and, among these, by weight.
+
+    Each column is a file `NAME.values` of all items; of a ragged column `NAME.offsets` also has
+    the item at which each example begins, and the end. Nothing of them is read before it is needed,
+    and what was read stays the system's: memory does not grow with the corpus.
+
+    Args:
+        folder: The folder.
+        fields: Dictionary of the `Field`s of its columns.
+
+    Attributes:
+        manifest: The content of `manifest.json`: `size`, the number of rows; `groups` of rows with
+            equal length and weight (a list each of `length`, `weight`, `count`, and by column of
+            `tokens` and of the `longest`); `counts` of what was read and left out; `columns` with
+            `dtype`, `shape`, `items` and `checksum` of each; `fingerprint`; and `key`.
+
+    Raises:
+        ValueError: If a file of it is missing or does not have its size.
+    """
+
+    def __init__(self, folder, fields):
+        self.folder, self.fields = Path(folder), fields
+        self.manifest = read_json(self.folder / MANIFEST)
+        if self.manifest is None:
+            raise ValueError(f"{self.folder} is not a store: it has no {MANIFEST}.")
+        self.size = self.manifest["size"]
+        for name, column in self.manifest["columns"].items():
+            for path, count, dtype, shape in self._files(name, column):
+                expected = count * math.prod(shape) * np.dtype(dtype).itemsize
+                if not path.is_file() or path.stat().st_size != expected:
+                    raise ValueError(
+                        f"{path} is damaged: it must have {expected:,} bytes. Remove the folder "
+                        f"{self.folder} to have it written again."
+                    )
+
+    def gather(self, name, numbers, width=None):
+        """Returns some rows of a column; runs in a graph.
+
+        Args:
+            name: Name of the column.
+            numbers: Which rows, integers `[B]`.
+            width: Length to pad sequences to, if the column is ragged.
+
+        Returns:
+            `[B, *item_shape]`, or `[B, width, *item_shape]` if the column is ragged; int32, or
+            float32 for numbers that are not integers.
+        """
+        field, numbers = self.fields[name], tf.cast(numbers, tf.int64)
+        if not field.is_ragged:
+            return _plain(tf.gather(self._mapped(name, "values"), numbers))
+        offsets = self._mapped(name, "offsets")
+        begins, ends = tf.gather(offsets, numbers), tf.gather(offsets, numbers + 1)
+        places = begins[:, None] + tf.range(tf.cast(width, tf.int64))  # [B, width]
+        inside = places < ends[:, None]
+        items = _plain(tf.gather(self._mapped(name, "values"), tf.where(inside, places, 0)))
+        for _ in field.item_shape:
+            inside = tf.expand_dims(inside, -1)
+        return tf.where(inside, items, tf.cast(field.padding, items.dtype))
+
+    def texts(self, name, numbers):
+        """Returns the strings of some rows, bytes: see `Encoder`. Not part of a graph."""
+        column = self.manifest["columns"][f"{name}.text"]
+        (values, count, dtype, _), (offsets, ends, _, _) = self._files(f"{name}.text", column)
+        items = np.memmap(values, dtype, "r", shape=count)
+        begins = np.memmap(offsets, np.int64, "r", shape=ends)
+        return [items[begins[n] : begins[n + 1]].tobytes() for n in np.asarray(numbers).tolist()]
+
+    def _files(self, name, column):
+        """For each file of a column its path, number of items, dtype and shape of an item."""
+        items = self.folder / f"{name}.values"
+        yield items, max(column["items"], 1), column["dtype"], column["shape"]
+        if column["ragged"]:
+            yield self.folder / f"{name}.offsets", self.size + 1, "int64", []
+
+    def _mapped(self, name, kind):
+        """A file of a column as a tensor, which the graph maps into memory whenever it is run."""
+        for path, count, dtype, shape in self._files(name, self.manifest["columns"][name]):
+            if path.suffix == f".{kind}":
+                with tf.device("CPU:0"):
+                    return tf.raw_ops.ImmutableConst(
+                        dtype=dtype, shape=[count, *shape], memory_region_name=str(path.resolve())
+                    )
+        raise KeyError(f"{name}.{kind}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Stores:
+    """The folder that keeps the stores of a training.
+
+    Args:
+        folder: `None`: a temporary one for each store.
+        console: The `rich.console.Console` on which writing shows its progress, or `None`.
+        shared: Whether other runs also use the folder. Otherwise the stores of earlier data go.
+    """
+
+    folder: Path | None = None
+    console: object = None
+    shared: bool = False
+
+    def take(self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None):
+        """Returns the store of a split, which is written if there is none.
+
+        Whoever finds another process writing it waits. What a killed process has written is
+        continued.
+
+        Args:
+            rows: Function without arguments to a `tf.data.Dataset` of tuples, the columns of the
+                training. It is not called if there is a store.
+            training: The `Training`.
+            limits: `Limits`.
+            split: Name of the split.
+            weights: Function to how often an epoch is to hold each of the rows, an array or `None`.
+            texts: Names of the columns whose strings are kept as well.
+            data: What the rows depend on, plain values; part of the key. `None`: they are taken
+                from a folder of their own and not kept.
+            total: Number of rows for the progress bar; `None`: not known.
+
+        Raises:
+            ValueError: If no example is left, or one cannot be used.
+        """
+        key = {
+            "format": FORMAT,
+            "data": data,
+            "split": split,
+            "fields": training.identity(),
+            "limits": dataclasses.asdict(limits),
+            "texts": list(texts),
+        }
+        writer = StoreWriter(Encoder(training, limits, split, texts), key)
+        make = _Making(rows, weights, self.console, total, split)
+        if self.folder is None or data is None:
+            return _temporary(writer, make, training.fields)
+        folder = Path(self.folder) / f"{split}-{digest(key)}"
+        self._write(folder, writer, make)
+        if not self.shared:
+            writer.remove_others(folder, split)
+        return Store(folder, training.fields)
+
+    def recall(self, key):
+        """Returns what was remembered of a key, a dictionary; `None` if nothing was."""
+        return None if self.folder is None else read_json(self._note(key))
+
+    def remember(self, key, content):
+        """Keeps a dictionary of plain values for later calls.
+
+        Args:
+            key: What it depends on, plain values.
+            content: The dictionary.
+        """
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(self._note(key), content)
+
+    def _note(self, key):
+        return self.folder / f"data-{digest(key)}.json"
+
+    def _write(self, folder, writer, make):
+        """Writes a store, or waits until another process has written it."""
+        waiting = False
+        while not (folder / MANIFEST).is_file():
+            part = folder.with_name(f".{folder.name}.part")
+            try:
+                with RunLock(part):
+                    if not (folder / MANIFEST).is_file():
+                        writer.write(folder, part, *make())
+            except RunLocked:
+                if not waiting and self.console is not None:
+                    self.console.print(f"Waiting for {folder}, which another process writes.")
+                waiting = True
+                time.sleep(WAIT)
+            else:
+                writer.remove(part)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Making:
+    """What a store is written from: see `Stores.take`."""
+
+    rows: object
+    weights: object
+    console: object
+    total: int | None
+    split: str
+
+    def __call__(self):
+        weights = None if self.weights is None else self.weights()
+        total = self.total() if callable(self.total) else self.total
+        return self.rows(), weights, self._progress(total)
+
+    @contextlib.contextmanager
+    def _progress(self, total):
+        """A function that shows how many rows have been encoded."""
+        if self.console is None:
+            yield lambda rows: None
+            return
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*shown, TimeRemainingColumn(), console=self.console) as progress:
+            task = progress.add_task(f"Encoding the {self.split} split", total=total)
+            yield lambda rows: progress.update(task, completed=rows)
+
+
+def _temporary(writer, make, fields):
+    """A store in a folder that goes with it."""
+    folder = tempfile.TemporaryDirectory(prefix="keras-transformer-")
+    path = Path(folder.name)
+    writer.write(path / "store", path / "part", *make())
+    writer.remove(path / "part")
+    store = Store(path / "store", fields)
+    store.temporary = folder  # removed when nobody uses the store
+    return store
+
+
+def digest(key):
+    """Returns a short name for plain values: equal ones have the same."""
+    text = json.dumps(key, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain(values):
+    return tf.cast(values, tf.float32 if values.dtype.is_floating else tf.int32)
