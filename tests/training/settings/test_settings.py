@@ -194,7 +194,7 @@ MISTAKES = {
     ),
     "unknown key of one kind of data": (
         DEMO + "train_source = 'a'",
-        r"data.train_source is no setting.* Valid keys: max_length, .* examples",
+        r"data.train_source is no setting.* Valid keys: store, max_length, .* examples",
     ),
     "unknown section": (
         "[trainin]\nupdates = 3",
