@@ -5,6 +5,7 @@ are the names of sublayers, `self_attention/query/kernel`, and its masks as arra
 True means "may attend". Sizes: B batch, T target or query, S source or key, D d_model, H heads.
 """
 
+import copy
 import math
 
 import numpy as np
@@ -244,6 +245,9 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
         return multi_head(weights, x, memory, allowed, num_heads)
     options = relation(weights, kind.position, x.shape[1], causal, kind) if memory is x else {}
     options["groups"] = kind.num_key_value_heads
+    if memory is x and kind.window is not None:
+        near = [[abs(i - j) <= kind.window for j in range(len(x[0]))] for i in range(len(x[0]))]
+        allowed = allowed & np.array(near)
     score = score_of(weights, kind.score)
     return multi_head(weights, x, memory, allowed, num_heads, score=score, **options)
 
@@ -294,6 +298,8 @@ def embedding(weights, tokens, position="sinusoidal", start=0, zero_start=False)
 
 def residual(weights, name, x, sublayer, norm, epsilon):
     """Section 3.1, `LayerNorm(x + Sublayer(x))`; pre-norm is `x + Sublayer(LayerNorm(x))`."""
+    if not any(key.startswith(name + "_norm/") for key in weights):
+        return x + sublayer(x)  # the first block of ModernBERT
     norm_weights = scope(weights, name + "_norm")
     if norm == "post":
         return layer_norm(norm_weights, x + sublayer(x), epsilon)
@@ -375,6 +381,18 @@ def decoder_block(
     return residual(weights, "feed_forward", x, position_wise, norm, epsilon)
 
 
+def of_block(kind, number):
+    """What a block attends with: without a window where it is global, else with a local base."""
+    if kind is None or kind.window is None:
+        return kind
+    changed = copy.copy(kind)
+    if kind.global_every and number % kind.global_every == 0:
+        object.__setattr__(changed, "window", None)
+    elif kind.local_rotary_base:
+        object.__setattr__(changed, "rotary_base", kind.local_rotary_base)
+    return changed
+
+
 def with_shared_bias(block, weights):
     """The weights of a block, with T5's table of the first one if it has none of its own."""
     table = weights.get("block_0/self_attention/distance_bias")
@@ -391,6 +409,7 @@ def encoder(
     record=None,
     final_norm=None,
     embedding_norm=False,
+    kind=None,
     **options,
 ):
     record = {} if record is None else record
@@ -399,7 +418,16 @@ def encoder(
     for n in range(num_layers):
         inner = record[f"block_{n}"] = {}
         block = with_shared_bias(scope(weights, f"block_{n}"), weights)
-        x = encoder_block(block, x, allowed, num_heads, norm=norm, record=inner, **options)
+        x = encoder_block(
+            block,
+            x,
+            allowed,
+            num_heads,
+            norm=norm,
+            record=inner,
+            kind=of_block(kind, n),
+            **options,
+        )
     if final_norm or (final_norm is None and norm == "pre"):
         x = layer_norm(scope(weights, "norm"), x, options.get("epsilon", 1e-6))
     return x
@@ -417,6 +445,7 @@ def decoder(
     record=None,
     final_norm=None,
     embedding_norm=False,
+    kind=None,
     **options,
 ):
     record = {} if record is None else record
@@ -432,6 +461,7 @@ def decoder(
             num_heads,
             norm=norm,
             record=record.setdefault(f"block_{n}", {}),
+            kind=of_block(kind, n),
             **options,
         )
     if final_norm or (final_norm is None and norm == "pre"):

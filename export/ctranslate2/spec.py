@@ -88,6 +88,8 @@ def check_expressible(config, origin=None):
         ("biases of some projections only", 0 < len(config.biased_projections) < 4),
         ("RMS normalisations", config.norm_type == "rms"),
         ("normalisations without biases", not config.norm_bias),
+        ("local attention", config.window is not None),
+        ("a first block without its first norm", config.first_norm is False),
         ("a final norm after post-norm blocks", config.has_final_norm and not config.is_pre_norm),
     ):
         if is_there:

@@ -34,7 +34,7 @@ class FastTokenizer:
     """
 
     def __init__(self, tokenizer, max_length):
-        if not isinstance(tokenizer, SentencePieceTokenizer):
+        if tokenizer.title != SentencePieceTokenizer.title:
             raise ExportError(
                 "`tokenizer` needs a SentencePiece vocabulary. Received: one of "
                 f"{tokenizer.title}. Export without the tokenizer."

@@ -91,6 +91,7 @@ def unexpressed(config):
         "norm_type": "layer",
         "norm_bias": True,
         "feed_forward_type": "plain",
+        "window": None,
     }
     plain = dataclasses.asdict(config)
     for name, value in wanted.items():

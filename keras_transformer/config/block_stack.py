@@ -92,6 +92,24 @@ class StackOptions:
         """Whether the blocks of a stack share the table of T5's positions, which the first block
         holds, as in T5. `None`: each has its own.""",
     )
+    window: OptionalCount = option(
+        None,
+        """Largest distance of a key that a local self-attention attends to, before and after the
+        query. `None`: every self-attention is global.""",
+    )
+    global_every: OptionalCount = option(
+        None,
+        """Interval of the blocks whose self-attention is global in spite of `window`, counted from
+        the first block: 3 for every third, as in ModernBERT. `None`: all are local.""",
+    )
+    local_rotary_base: OptionalNumber = option(
+        None, "`rotary_base` of local self-attentions. `None`: that of the global ones."
+    )
+    first_norm: OptionalFlag = option(
+        None,
+        """Whether the first block normalises the input of its self-attention with `norm="pre"`.
+        ModernBERT's does not, after its `embedding_norm`. `None`: it does.""",
+    )
 
 
 @documented
@@ -171,6 +189,21 @@ class StackConfig(StackOptions):
         """Returns the options as a dictionary of plain values, with `block` as one of its own."""
         return dataclasses.asdict(self)
 
+    def is_local(self, number):
+        """Whether the self-attention of a block, counted from 0, attends to a window alone."""
+        is_global = self.global_every is not None and number % self.global_every == 0
+        return self.window is not None and not is_global
+
+    def of_block(self, number):
+        """Returns the configuration as the self-attention of a block, counted from 0, has it."""
+        base = self.rotary_base
+        if self.is_local(number):
+            base = self.local_rotary_base or base
+        window = self.window if self.is_local(number) else None
+        return dataclasses.replace(
+            self, rotary_base=base, window=window, global_every=None, local_rotary_base=None
+        )
+
     @property
     def has_final_norm(self):
         """Whether the stack ends in a normalisation of its own."""
@@ -197,6 +230,12 @@ def check_stack(stack, block):
         ValueError: If there are any.
     """
     check_position(stack, block)
+    _check_local(stack)
+    if stack.first_norm is not None and not block.is_pre_norm:
+        raise ValueError(
+            '`first_norm` has no effect but with `norm="pre"`. '
+            f"Received: first_norm={stack.first_norm}, norm={block.norm!r}."
+        )
     if stack.position != "sinusoidal" and (
         stack.sinusoid_layout != "interleaved" or stack.sinusoid_endpoint or stack.position_offset
     ):
@@ -206,6 +245,14 @@ def check_stack(stack, block):
         )
     if stack.d_model is not None:
         _check_width(stack, block)
+
+
+def _check_local(stack):
+    """Refuses options of local self-attentions where all are global."""
+    for name in ("global_every", "local_rotary_base"):
+        value = getattr(stack, name)
+        if stack.window is None and value is not None:
+            raise ValueError(f"`{name}` has no effect without `window`. Received: {name}={value}.")
 
 
 def _check_width(stack, block):

@@ -13,6 +13,7 @@ DIGITS = 16
 EMBEDDED = ("sinusoidal", "learned", "binary", "none")
 OPTIONS = {
     "rotary_base": ("rotary",),
+    "local_rotary_base": ("rotary",),
     "relative_distance": ("relative", "t5"),
     "relative_buckets": ("t5",),
     "share_positions": ("t5",),

@@ -8,7 +8,7 @@ COMPACT = 2**16  # the largest vocabulary whose ids are stored in 2 bytes each
 
 
 class Tokens(Field):
-    """Strings, encoded as token ids that end in `eos_id`.
+    """Strings, encoded as token ids, with the marks that a text begins and ends with.
 
     Args:
         tokenizer: The `Tokenizer`.
@@ -21,12 +21,16 @@ class Tokens(Field):
     """
 
     is_ragged = True
-    min_length = 2  # a token and the end
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
         self.dtype = "uint16" if tokenizer.vocab_size <= COMPACT else "int32"
         self.padding = tokenizer.pad_id
+
+    @property
+    def min_length(self):
+        """A token, and what marks the beginning and the end."""
+        return self.tokenizer.num_marks + 1
 
     def encode(self, column):  # noqa: D102
         return self.tokenizer.encode(column)

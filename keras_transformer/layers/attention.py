@@ -4,10 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.checks import check_flag
+from keras_transformer.checks import check_count, check_flag
 from keras_transformer.layers import positions
 from keras_transformer.layers.dot_product import attend_to_parts
-from keras_transformer.layers.masks import causal_mask, join_masks
+from keras_transformer.layers.masks import causal_mask, join_masks, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
 
 
@@ -29,6 +29,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         score: Score of a query and a key: an `AttentionScore`, such as `Additive()`, or a name.
         num_key_value_heads: Number of key and value heads G, each shared by H / G query heads in a
             row (Ainslie et al., 2023). `None`: H.
+        window: Largest distance of a key that a position attends to (Beltagy et al., 2020). `None`:
+            any.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -68,12 +70,14 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         position=None,
         score="scaled_dot_product",
         num_key_value_heads=None,
+        window=None,
         **kwargs,
     ):
         own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
         super().__init__(*own, **kwargs)
         check_flag("causal", causal)
-        self.causal = causal
+        check_count("window", window, optional=True)
+        self.causal, self.window = causal, window
         self.position = positions.get("none" if position is None else position)
 
     def build(self, x_shape, allowed_shape=None):  # noqa: D102
@@ -81,9 +85,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self.position.build_attention(self)
 
     def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
-        past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
-        allowed = join_masks(past, allowed, mask)  # [B, T, T]
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
+        past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
+        allowed = join_masks(past, self._near(places, places), allowed, mask)  # [B, T, T]
         query, key, value = self._project(x, places)  # [B, H, T, K], [B, G, T, K] twice
         relation = self._relation(query, places, places)
         attend = self.attend_with_weights if return_weights else self.attend
@@ -96,6 +100,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         key = self.position.rotate(self._heads(self.key, x, groups), places)
         query, key = self.score.prepare_query(self, query), self.score.prepare_key(self, key)
         return query, key, self._heads(self.value, x, groups)
+
+    def _near(self, queries, keys):
+        """The mask of the window, `[1, T, S]`; `None` without one."""
+        return None if self.window is None else window_mask(queries, keys, self.window)
 
     def _relation(self, heads, queries, keys):
         """What the position adds to the scores, `[B, H, T, S]`, and to the values, `[T, S, K]`."""
@@ -168,12 +176,14 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         if allowed is None:
             places = ops.arange(length, dtype="int32")  # [L]
             allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
+        places = np.repeat(np.arange(length, dtype="int32"), x.shape[1])  # [L * N]
+        allowed = join_masks(self._near(index, places), allowed)  # [B, N, L * N]
         cache = (*recent, *past)
         keys, values = (
             [self._by_hypothesis(cached, x.shape[1]) for cached in tensors]
             for tensors in ((*past[:1], recent[0]), (*past[1:], recent[1]))
         )  # lists of [B, G, P * N, K], if there is a past, and [B, G, R * N, K]
-        relation = self._relation(query, index, np.repeat(np.arange(length), x.shape[1]))
+        relation = self._relation(query, index, places)
         if not past:
             return self.attend(query, *keys, *values, allowed, False, *relation), cache
         scores = [self.compare(query, key) for key in keys]  # of [B, H, N, P * N] ...
@@ -186,7 +196,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     def get_config(self):  # noqa: D102
         position = positions.serialize(self.position)
-        return {**super().get_config(), "causal": self.causal, "position": position}
+        return {
+            **super().get_config(),
+            "causal": self.causal,
+            "position": position,
+            "window": self.window,
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

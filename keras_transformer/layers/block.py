@@ -2,6 +2,8 @@
 
 import typing
 
+import keras
+
 from keras_transformer import activations
 from keras_transformer.checks import check_flag
 from keras_transformer.config.block_stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
@@ -17,7 +19,10 @@ from keras_transformer.layers.residual import Residual
 # Options of a stack that are the work of the embedding before it.
 OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")
 # Options that a stack has and a single block does not.
-OF_STACK = ("num_layers", "final_norm", "embedding_norm")
+OF_STACK = (
+    *("num_layers", "final_norm", "embedding_norm", "first_norm"),
+    *("share_positions", "global_every", "local_rotary_base"),
+)
 OPTIONS = {
     name: field
     for name, field in {**OPTIONS_OF_BLOCK, **OPTIONS_OF_STACK}.items()
@@ -47,6 +52,7 @@ class Block(AttendingLayer):
         config: The `StackConfig` of its stack.
         causal: Whether a position attends only to itself and earlier ones. `None`: as the class
             has it.
+        number: Number of the block in its stack, counting from 0.
         position: The `Position` of its self-attention. `None`: the one that `config` describes.
         **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
 
@@ -61,10 +67,12 @@ class Block(AttendingLayer):
 
     causal = cross = False
 
-    def __init__(self, config, *, causal=None, position=None, **kwargs):
+    def __init__(self, config, *, causal=None, number=0, position=None, **kwargs):
         super().__init__(**kwargs)
-        self.stack, self.config = config, config.block
-        self.position = positions.of_attention(config) if position is None else position
+        own = config.of_block(number)
+        self.stack, self.config, self.window = config, config.block, own.window
+        self.position = positions.of_attention(own) if position is None else position
+        self.normalizes_first = number > 0 or config.first_norm is not False
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
@@ -75,8 +83,8 @@ class Block(AttendingLayer):
 
         Args:
             config: The `StackConfig`.
-            **kwargs: `causal`, for an `EncoderBlock`, `position`, `name`, `dtype`, `trainable` and
-                `kernels`.
+            **kwargs: `causal`, for an `EncoderBlock`, `number`, `position`, `name`, `dtype`,
+                `trainable` and `kernels`.
         """
         layer = cls.__new__(cls)
         Block.__init__(layer, config, **kwargs)
@@ -88,14 +96,15 @@ class Block(AttendingLayer):
         self.check_shapes(**shapes)
         if self.is_recurrent:
             self.ssru = SSRU(dtype=policy, kernels=self.kernels, name="ssru")
-            self.ssru_norm = self._norm("ssru_norm")
+            self.ssru_norm = self._first_norm("ssru_norm")
         else:
             self.self_attention = MultiHeadSelfAttention(
                 causal=self.causal,
                 position=self.position,
+                window=self.window,
                 **self._attention_arguments("self_attention"),
             )
-            self.self_attention_norm = self._norm("self_attention_norm")
+            self.self_attention_norm = self._first_norm("self_attention_norm")
         for layer in (self.history(), getattr(self, f"{self.history().name}_norm")):
             layer.build(x_shape)
         if self.cross:
@@ -137,6 +146,11 @@ class Block(AttendingLayer):
 
     def _norm(self, name):
         return make_norm(self.config, self.dtype_policy, name)
+
+    def _first_norm(self, name):
+        if self.normalizes_first:
+            return self._norm(name)
+        return keras.layers.Identity(dtype=self.dtype_policy, name=name)
 
     @property
     def is_recurrent(self):

@@ -53,6 +53,32 @@ def causal_mask(length):
     return ops.expand_dims(ops.greater_equal(queries, keys), axis=0)  # [1, T, T]
 
 
+def window_mask(queries, keys, window):
+    """Returns which keys are near the query: by at most `window` positions before or after it.
+
+    Args:
+        queries: Positions of the queries, integers `[T]`, or one for all of them: then T is 1.
+        keys: Positions of the keys, integers `[S]`.
+        window: Largest distance of a key that may be attended to.
+
+    Returns:
+        Boolean tensor `[1, T, S]`, the same for every sentence.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer.layers.masks import window_mask
+        >>> window_mask(np.arange(4), np.arange(4), 1).numpy()[0].astype(int)
+        array([[1, 1, 0, 0],
+               [1, 1, 1, 0],
+               [0, 1, 1, 1],
+               [0, 0, 1, 1]])
+
+    Reference: Beltagy et al. (2020), "Longformer: The Long-Document Transformer", section 3.1.
+    """
+    far = ops.abs(ops.reshape(queries, (-1, 1)) - keys)  # [T, S]
+    return ops.expand_dims(ops.less_equal(far, window), axis=0)
+
+
 def join_masks(*masks):
     """Returns where all masks are true.
 

@@ -34,7 +34,7 @@ class Stack(AttendingLayer):
         for number in range(config.num_layers):
             position = SharedPosition(self.blocks[0]) if number and config.share_positions else None
             block = self.block_class.from_stack(
-                config, **of_layers, position=position, name=f"block_{number}"
+                config, **of_layers, number=number, position=position, name=f"block_{number}"
             )
             self.blocks.append(block)
         self.norm = self.embedding_norm = None

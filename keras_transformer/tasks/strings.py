@@ -72,7 +72,7 @@ def encode(tokenizer, sentences, max_length):
     limit = BYTES_PER_TOKEN * max_length
     ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
     truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
-    empty = tf.equal(ids.row_lengths(), 1) & ~truncated
+    empty = tf.equal(ids.row_lengths(), tokenizer.num_marks) & ~truncated
     words = ids[:, :-1][:, : max_length - 1]
     ends = tf.fill([tf.shape(sentences)[0], 1], tokenizer.eos_id)
     return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty

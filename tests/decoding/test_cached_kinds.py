@@ -23,9 +23,9 @@ KINDS = {
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
-    "llama": {
+    "llama, local": {
         **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
-        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated"},
+        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated", "window": 4},
         **{"feed_forward_bias": False, "activation": "silu", "norm": "pre"},
     },
     "shared t5": {

@@ -193,6 +193,8 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"attention_key_bias": True}, "cannot express biases of some projections only"),
         ({"norm_type": "rms"}, "cannot express RMS normalisations"),
         ({"norm_bias": False}, "cannot express normalisations without biases"),
+        ({"window": 4}, "cannot express local attention"),
+        ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_named(changes, message):

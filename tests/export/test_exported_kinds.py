@@ -23,9 +23,9 @@ KINDS = {
     "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
-    "llama": {
+    "llama, local": {
         **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
-        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated"},
+        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated", "window": 4},
         **{"feed_forward_bias": False, "activation": "silu"},
     },
     "shared t5": {

@@ -232,6 +232,7 @@ def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
         ({"attention_output_bias": False}, "`attention_output_bias`=False: it must be None"),
         ({"norm_type": "rms"}, "`norm_type`='rms': it must be 'layer'"),
         ({"norm_bias": False}, "`norm_bias`=False: it must be True"),
+        ({"window": 4}, "`window`=4: it must be None"),
         ({"feed_forward_type": "gated"}, "`feed_forward_type`='gated': it must be 'plain'"),
         ({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         ({"silent_ids": (5,)}, "`silent_ids`, but for the unknown piece. Received: \\(5,\\)"),

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from pipelines import tokenizer
 
+from keras_transformer import WordPieceTokenizer
 from keras_transformer.fields import Frames, Images, Labels, Series, Spans, TokenLabels, Tokens
 
 NAMES = ("few", "some")
@@ -70,6 +71,14 @@ def test_texts_end_and_keep_their_end_when_they_are_cut():
     short = encoded.row_lengths().numpy() < field.min_length
     assert short.tolist() == [False, True, False]
     assert field.files() == {".model": tokenizer().model}
+
+
+def test_a_text_without_tokens_is_empty_whatever_marks_it_has():
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    field = Tokens(WordPieceTokenizer([*special, "a"]))
+    encoded = field.encode(["a", ""])
+    assert encoded.to_list() == [[2, 4, 3], [2, 3]]
+    assert (encoded.row_lengths().numpy() < field.min_length).tolist() == [False, True]
 
 
 def test_frames_are_sequences_of_vectors():

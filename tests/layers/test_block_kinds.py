@@ -9,7 +9,7 @@ import reference
 import tensorflow as tf
 from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
+from keras_transformer import Decoder, Encoder, EncoderBlock
 from keras_transformer.config.block_stack import StackConfig
 
 # Keras's own way of turning variables into arrays when it saves them.
@@ -40,6 +40,19 @@ KINDS = {
         "feed_forward_bias": False,
         "activation": "gelu_tanh",
     },
+    "window": {"window": 2},
+    "modernbert": {
+        "position": "rotary",
+        "rotary_base": 500.0,
+        "local_rotary_base": 20.0,
+        "window": 2,
+        "global_every": 2,
+        "embedding_norm": True,
+        "norm_bias": False,
+        "feed_forward_type": "gated",
+        "feed_forward_bias": False,
+        "activation": "gelu",
+    },
     "llama": {
         "position": "rotary",
         "rotary_base": 500.0,
@@ -65,6 +78,7 @@ def options_of(kind, norm):
     flat = StackConfig.from_flat(**BLOCK, **KINDS[kind]).to_flat()
     return {
         "norm": norm,
+        "embedding_norm": flat["embedding_norm"],
         "activation": flat["activation"],
         "kind": types.SimpleNamespace(**flat, decoder="self_attention"),
     }
@@ -154,6 +168,21 @@ def test_saved_and_loaded(kind, tmp_path):
     np.testing.assert_array_equal(loaded(normal(B, S, D)), model(normal(B, S, D)))
 
 
+def test_a_first_block_without_its_first_norm():
+    """As in ModernBERT, whose embeddings are normalised."""
+    options = {"norm": "pre", "first_norm": False, "embedding_norm": True}
+    encoder = Encoder(2, **BLOCK, **options)
+    encoder.build((B, S, D))
+    weights = weights_of(randomise(encoder))
+    norms = [name for name in weights if name.endswith("self_attention_norm/gamma")]
+    assert norms == ["block_1/self_attention_norm/gamma"]
+    x, allowed = normal(B, S, D), np.ones((B, S, S), bool)
+    expected = reference.encoder(weights, x, allowed, 2, HEADS, norm="pre", embedding_norm=True)
+    np.testing.assert_allclose(encoder(x), expected, **LAYER)
+    again = Encoder.from_config(encoder.get_config())
+    assert again.config == encoder.config
+
+
 def test_a_shared_table_is_one_weight():
     _, weights = made(Encoder, "t5", "pre", (B, S, D), num_layers=3)
     tables = [name for name in weights if name.endswith("distance_bias")]
@@ -193,11 +222,18 @@ def test_grouped_keys_are_those_of_repeated_heads():
         ({"rotary_base": 0.0, "position": "rotary"}, "`rotary_base` must be above 0"),
         ({"rotary_base": 1e6}, "`rotary_base` has no effect but for rotary positions"),
         ({"share_positions": True}, "`share_positions` has no effect but for t5 positions"),
+        ({"window": 0}, "`window` must be at least 1"),
+        ({"first_norm": True}, '`first_norm` has no effect but with `norm="pre"`'),
+        ({"global_every": 3}, "`global_every` has no effect without `window`"),
+        (
+            {"local_rotary_base": 9.0, "position": "rotary"},
+            "`local_rotary_base` has no effect without `window`",
+        ),
         ({"attention_key_bias": "no"}, "`attention_key_bias` must be True, False or None"),
     ],
     ids=str,
 )
 def test_what_does_not_fit_is_one_line(changes, message):
     with pytest.raises((TypeError, ValueError), match=f"^{message}") as error:
-        DecoderBlock(**{**BLOCK, **changes})
+        Decoder(**{"num_layers": 2, **BLOCK, **changes})
     assert "\n" not in str(error.value)

@@ -148,7 +148,7 @@ def test_a_mask_of_a_step_is_refused():
 def test_a_block_with_it(norm):
     class Kind:
         decoder, position, score = "ssru", "none", "scaled_dot_product"
-        num_key_value_heads = None
+        num_key_value_heads = window = None
 
     block = DecoderBlock(**BLOCK, norm=norm, autoregression="ssru")
     block.build((None, None, D), (None, None, D))

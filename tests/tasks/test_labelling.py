@@ -7,7 +7,13 @@ import pytest
 import tensorflow as tf
 from pipelines import SIZES, tokenizer, with_larger_weights
 
-from keras_transformer import Labelling, TokenClassifier, TokenClassifierConfig, TokenLabeller
+from keras_transformer import (
+    Labelling,
+    TokenClassifier,
+    TokenClassifierConfig,
+    TokenLabeller,
+    WordPieceTokenizer,
+)
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.labelling.spans import Span, words_of
 from keras_transformer.tasks.labelling.words import encode_words
@@ -66,6 +72,18 @@ def test_pieces_of_words_are_those_of_the_text():
     texts = ["a cat runs", "the big dog", LONG]
     ids, *_ = encode_words(tokenizer(), tf.constant(texts))
     assert ids.to_list() == tokenizer().encode(texts).to_list()
+
+
+def test_words_of_a_text_that_begins_with_a_mark():
+    """BERT's texts begin with `[CLS]`: places move by one, and one token fewer fits."""
+    known = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##c"])
+    texts = tf.constant(["a bc x a", "a"])
+    ids, first, truncated = encode_words(known, texts)
+    assert ids.to_list() == known.encode(texts).to_list() == [[2, 4, 5, 6, 1, 4, 3], [2, 4, 3]]
+    assert first.to_list() == [[1, 2, 4, 5], [1]] and not truncated.numpy().any()
+    ids, first, truncated = encode_words(known, texts, max_length=5)
+    assert ids.to_list() == [[2, 4, 5, 6, 3], [2, 4, 3]]
+    assert first.to_list() == [[1, 2, 4, 5], [1]] and truncated.numpy().tolist() == [True, False]
 
 
 @pytest.mark.parametrize("white", [" ", "\t", "  ", "\n", "\v", "\f", "\r"])

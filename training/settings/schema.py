@@ -6,7 +6,7 @@ number out of range is an error, never a guess. The sections are in `model_secti
 is in `toml.py`. The command `settings` and `docs/settings.md` print what is written there.
 """
 
-from typing import Annotated
+from typing import Annotated, Union
 
 from pydantic import Discriminator, Tag, model_validator
 
@@ -69,6 +69,10 @@ DATA_KINDS = {
 }
 
 
+# A tag for each, by which pydantic chooses.
+_ANY_DATA = Union[tuple(Annotated[kind, Tag(name)] for name, kind in DATA_KINDS.items())]  # noqa: UP007
+
+
 def _data_kind(value):
     """Names the class of `[data]`; pydantic calls it with a table or with an instance."""
     return value.get("source") if isinstance(value, dict) else getattr(value, "source", None)
@@ -79,21 +83,7 @@ class Settings(Section):
 
     task: TaskSettings = TaskSettings()
     model: ModelSettings = ModelSettings()
-    data: Annotated[
-        Annotated[CldrData, Tag("cldr")]
-        | Annotated[TextData, Tag("text")]
-        | Annotated[TfdsData, Tag("tfds")]
-        | Annotated[ReportsData, Tag("reports")]
-        | Annotated[ImageData, Tag("images")]
-        | Annotated[DigitsData, Tag("digits")]
-        | Annotated[SeriesData, Tag("series")]
-        | Annotated[EntitiesData, Tag("entities")]
-        | Annotated[ConllData, Tag("conll")]
-        | Annotated[FactsData, Tag("facts")]
-        | Annotated[SquadData, Tag("squad")]
-        | Annotated[NoData, Tag("none")],
-        Discriminator(_data_kind),
-    ]
+    data: Annotated[_ANY_DATA, Discriminator(_data_kind)]
     vocabulary: VocabularySettings = VocabularySettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()

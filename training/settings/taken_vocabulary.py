@@ -7,6 +7,7 @@ weights or from the teacher.
 
 import pathlib
 
+SENTENCEPIECE = "SentencePiece"
 KEYS = ("shared", "size", "model_type", "split_digits", "character_coverage")
 
 
@@ -50,6 +51,11 @@ def describe(places, load):
     from keras_transformer.text.sentencepiece_model import training_of
 
     tokenizers = read_tokenizers(places)
+    if tokenizers.source.title != SENTENCEPIECE:
+        raise ValueError(
+            f"`vocabulary.from` must name a vocabulary of {SENTENCEPIECE}. Received: {places[0]}, "
+            f"one of {tokenizers.source.title}, which comes with weights: `model.start_from`."
+        )
     kind, split_digits, coverage = training_of(tokenizers.source.model)
     if kind not in ("bpe", "unigram"):
         raise ValueError(

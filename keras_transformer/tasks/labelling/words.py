@@ -17,9 +17,9 @@ def encode_words(tokenizer, texts, max_length=None):
         max_length: Most tokens, the end of the text included. `None`: no limit.
 
     Returns:
-        Ragged token ids `[B, (S)]`, int32, each ending in `eos_id`; ragged `[B, (W)]`, int64, the
-        place of the first piece of each word, also of words that were cut; and whether a text was
-        cut, `[B]`.
+        Ragged token ids `[B, (S)]`, int32, with the marks of an encoded text; ragged `[B, (W)]`,
+        int64, the place of the first piece of each word, also of words that were cut; and whether a
+        text was cut, `[B]`.
     """
     words = tf.strings.split(texts)  # [B, (W)]
     flat = words.flat_values
@@ -41,7 +41,11 @@ def encode_words(tokenizer, texts, max_length=None):
     ids = tf.RaggedTensor.from_row_splits(pieces.flat_values, splits, validate=False)  # [B, (S-1)]
     truncated = tf.zeros([tf.shape(texts)[0]], tf.bool)
     if max_length is not None:
-        truncated = ids.row_lengths() >= max_length
-        ids = ids[:, : max_length - 1]
+        truncated = ids.row_lengths() > max_length - tokenizer.num_marks
+        ids = ids[:, : max_length - tokenizer.num_marks]
     ends = tf.fill([tf.shape(texts)[0], 1], tokenizer.eos_id)
-    return tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1), first, truncated
+    ids = tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
+    if tokenizer.starts_with_bos:
+        begin = tf.fill([tf.shape(texts)[0], 1], tokenizer.bos_id)
+        ids, first = tf.concat([tf.RaggedTensor.from_tensor(begin), ids], axis=1), first + 1
+    return ids, first, truncated

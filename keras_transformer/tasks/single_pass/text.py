@@ -57,7 +57,8 @@ class TextCodec(Codec):
         return {"source": checked_ids(source, self.tokenizer, self.longest)}
 
     def screen(self, source):  # noqa: D102
-        right = right_rows(source, self.tokenizer)  # [B]
+        begins = int(self.tokenizer.starts_with_bos)
+        right = right_rows(source, self.tokenizer, separators=begins)  # [B]
         return right, {"source": empty_where_wrong(source, right, self.tokenizer)}
 
     def input_specs(self, rows=None, length=None):  # noqa: D102
@@ -73,9 +74,15 @@ class TextCodec(Codec):
         return {
             "tokens": {name: getattr(tokenizer, f"{name}_id") for name in names},
             "vocab_size": tokenizer.vocab_size,
-            "source": self.rule,
+            "source": self._rule(),
             "max_length": self.longest,
         }
+
+    def _rule(self):
+        """The rule of a row, with the id that it begins with, if there is one."""
+        if not self.tokenizer.starts_with_bos:
+            return self.rule
+        return self.rule.replace("Each row: ", "Each row: bos; then ", 1)
 
     @classmethod
     def from_facts(cls, facts, tokenizers):  # noqa: D102

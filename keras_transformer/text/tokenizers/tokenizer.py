@@ -28,6 +28,11 @@ class Tokenizer(tf.Module):
     starts_with_bos = False
     rules = {}
 
+    @property
+    def num_marks(self):
+        """How many ids mark the beginning and the end of a text that is encoded, 1 or 2."""
+        return 1 + self.starts_with_bos
+
     def encode(self, strings):
         """Splits strings into tokens, each text closed by `eos_id`.
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import SentencePieceTokenizer
+from keras_transformer import SentencePieceTokenizer, WordPieceTokenizer
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.tasks.strings import encode
@@ -120,9 +120,13 @@ def test_a_vocabulary_that_the_operators_cut_differently_is_refused(tokenizer, o
     for function, message in refused:
         proto = sentencepiece_model_pb2.ModelProto.FromString(ours.model)
         function(proto)
-        altered = types.SimpleNamespace(table=None, model=proto.SerializeToString())
+        model = proto.SerializeToString()
+        altered = types.SimpleNamespace(title="SentencePiece", table=None, model=model)
         with pytest.raises(ExportError, match=f"`tokenizer` needs .* This vocabulary {message}"):
             FastTokenizer(altered, LENGTH)
+    message = "`tokenizer` needs a SentencePiece vocabulary. Received: one of WordPiece. Export"
+    with pytest.raises(ExportError, match=message):
+        FastTokenizer(WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]), LENGTH)
     message = 'needs a vocabulary that is a unigram model.* a BPE model.*model_type = "unigram"'
     with pytest.raises(ExportError, match=message):
         FastTokenizer(tokenizer, LENGTH)

@@ -135,7 +135,7 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
     """Ids above 65,535 need more than two bytes."""
 
     class Words:
-        vocab_size, pad_id = 100_000, 0
+        vocab_size, pad_id, num_marks = 100_000, 0, 1
 
         def identity(self):
             return "words"

@@ -12,12 +12,13 @@ from small_runs import run_quietly, write_small_corpus
 
 from keras_transformer.run import Run
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers import Tokenizers, WordPieceTokenizer
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.distillation.student import student_settings
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.inputs import take_tokenizers
 from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.settings.taken_vocabulary import describe
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 from keras_transformer.training.vocabulary import learn_vocabulary
 
@@ -242,3 +243,11 @@ def test_a_run_that_took_a_vocabulary_is_trained_and_goes_on_alone(folder, tmp_p
     longer = load_settings(Run(tmp_path / "run").config, ["training.updates=3"])
     figures, shown = run_quietly(longer, tmp_path / "run")
     assert figures["updates"] == 3 and "Taking" not in shown
+
+
+def test_a_vocabulary_that_comes_with_weights_is_refused(tmp_path):
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]
+    Run(tmp_path).write_tokenizers(Tokenizers.of(WordPieceTokenizer(special)))
+    message = "must name a vocabulary of SentencePiece. Received: .*, one of WordPiece, which comes"
+    with pytest.raises(ValueError, match=message):
+        describe([str(tmp_path)], load_settings)

@@ -1,0 +1,102 @@
+"""Every family of checkpoints, one row each: read, compared, saved, opened again and exported.
+
+A new family is a file in `keras_transformer/pretrained/families/` and a row of this table.
+"""
+
+import ast
+import pathlib
+
+import marian_in_numpy
+import marian_models
+import numpy as np
+import opus_folders
+import pytest
+from marian_reference import Marian
+
+from keras_transformer import from_pretrained
+from keras_transformer.pretrained import families as package
+from keras_transformer.pretrained.family import families
+from keras_transformer.pretrained.files.marian.npz import write_npz
+from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks import open_run
+from keras_transformer.training.converted import write_converted
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def opus_mt(folder):
+    """A checkpoint, a sentence, and a function that compares a model with the reference."""
+    settings, tensors = opus_folders.write_folder(folder)
+
+    def compare(model):
+        source = opus_folders.random_tokens(settings, (7, 3))
+        target = opus_folders.random_tokens(settings, (4, 5), 1)
+        expected = marian_in_numpy.forward(tensors, settings, source, target)[1]
+        ours = model({"source": source, "target": target}, training=False)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)
+
+    return folder, "a dog runs", compare
+
+
+def marian(folder):
+    options = marian_models.settings()
+    folder.mkdir()
+    write_npz(folder / "model.npz", marian_models.arrays(options))
+    (folder / "vocab.spm").write_bytes(marian_models.vocabulary(options["dim-vocabs"][0]))
+
+    def compare(model):
+        reference = Marian(marian_models.arrays(options), options, np.float64)
+        target = [model.config.bos_id, 5, 9]
+        inputs = {"source": np.array([[7, 8, 0]]), "target": np.array([target])}
+        logits = model(inputs, training=False).numpy()[0].astype("float64")
+        ours = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+        heads, state = reference.begin([7, 8, 0])
+        for index, last in enumerate([None, *target[1:]]):
+            expected, state = reference.step(last, index, heads, state)
+            np.testing.assert_allclose(ours[index, : len(expected)], expected, atol=2e-5, rtol=0)
+
+    return folder / "model.npz", " ".join(marian_models.WORDS[:3]), compare
+
+
+ROWS = {"opus-mt": opus_mt, "marian": marian}
+
+
+def test_every_family_has_a_row():
+    assert {family.name for family in families()} == {*ROWS}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
+    path, text, compare = ROWS[name](tmp_path / "checkpoint")
+    checkpoint = read_checkpoint(path)
+    assert checkpoint.origin["format"] == name
+    compare(checkpoint.model)
+    pipeline = open_run(write_converted(checkpoint, tmp_path / "run").path)
+    assert type(pipeline) is type(from_pretrained(path))
+    compare(pipeline.model)
+    assert pipeline([text]) == from_pretrained(path)([text])
+
+
+def test_a_new_family_is_one_file(tmp_path, monkeypatch):
+    """Such as one whose checkpoints differ from OPUS-MT's in the name of their type."""
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/other.py").write_text(
+        "from keras_transformer.pretrained.families.opus_mt import OpusMT\n\n\n"
+        "class Other(OpusMT):\n    name = model_type = 'other'\n"
+    )
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "new")])
+    families.cache_clear()
+    try:
+        opus_folders.write_folder(tmp_path / "hf", model_type="other")
+        assert read_checkpoint(tmp_path / "hf").origin["format"] == "other"
+    finally:
+        families.cache_clear()
+
+
+def test_nothing_names_a_family_but_its_exporter():
+    """What reads, fills, converts and opens checkpoints knows the interface alone."""
+    modules = {family.__module__ for family in families()}
+    assert len(modules) == len(families())
+    for path in [*(ROOT / "keras_transformer").rglob("*.py"), *(ROOT / "training").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not (isinstance(node, ast.ImportFrom) and node.module in modules), path
