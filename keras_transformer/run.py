@@ -78,7 +78,8 @@ class Run:
         Raises:
             ValueError: If the run has no model, or it cannot be read.
         """
-        from keras_transformer.models.base import ConfiguredModel
+        from keras_transformer.config import OldConfigurationError
+        from keras_transformer.models.model import ConfiguredModel
         from keras_transformer.registration import import_models
 
         self._require(self.model)
@@ -87,6 +88,8 @@ class Run:
             model = keras.saving.load_model(self.model, compile=False)
         except (PermissionError, MemoryError):
             raise
+        except OldConfigurationError as error:
+            raise ValueError(f"{self.model} {error}") from error
         except Exception as error:  # zip, JSON, HDF5 and Keras raise nearly anything
             raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
         wanted = ConfiguredModel if model_class is None else model_class

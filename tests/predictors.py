@@ -11,7 +11,7 @@ import tensorflow as tf
 from doubt import BOS, EOS, PAD
 from support import KV, D, F, H, K, normal, randomise
 
-from keras_transformer.config.block_stack import StackConfig
+from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.layers.block import Block

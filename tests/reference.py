@@ -352,7 +352,7 @@ def decoder_block(
 ):
     """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S].
 
-    If `kind.decoder` is "ssru", that stands in for the self-attention.
+    If there are weights of an SSRU, that stands in for the self-attention.
     """
     record = {} if record is None else record
     length = x.shape[1]
@@ -373,7 +373,7 @@ def decoder_block(
     def position_wise(x):
         return feed_forward(scope(weights, "feed_forward"), x, activation)
 
-    if getattr(kind, "decoder", None) == "ssru":
+    if any(path.startswith("ssru/") for path in weights):
         x = residual(weights, "ssru", x, lambda x: ssru(scope(weights, "ssru"), x), norm, epsilon)
     else:
         x = residual(weights, "self_attention", x, self_attention, norm, epsilon)

@@ -38,8 +38,8 @@ def small_config(**changes):
 
 def small_fields(config_class, **changes):
     """The fields of a `small_config` that another configuration has as well, by name."""
-    fields = small_config(**changes).to_dict()
-    return {name: value for name, value in fields.items() if hasattr(config_class, name)}
+    fields = small_config(**changes).to_flat()
+    return {name: value for name, value in fields.items() if name in config_class.options()}
 
 
 def randomise(layer, seed=0):

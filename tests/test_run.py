@@ -1,9 +1,11 @@
 import json
 import subprocess
 import sys
+import zipfile
 
 import keras
 import pytest
+from support import small_config
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
@@ -36,6 +38,22 @@ def test_damaged_metrics_are_named(tmp_path):
         run.metrics.write_text(content)
         with pytest.raises(ValueError, match=r"metrics\.json is damaged \(.*\): remove it"):
             run.update_metrics(bleu=1.0)
+
+
+def test_a_model_of_an_earlier_version_is_one_line(tmp_path):
+    """Its configuration had no parts."""
+    model = Transformer(small_config())
+    model.save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    content = json.loads(files["config.json"])
+    content["config"]["config"] = model.config.to_flat()
+    files["config.json"] = json.dumps(content).encode()
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match=r"model\.keras has a configuration without the parts"):
+        Run(tmp_path).load_model()
 
 
 def test_a_damaged_model_is_named(tmp_path):

@@ -4,7 +4,6 @@ import shutil
 
 from keras_transformer.files import draft_of, replacing
 from keras_transformer.run import Run
-from keras_transformer.training.settings.of_the_data import OF_THE_VOCABULARY
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import save_settings
 
@@ -67,10 +66,12 @@ def settings_of(config, tokenizers):
     Raises:
         ValueError: If the settings cannot express it.
     """
+    options = config.options()
+    special = {name for name in options if options[name].metadata["set_by"] is not None}
     fields = {
         name: value
-        for name, value in config.to_dict().items()
-        if name not in OF_THE_VOCABULARY and value is not None
+        for name, value in config.to_flat().items()
+        if name not in special and value is not None
     }
     separate = not tokenizers.shared and config.tie != "all"
     settings = Settings.model_validate(
@@ -83,7 +84,6 @@ def settings_of(config, tokenizers):
             "vocabulary": {"size": tokenizers.source.vocab_size, "shared": not separate},
         }
     )
-    special = {name: getattr(config, name) for name in OF_THE_VOCABULARY}
-    if settings.config(**special) != config:
+    if settings.config(**{name: getattr(config, name) for name in special}) != config:
         raise ValueError(f"no settings of a training express {config}.")
     return settings

@@ -150,9 +150,11 @@ class Session:
         if self.settings.model.start_from is None:
             return
         start = self.start or Start(self.settings, load_settings)
-        start.give_weights(self.learner.model)
+        copied = start.give_weights(self.learner.model)
         self.lineage, self.start = start.facts, None
         say(self.console, f"Starting with the weights of {start.path}.")
+        if start.parts is not None:
+            say(self.console, start.describe(copied))
 
     def _restore_best(self, state):
         """Goes on looking for the best validation, if it is still measured in the same way."""

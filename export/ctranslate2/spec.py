@@ -79,7 +79,7 @@ def check_expressible(config, origin=None):
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
-        ("a decoder of SSRUs", config.decoder == "ssru"),
+        ("a decoder of SSRUs", config.decoder.autoregression == "ssru"),
         (_name_of_silent_ids(origin), bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),

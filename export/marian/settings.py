@@ -1,7 +1,5 @@
 """Marian's settings of a `TransformerConfig`, and what they cannot express by name."""
 
-import dataclasses
-
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
 from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
 from keras_transformer.pretrained.files.marian.gelu import OURS as WRITTEN_HERE
@@ -40,7 +38,7 @@ def from_config(config, sizes):
         "transformer-dim-ffn": config.d_ff,
         "transformer-decoder-dim-ffn": 0,
         "transformer-ffn-activation": to_marian[config.activation],
-        "transformer-decoder-autoreg": autoregression[config.decoder],
+        "transformer-decoder-autoreg": autoregression[config.decoder.autoregression],
         "transformer-dim-aan": 2048,
         "transformer-aan-depth": 2,
         "transformer-aan-activation": "swish",
@@ -93,9 +91,8 @@ def unexpressed(config):
         "feed_forward_type": "plain",
         "window": None,
     }
-    plain = dataclasses.asdict(config)
     for name, value in wanted.items():
-        if plain.get(name, value) != value:
+        if getattr(config, name, "different") != value:  # in encoder and decoder
             return name, repr(value)
     if config.activation not in ACTIVATIONS.values():
         return "activation", " or ".join(map(repr, ACTIVATIONS.values()))

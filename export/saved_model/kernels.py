@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT, Kernels
 
 WIDTH = 4096  # columns of a part: rows of a wider matrix are pages of memory apart
@@ -50,7 +49,7 @@ def output_kernels(model, jit=False):
             such a matrix anyway.
         jit: Whether XLA compiles the searches.
     """
-    if not isinstance(model.output_layer, PositionalEmbedding):
+    if not model.output_weights.is_tied:
         return DEFAULT, []
     matrix = OutputMatrix(model.output_layer.table, jit)
     return Kernels(project=matrix), matrix.parts

@@ -13,15 +13,18 @@ PLACEHOLDER = "**options: "
 KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer."
 
 
-def option(default, description):
+def option(default, description, set_by=None, statistic=False):
     """Returns a dataclass field with a default and a description, which is its metadata `"help"`.
 
     Args:
         default: The default, immutable.
         description: What the option means, in whole sentences. `None:` begins the sentence about
             what `None` stands for.
+        set_by: `"vocabulary"` or `"data"`, which decide an option that is no setting of a training.
+        statistic: Whether weights fit whatever the data have decided.
     """
-    return dataclasses.field(default=default, metadata={"help": " ".join(description.split())})
+    metadata = {"help": " ".join(description.split()), "set_by": set_by, "statistic": statistic}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def options_of(*configurations, leave_out=()):

@@ -93,7 +93,11 @@ class BlockConfig:
         None, "Width of a query and key head. `None`: `d_model / num_heads`."
     )
     d_v: OptionalCount = option(None, "Width of a value head. `None`: `d_model / num_heads`.")
-    dropout: Rate = option(0.1, "Dropout rate on the output of each sublayer (section 5.4).")
+    dropout: Rate = option(
+        0.1,
+        """Dropout rate on the output of each sublayer, and on the sum of embedding and position
+        (section 5.4).""",
+    )
     attention_dropout: Rate = option(
         0.0, "Dropout rate on the attention weights. The paper does not mention it."
     )

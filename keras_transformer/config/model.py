@@ -1,108 +1,237 @@
-"""`ModelConfig`, what the configurations of all models have in common."""
+"""`ModelConfig`, the configuration of a model: its input, encoder, decoder and head."""
 
 import dataclasses
-from typing import ClassVar
+import inspect
+from typing import Any, ClassVar
 
-from keras_transformer.config.block import BlockConfig, Count
-from keras_transformer.config.block_stack import (
-    OPTIONS_OF_BLOCK,
-    OPTIONS_OF_STACK,
-    StackConfig,
-    StackOptions,
-    check_stack,
+from keras_transformer.checks import check_count
+from keras_transformer.config.parts import (
+    PARTS,
+    STACKS,
+    check_description,
+    distribute,
+    effective_options,
+    known_options,
 )
 from keras_transformer.config.presets import PRESETS
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelConfig(StackOptions, BlockConfig):
-    """Everything that decides a stack of blocks, whatever it is a stack over.
+class DifferentPartsError(AttributeError, ValueError):
+    """An option that was read from a whole model, and differs between its parts."""
 
-    The arguments of `StackOptions` and of `BlockConfig` are arguments as well.
+
+class OldConfigurationError(ValueError):
+    """A configuration that an earlier version wrote, without the parts of a model."""
+
+
+@dataclasses.dataclass(init=False, unsafe_hash=True)  # frozen by `__setattr__`
+class ModelConfig:
+    """Everything that decides the shape and the arithmetic of a model, part by part.
+
+    A subclass describes a kind of model. It takes the options of all its parts as arguments, each
+    of which belongs to one part, or to both stacks of an encoder-decoder. What differs in a stack
+    is given under its name: `encoder={"num_heads": 8}`.
 
     Args:
-        num_layers: Blocks of the stack; of an encoder-decoder, those of the encoder.
-        d_model: Width of the model, in features.
+        **options: Options of the parts, by name.
 
     Raises:
         TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range or two values contradict each other.
+        ValueError: If a value is out of range, two values contradict each other, or an option
+            belongs to no part.
 
     Attributes:
-        has_vocabulary: Whether its model reads or writes tokens of a vocabulary.
+        input: `TokenInput`, `PatchInput` or `SeriesInput`.
+        encoder: A `StackConfig`; `None` for a model without an encoder.
+        decoder: A `StackConfig`; `None` for a model without a decoder.
+        head: The configuration of the prediction head.
+        description: The `Part`s of this kind of model, by name.
+        aliases: Options of one stack alone, by name: the stack and its option.
+        follow: Options that follow from the data or from others, and are no settings of a training.
     """
 
-    has_vocabulary: ClassVar = False
+    description: ClassVar = {}
+    aliases: ClassVar = {}
+    follow: ClassVar = frozenset()
 
-    num_layers: Count = 6
-    d_model: Count = 512
+    input: Any
+    encoder: Any
+    decoder: Any
+    head: Any
 
-    def __post_init__(self):
-        super().__post_init__()
-        check_stack(self, self)
+    def __init__(self, **options):
+        self._check_counts(options)
+        parts = distribute(self.description, self.aliases, options, type(self).__name__)
+        for name in PARTS:
+            object.__setattr__(self, name, parts.get(name))
+        self.complete()
+        self.check()
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        check_description(cls.description, cls.__name__)
+        cls.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+                for name, field in cls.options().items()
+            ]
+        )
+
+    def __setattr__(self, name, value):
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def complete(self):
+        """Fills in what follows from other options."""
+
+    def check(self):
+        """Refuses parts that do not fit together.
+
+        Raises:
+            ValueError: If they do not.
+        """
+        if len({stack.d_model for stack in self.stacks}) > 1:
+            raise ValueError(
+                "`d_model` must be the same in encoder and decoder. Received: "
+                f"{self.encoder.d_model} and {self.decoder.d_model}."
+            )
+        for part in (self.input, self.head):
+            part.check_with(self)
+
+    def _check_counts(self, options):
+        for name in self.aliases:
+            check_count(name, options.get(name), optional=True)
+        if "d_model" in options:  # `None` is for stacks alone
+            check_count("d_model", options["d_model"])
 
     @classmethod
-    def without_effect(cls, fields):
-        """Returns the names of fields that have no effect beside some others.
+    def options(cls):
+        """Returns the fields of all options, by name; their metadata have `"help"`."""
+        return known_options(cls.description)
+
+    @classmethod
+    def without_effect(cls, options):
+        """Returns the names of options that have no effect beside others, or are no settings.
 
         Args:
-            fields: Dictionary of the fields that a configuration changes.
+            options: The options that are given, by name.
         """
-        return set()
+        return {*cls.options()} - effective_options(cls.description, options) | cls.follow
 
     @classmethod
     def preset(cls, name, **changes):
-        """Returns the named row of Table 3, or another preset, with some fields changed.
+        """Returns the named row of Table 3, or another preset, with some options changed.
 
         Args:
             name: A key of `PRESETS`: a row of Table 3, `"tiny"`, `"small"`, or, of a `Transformer`,
                 `"student_tiny"` or `"student_base_memory"`, of the size that browsers have.
-            **changes: Fields to replace, for example `vocab_size`.
+            **changes: Options to replace, for example `vocab_size`.
 
         Raises:
-            ValueError: If there is no such preset or field.
+            ValueError: If there is no such preset or option.
         """
-        own = {field.name for field in dataclasses.fields(cls)}
+        own = {*cls.options(), *cls.aliases, *cls.description}
         known = [preset for preset, fields in PRESETS.items() if own.issuperset(fields)]
         if name not in known:
             raise ValueError(
                 f"`name` must be one of {', '.join(known)} for a {cls.__name__}. "
                 f"Received: name={name!r}."
             )
-        return cls.from_dict({**PRESETS[name], **changes})
+        fields = {**PRESETS[name], **changes}
+        for stack in {*STACKS} & PRESETS[name].keys() & changes.keys():
+            part = cls.description[stack]
+            fields[stack] = part.begin(PRESETS[name][stack])[1] | part.begin(changes[stack])[1]
+        unused = cls.without_effect(fields) - changes.keys()
+        return cls(**{key: value for key, value in fields.items() if key not in unused})
 
     @classmethod
     def from_dict(cls, fields):
         """Returns the configuration that `to_dict` described.
 
         Raises:
-            ValueError: If there is no such field.
+            ValueError: If it is no such description.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted(set(fields) - set(known))
-        if unknown:
-            raise ValueError(
-                f"`{cls.__name__}` has the fields {', '.join(known)}. "
-                f"Received: {', '.join(unknown)}."
+        if {*fields} != {*PARTS}:
+            raise OldConfigurationError(
+                "has a configuration without the parts of a model, as earlier versions wrote it: "
+                "train the model again, or convert its checkpoint again."
             )
-        return cls(**fields)
+        parts = {
+            name: part.from_dict(fields[name])
+            for name, part in cls.description.items()
+            if fields[name] is not None
+        }
+        return cls(**parts)
 
     def to_dict(self):
-        """Returns the fields as a dictionary of plain values."""
-        return dataclasses.asdict(self)
+        """Returns the configuration of every part as a dictionary of plain values."""
+        parts = {name: getattr(self, name) for name in PARTS}
+        return {name: part and part.to_dict() for name, part in parts.items()}
+
+    def to_flat(self):
+        """Returns the options by name, and those of a stack alone under its name."""
+        flats = {name: getattr(self, name).to_flat() for name in self.description}
+        flat, seen = {}, {}
+        for name, part in self.description.items():
+            for key in (*part.options(getattr(self, name)), *filter(None, [part.kind])):
+                value = flats[name].get(key)
+                if key == part.kind and value is not None:
+                    flat.setdefault(name, {})[key] = value
+                elif seen.setdefault(key, value) == value:
+                    flat[key] = value
+                else:
+                    flat.setdefault(name, {})[key] = value
+        return flat
 
     @property
-    def stack(self):
-        """The `StackConfig` of the stack; of an encoder-decoder, that of the encoder."""
-        names = {*OPTIONS_OF_STACK, *OPTIONS_OF_BLOCK} - {"autoregression"}
-        return StackConfig.from_flat(**{name: getattr(self, name) for name in names})
+    def stacks(self):
+        """The configurations of encoder and decoder, as many as there are."""
+        return [stack for stack in (self.encoder, self.decoder) if stack is not None]
 
     @property
-    def has_final_norm(self):
-        """Whether a stack ends in a normalisation of its own."""
-        return self.stack.has_final_norm
+    def has_vocabulary(self):
+        """Whether the model reads tokens of a vocabulary."""
+        return hasattr(self.input, "vocab_size")
 
     @property
-    def embedding_dropout(self):
-        """Rate on the sum of embedding and position; 0 where the stack drops after its norm."""
-        return self.stack.embedding_dropout
+    def output_size(self):
+        """Entries of the vocabulary of the outputs."""
+        return getattr(self.head, "target_vocab_size", None) or self.input.vocab_size
+
+    @property
+    def num_layers(self):
+        """Blocks of the first stack: the encoder's if there is an encoder."""
+        return self.stacks[0].num_layers
+
+    @property
+    def decoder_layers(self):
+        """Blocks of the last stack: the decoder's if there is a decoder."""
+        return self.stacks[-1].num_layers
+
+    @property
+    def max_length(self):
+        """Longest input and output, in positions."""
+        return min(stack.max_length for stack in self.stacks)
+
+    def __getattr__(self, name):
+        """An option, or another attribute of the parts, if they all have the same value."""
+        if name.startswith("_") or name in PARTS:
+            raise AttributeError(name)
+        if name in self.aliases:
+            part, name = self.aliases[name]
+            return getattr(getattr(self, part), name)
+        parts = {key: part for key in PARTS if (part := getattr(self, key)) is not None}
+        values = {
+            key: getattr(owner, name)
+            for key, part in parts.items()
+            for owner in (part, getattr(part, "block", None))
+            if hasattr(owner, name)
+        }
+        if not values:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        first, *others = values.values()
+        if any(other != first for other in others):
+            different = ", ".join(f"{key}.{name}={value!r}" for key, value in values.items())
+            raise DifferentPartsError(
+                f"`{name}` must be the same in all parts of the model. Received: {different}."
+            )
+        return first

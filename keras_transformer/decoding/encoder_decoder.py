@@ -55,7 +55,7 @@ class EncoderDecoder(Predictor):
         super().__init__(Vocabulary.of(config), config.max_length)
         self.model = model
         self.alignment = alignment
-        self.moves_cache = config.decoder == "ssru"
+        self.moves_cache = config.decoder.autoregression == "ssru"
         self.grows = not self.moves_cache
         self.output = output
 

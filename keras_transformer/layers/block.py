@@ -6,7 +6,7 @@ import keras
 
 from keras_transformer import activations
 from keras_transformer.checks import check_flag
-from keras_transformer.config.block_stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
+from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention

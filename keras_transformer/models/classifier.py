@@ -3,8 +3,9 @@
 import keras
 
 from keras_transformer.config import ClassifierConfig
-from keras_transformer.models.encoder_only import EncoderModel
-from keras_transformer.models.heads import Pooling
+from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.labels import Labels
+from keras_transformer.models.inputs.tokens import Tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -35,13 +36,5 @@ class TextClassifier(EncoderModel):
     """
 
     config_class = ClassifierConfig
-
-    def __init__(self, config="base", dtype=None, name="classifier", **kwargs):
-        super().__init__(config, dtype, name, **kwargs)
-
-    def _make_pooling(self, config, policy):
-        return {"pooling": Pooling(config.pooling, dtype=policy, name="pooling")}
-
-    @property
-    def head(self):  # noqa: D102
-        return self.pooling, *super().head
+    input_class, head_class = Tokens, Labels
+    default_name = "classifier"

@@ -3,17 +3,13 @@
 import keras
 
 from keras_transformer.config import ImageClassifierConfig
-from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.inputs.patches import PatchEmbedding, check_images
-from keras_transformer.layers.positions import Learned
-from keras_transformer.layers.positions.grid import SinusoidalGrid
-from keras_transformer.models.base import ConfiguredModel, make_logits
-from keras_transformer.models.heads import Pooling
+from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.labels import Labels
+from keras_transformer.models.inputs.patches import Patches
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class ImageClassifier(ConfiguredModel):
+class ImageClassifier(EncoderModel):
     """The encoder of Fig. 1 over the patches of an image, with a linear classifier.
 
     Args:
@@ -43,66 +39,5 @@ class ImageClassifier(ConfiguredModel):
     """
 
     config_class = ImageClassifierConfig
-
-    def __init__(self, config="base", dtype=None, name="image_classifier", **kwargs):
-        super().__init__(config, dtype, name, **kwargs)
-
-    def __call__(self, inputs, *args, **kwargs):
-        """Refuses images of a wrong shape or dtype in one line, and calls the model."""
-        check_images(inputs, "images", self, self.config.shape)
-        return super().__call__(inputs, *args, **kwargs)
-
-    def _make_inputs(self, config):
-        return keras.Input(config.shape, dtype="float32", name="images")
-
-    def _make_layers(self, config, policy, kernels):
-        pooling = "first" if config.has_class_token else config.pooling
-        return {
-            # From -1 to 1.
-            "rescaling": keras.layers.Rescaling(1 / 127.5, -1.0, dtype=policy, name="rescaling"),
-            "embedding": PatchEmbedding(
-                config.patch_size,
-                config.d_model,
-                _position(config),
-                config.has_class_token,
-                config.embedding_dropout,
-                dtype=policy,
-                kernels=kernels,
-                name="embedding",
-            ),
-            "encoder": Encoder.from_stack(
-                config.stack, dtype=policy, kernels=kernels, name="encoder"
-            ),
-            "pooling": Pooling(pooling, dtype=policy, name="pooling"),
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(config.num_labels, dtype=policy, name="output"),
-            "logits": make_logits(policy),
-        }
-
-    def _connect(self, config, layers, inputs):
-        x = layers["embedding"](layers["rescaling"](inputs))  # [B, P, D] or [B, 1 + P, D]
-        x = layers["dropout"](layers["pooling"](layers["encoder"](x)))  # [B, D]
-        return layers["logits"](layers["output_layer"](x))  # [B, C]
-
-    def attention_weights(self, inputs):
-        """Returns the weights of every self-attention for images.
-
-        Args:
-            inputs: As in a call.
-
-        Returns:
-            Dictionary from `"block_0/self_attention"` and so on to `[B, H, S, S]`, where S counts
-            the class token, if there is one, and the patches.
-        """
-        x = self.embedding(self.rescaling(inputs))
-        _, weights = self.encoder(x, return_weights=True)
-        return weights
-
-
-def _position(config):
-    """The `Position` of the patches; those of every self-attention are the blocks' own."""
-    if config.position == "sinusoidal":
-        return SinusoidalGrid(
-            config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset
-        )
-    return Learned() if config.position == "learned" else "none"
+    input_class, head_class = Patches, Labels
+    default_name = "image_classifier"

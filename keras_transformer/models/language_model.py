@@ -7,18 +7,13 @@ from keras import ops
 
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.models.base import (
-    Column,
-    TokenModel,
-    TokenOutput,
-    make_embedding,
-    make_logits,
-    named_weights,
-    project,
-)
+from keras_transformer.models.heads.next_token import NextToken
+from keras_transformer.models.inputs.tokens import Tokens
+from keras_transformer.models.model import Column, ConfiguredModel, TokenOutput, named_weights
+from keras_transformer.models.parts import Parts
 
 
-class NextToken(typing.NamedTuple):
+class NextStep(typing.NamedTuple):
     """A language model at one position.
 
     Attributes:
@@ -31,7 +26,7 @@ class NextToken(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class LanguageModel(TokenOutput, TokenModel):
+class LanguageModel(TokenOutput, ConfiguredModel):
     """Embedding, causal blocks without attention to a memory, and output weights.
 
     Args:
@@ -60,9 +55,7 @@ class LanguageModel(TokenOutput, TokenModel):
     """
 
     config_class = LanguageModelConfig
-
-    def __init__(self, config="base", dtype=None, name="language_model", **kwargs):
-        super().__init__(config, dtype, name, **kwargs)
+    default_name = "language_model"
 
     def __call__(self, inputs, *args, **kwargs):
         """Refuses rows of several texts, of which Keras would take the tokens alone."""
@@ -73,28 +66,26 @@ class LanguageModel(TokenOutput, TokenModel):
             )
         return super().__call__(inputs, *args, **kwargs)
 
-    def _make_layers(self, config, policy, kernels):
-        embedding = make_embedding(config, config.vocab_size, policy, kernels, "embedding")
-        output = embedding
-        if config.tie == "none":
-            output = keras.layers.Dense(
-                config.vocab_size, use_bias=False, dtype=policy, name="output"
-            )
-        return {
-            "embedding": embedding,
-            "decoder": Encoder.from_stack(
-                config.stack, causal=True, dtype=policy, kernels=kernels, name="decoder"
+    def make_parts(self, config, policy, kernels):  # noqa: D102
+        tokens = Tokens(config, policy, kernels)
+        return Parts(
+            input=tokens,
+            encoder=None,
+            decoder=Encoder.from_stack(
+                config.decoder, causal=True, dtype=policy, kernels=kernels, name="decoder"
             ),
-            "output_layer": output,
-            "logits": make_logits(policy, config.output_bias),
-        }
+            head=NextToken(config, policy, kernels, tokens.embedding),
+        )
 
-    def _connect(self, config, layers, inputs):
-        hidden = layers["decoder"](layers["embedding"](inputs))  # [B, T, D]
-        return project(layers["output_layer"], layers["logits"], hidden)  # [B, T, V]
+    def roles(self, parts):  # noqa: D102
+        own = {"embedding": parts.input.embedding, "decoder": parts.decoder}
+        return {**own, **parts.head.layers}
+
+    def connect(self, parts, inputs):  # noqa: D102
+        return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
 
     def hidden_states(self, inputs, training=None):
-        """Returns what the output weights turn into logits, `[B, T, D]`.
+        """Returns the hidden states that the output weights turn into logits, `[B, T, D]`.
 
         Args:
             inputs: As for a call of the model. Or, for rows of several texts of which none sees
@@ -121,19 +112,18 @@ class LanguageModel(TokenOutput, TokenModel):
             allowed: See `Transformer.step`.
 
         Returns:
-            A `NextToken`.
+            A `NextStep`.
         """
         width = tokens.shape[1]
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
         x = self.embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, _ = self.decoder.step(x, cache, index, allowed=allowed)
-        return NextToken(project(self.output_layer, self.logits, x), cache)
+        return NextStep(self.output_weights.project(x), cache)
 
     @property
     def columns(self):  # noqa: D102
-        head = (self.output_layer, self.logits)
-        return (Column("text", "T", self.embedding, self.decoder, head),)
+        return (Column("text", "T", self.embedding, self.decoder, self.parts.head.drawn),)
 
     def attention_weights(self, inputs):
         """Returns the attention weights of every layer and head, without dropout.

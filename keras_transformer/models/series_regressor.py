@@ -3,6 +3,7 @@
 import keras
 
 from keras_transformer.config import SeriesConfig
+from keras_transformer.config.recurrent import RecurrentConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.call_checks import check_positions
@@ -10,14 +11,119 @@ from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.inputs.series import SeriesEmbedding
 from keras_transformer.layers.normalization import LayerNormalization
-from keras_transformer.models.base import ConfiguredModel, make_logits
+from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.head import Head, make_logits
+from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.models.snow import SnowAccount
 
 CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
+class Steps(ModelInput):
+    """Numbers at every step, `[B, T, F]`: scaled, and embedded for blocks."""
+
+    def make_layers(self, config, policy, kernels):  # noqa: D102
+        layers, series = {}, config.input
+        if series.snow:
+            places = [series.inputs.index(name) for name in series.snow]
+            layers["snow"] = SnowAccount(*places, config.max_length, dtype="float32", name="snow")
+        scaling = [1 / scale for scale in series.input_scale]
+        offset = [
+            -mean / scale for mean, scale in zip(series.input_mean, series.input_scale, strict=True)
+        ]
+        # In float32: a mean far from 0 would not survive 16 bits.
+        layers["scaling"] = keras.layers.Rescaling(scaling, offset, dtype="float32", name="scaling")
+        if not isinstance(config.encoder, RecurrentConfig):
+            layers["embedding"] = SeriesEmbedding(
+                config.d_model,
+                positions.of_embedding(config.encoder),
+                config.max_length,
+                config.encoder.embedding_dropout,
+                dtype=policy,
+                kernels=kernels,
+                name="embedding",
+            )
+        return layers
+
+    def symbol(self):  # noqa: D102
+        return keras.Input((None, self.config.num_inputs), dtype="float32", name="series")
+
+    def check(self, inputs, model):  # noqa: D102
+        check_positions(inputs, "inputs", model, ndim=3)
+
+    def __call__(self, inputs, training=None):  # noqa: D102
+        x = inputs  # [B, T, F]
+        if "snow" in self.layers:
+            x = self.layers["snow"](x)  # water and snow in place of precipitation and temperature
+        x = self.layers["scaling"](x)  # [B, T, F]
+        if "embedding" in self.layers:
+            x = self.layers["embedding"](x, training=training)  # [B, T, D]
+        return x
+
+
+class RecurrentEncoder:
+    """LSTM or GRU layers, and perhaps a causal self-attention with a residual connection."""
+
+    def __init__(self, config, policy, kernels):
+        cells = config.cells.removesuffix("_attention")
+        self.recurrent = [
+            CELLS[cells](
+                config.d_model, return_sequences=True, dtype=policy, name=f"{cells}_{number}"
+            )
+            for number in range(config.num_layers)
+        ]
+        self.roles = {f"recurrent_{n}": layer for n, layer in enumerate(self.recurrent)}
+        if config.has_attention:
+            self.roles["attention"] = MultiHeadSelfAttention(
+                config.num_heads,
+                d_k=config.d_k,
+                d_v=config.d_v,
+                dropout=config.attention_dropout,
+                use_bias=config.attention_bias,
+                score=config.score,
+                causal=True,
+                dtype=policy,
+                kernels=kernels,
+                name="attention",
+            )
+            self.roles["norm"] = LayerNormalization(
+                epsilon=config.layer_norm_epsilon, dtype=policy, name="norm"
+            )
+
+    def __call__(self, x):
+        """Returns `[B, T, D]` for `[B, T, F]`."""
+        for layer in self.recurrent:
+            x = layer(x)  # [B, T, D]
+        if "attention" in self.roles:
+            norm = self.roles["norm"]
+            residual = keras.layers.Add(dtype=norm.dtype_policy, name="residual")
+            x = norm(residual([x, self.roles["attention"](x)]))  # [B, T, D]
+        return x
+
+
+class Number(Head):
+    """A linear map to one number at every step, in the units of the target."""
+
+    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+        return {
+            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
+            "output_layer": keras.layers.Dense(1, dtype=policy, name="output"),
+            "logits": make_logits(policy),
+            "squeeze": keras.layers.Reshape((-1,), dtype="float32", name="squeeze"),
+            "unscaling": keras.layers.Rescaling(
+                config.target_scale, config.target_mean, dtype="float32", name="unscaling"
+            ),
+        }
+
+    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+        x = self.layers["dropout"](hidden)  # [B, T, D]
+        x = self.layers["logits"](self.layers["output_layer"](x))  # [B, T, 1]
+        x = self.layers["squeeze"](x)  # [B, T]
+        return self.layers["unscaling"](x)
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SeriesRegressor(ConfiguredModel):
+class SeriesRegressor(EncoderModel):
     """From what is measured at every step to one number at every step, of this and earlier steps.
 
     Inputs are scaled by the constants of the configuration, and so is the output, so that both are
@@ -48,97 +154,14 @@ class SeriesRegressor(ConfiguredModel):
     """
 
     config_class = SeriesConfig
+    input_class, head_class = Steps, Number
+    default_name = "series_regressor"
 
-    def __init__(self, config="base", dtype=None, name="series_regressor", **kwargs):
-        super().__init__(config, dtype, name, **kwargs)
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         self.widths = {"inputs": self.config.num_inputs}
 
-    def __call__(self, inputs, *args, **kwargs):
-        """Refuses inputs of a wrong shape or dtype in one line, and calls the model."""
-        check_positions(inputs, "inputs", self, ndim=3)
-        return super().__call__(inputs, *args, **kwargs)
-
-    def _make_inputs(self, config):
-        return keras.Input((None, config.num_inputs), dtype="float32", name="series")
-
-    def _make_layers(self, config, policy, kernels):
-        scaling = [1 / scale for scale in config.input_scale]
-        offset = [
-            -mean / scale for mean, scale in zip(config.input_mean, config.input_scale, strict=True)
-        ]
-        make = _blocks if config.encoder == "transformer" else _recurrent_layers
-        return {
-            **_snow(config),
-            # In float32: a mean far from 0 would not survive 16 bits.
-            "scaling": keras.layers.Rescaling(scaling, offset, dtype="float32", name="scaling"),
-            **make(config, policy, kernels),
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(1, dtype=policy, name="output"),
-            "logits": make_logits(policy),
-            "squeeze": keras.layers.Reshape((-1,), dtype="float32", name="squeeze"),
-            "unscaling": keras.layers.Rescaling(
-                config.target_scale, config.target_mean, dtype="float32", name="unscaling"
-            ),
-        }
-
-    def _connect(self, config, layers, inputs):
-        x, before = inputs, None
-        for name, layer in layers.items():
-            if name == "norm":  # of the attention before it, with a residual connection
-                x = keras.layers.Add(dtype=layer.dtype_policy, name="residual")([before, x])
-            before, x = x, layer(x)  # [B, T, F], [B, T, D], [B, T, 1] and [B, T]
-        return x
-
-
-def _snow(config):
-    """The layer that makes water and snow of two of the inputs, if there is one."""
-    if not config.snow:
-        return {}
-    places = [config.inputs.index(name) for name in config.snow]
-    return {"snow": SnowAccount(*places, config.max_length, dtype="float32", name="snow")}
-
-
-def _blocks(config, policy, kernels):
-    """The layers of a transformer, by the names of the model's attributes."""
-    return {
-        "embedding": SeriesEmbedding(
-            config.d_model,
-            positions.of_embedding(config),
-            config.max_length,
-            config.embedding_dropout,
-            dtype=policy,
-            kernels=kernels,
-            name="embedding",
-        ),
-        "encoder": Encoder.from_stack(
-            config.stack, causal=True, dtype=policy, kernels=kernels, name="encoder"
-        ),
-    }
-
-
-def _recurrent_layers(config, policy, kernels):
-    """LSTM or GRU layers, and what follows them where there is attention."""
-    kind, _, attention = config.encoder.partition("_")
-    layers = {
-        f"recurrent_{number}": CELLS[kind](
-            config.d_model, return_sequences=True, dtype=policy, name=f"{kind}_{number}"
-        )
-        for number in range(config.num_layers)
-    }
-    if attention:
-        layers["attention"] = MultiHeadSelfAttention(
-            config.num_heads,
-            d_k=config.d_k,
-            d_v=config.d_v,
-            dropout=config.attention_dropout,
-            use_bias=config.attention_bias,
-            score=config.score,
-            causal=True,
-            dtype=policy,
-            kernels=kernels,
-            name="attention",
-        )
-        layers["norm"] = LayerNormalization(
-            epsilon=config.layer_norm_epsilon, dtype=policy, name="norm"
-        )
-    return layers
+    def make_encoder(self, stack, policy, kernels):  # noqa: D102
+        if isinstance(stack, RecurrentConfig):
+            return RecurrentEncoder(stack, policy, kernels)
+        return Encoder.from_stack(stack, causal=True, dtype=policy, kernels=kernels, name="encoder")

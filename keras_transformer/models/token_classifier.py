@@ -3,7 +3,9 @@
 import keras
 
 from keras_transformer.config import TokenClassifierConfig
-from keras_transformer.models.encoder_only import EncoderModel
+from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.labels import TokenLabels
+from keras_transformer.models.inputs.tokens import Tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -34,6 +36,5 @@ class TokenClassifier(EncoderModel):
     """
 
     config_class = TokenClassifierConfig
-
-    def __init__(self, config="base", dtype=None, name="token_classifier", **kwargs):
-        super().__init__(config, dtype, name, **kwargs)
+    input_class, head_class = Tokens, TokenLabels
+    default_name = "token_classifier"

@@ -9,16 +9,11 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
 from keras_transformer.layers.decoder import Decoder
 from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.masks import PaddingMask, fitting_masks
-from keras_transformer.models.base import (
-    Column,
-    ConfiguredModel,
-    TokenOutput,
-    make_embedding,
-    make_logits,
-    named_weights,
-    project,
-)
+from keras_transformer.layers.masks import fitting_masks
+from keras_transformer.models.heads.next_token import NextToken
+from keras_transformer.models.inputs.tokens import Tokens, embeds_alike, make_embedding
+from keras_transformer.models.model import Column, ConfiguredModel, TokenOutput, named_weights
+from keras_transformer.models.parts import Parts
 
 
 class Prediction(typing.NamedTuple):
@@ -69,49 +64,37 @@ class Transformer(TokenOutput, ConfiguredModel):
     """
 
     config_class = TransformerConfig
+    default_name = "transformer"
 
-    def __init__(self, config="base", dtype=None, name="transformer", **kwargs):
-        super().__init__(config, dtype, name, **kwargs)
+    def make_parts(self, config, policy, kernels):  # noqa: D102
+        tied = config.tie == "all"
+        name = "embedding" if tied else "source_embedding"
+        source = Tokens(config, policy, kernels, side="source_", name=name)
+        encoder = Encoder.from_stack(config.encoder, dtype=policy, kernels=kernels, name="encoder")
+        decoder = TargetDecoder(config, policy, kernels, source.embedding if tied else None)
+        return Parts(
+            input=source,
+            encoder=encoder,
+            decoder=decoder,
+            head=NextToken(config, policy, kernels, decoder.embedding),
+        )
 
-    def _make_inputs(self, config):
+    def roles(self, parts):  # noqa: D102
         return {
-            side: keras.Input((None,), dtype="int32", name=side) for side in ("source", "target")
+            **parts.input.layers,
+            "target_embedding": parts.decoder.embedding,
+            "encoder": parts.encoder,
+            "decoder": parts.decoder.stack,
+            **parts.head.layers,
         }
 
-    def _make_layers(self, config, policy, kernels):
-        """The layers of the model, by role; tied embeddings are one layer in two roles."""
+    def symbols(self, parts):  # noqa: D102
+        target = keras.Input((None,), dtype="int32", name="target")
+        return {"source": parts.input.symbol(), "target": target}
 
-        def embedding(vocab_size, name):
-            return make_embedding(config, vocab_size, policy, kernels, name)
-
-        if config.tie == "all":
-            source_embedding = target_embedding = embedding(config.vocab_size, "embedding")
-        else:
-            source_embedding = embedding(config.vocab_size, "source_embedding")
-            target_embedding = embedding(config.output_size, "target_embedding")
-        output = target_embedding
-        if config.tie == "none":
-            output = keras.layers.Dense(
-                config.output_size, use_bias=False, dtype=policy, name="output"
-            )
-        return {
-            "source_mask": PaddingMask(config.pad_id, name="source_mask"),
-            "source_embedding": source_embedding,
-            "target_embedding": target_embedding,
-            "encoder": Encoder.from_stack(
-                config.stack, dtype=policy, kernels=kernels, name="encoder"
-            ),
-            "decoder": Decoder.from_stack(
-                config.decoder_stack, dtype=policy, kernels=kernels, name="decoder"
-            ),
-            "output_layer": output,
-            "logits": make_logits(policy, config.output_bias),
-        }
-
-    def _connect(self, config, layers, inputs):
+    def connect(self, parts, inputs):
         """Figure 1: from token ids to logits."""
-        hidden = _hidden(layers, inputs, config)  # [B, T, D]
-        return project(layers["output_layer"], layers["logits"], hidden)  # [B, T, V]
+        return parts.head(_hidden(parts, inputs))  # [B, T, V]
 
     def __call__(self, inputs, *args, **kwargs):
         """Refuses ids of a wrong rank or dtype in one line, and calls the model."""
@@ -119,7 +102,7 @@ class Transformer(TokenOutput, ConfiguredModel):
             for side, tokens in inputs.items():
                 check_ids(tokens, side, self)
             check_same_batch(inputs, self)
-        return super().__call__(inputs, *args, **kwargs)
+        return keras.Model.__call__(self, inputs, *args, **kwargs)
 
     @fitting_masks()  # they are made of the same tokens
     def call(self, inputs, training=None, mask=None):  # noqa: D102
@@ -127,15 +110,13 @@ class Transformer(TokenOutput, ConfiguredModel):
 
     @fitting_masks()
     def hidden_states(self, inputs, training=None):
-        """Returns what the output weights turn into logits, `[B, T, D]`.
+        """Returns the hidden states that the output weights turn into logits, `[B, T, D]`.
 
         Args:
             inputs: As for a call of the model.
             training: Whether dropout is active.
         """
-        roles = ("source_mask", "source_embedding", "target_embedding", "encoder", "decoder")
-        layers = {role: getattr(self, role) for role in roles}
-        return _hidden(layers, inputs, self.config, training)
+        return _hidden(self.parts, inputs, training)
 
     @fitting_masks()
     def encode(self, source):
@@ -185,8 +166,8 @@ class Transformer(TokenOutput, ConfiguredModel):
             allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
                 hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1, or
                 where the decoder has SSRUs.
-            output: Function from hidden states `[B, N, D]` to logits, see `output_of`. `None`: to
-                those of all tokens.
+            output: Function from hidden states `[B, N, D]` to logits, see
+                `OutputWeights.of_tokens`. `None`: to those of all tokens.
             return_weights: Whether to return the weights of the attention to the memory as well.
 
         Returns:
@@ -194,19 +175,17 @@ class Transformer(TokenOutput, ConfiguredModel):
         """
         width = tokens.shape[1]
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
-        zero = self.config.starts_with_zeros
-        x = self.target_embedding(x, start=index, training=False, zero_start=zero)  # [B * N, 1, D]
+        x = self.parts.decoder.embed(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, weights = self.decoder.step(
             x, cache, index, memory_heads, memory_allowed, allowed, return_weights
         )
-        whole = output is None
-        logits = project(self.output_layer, self.logits, x) if whole else output(x)  # [B, N, V]
+        logits = (output or self.output_weights.project)(x)  # [B, N, V]
         return Prediction(logits, cache, weights)
 
     @property
     def columns(self):  # noqa: D102
-        head = (self.output_layer, self.logits)
+        head = self.parts.head.drawn
         return (
             Column("source", "S", self.source_embedding, self.encoder),
             Column("target", "T", self.target_embedding, self.decoder, head),
@@ -228,8 +207,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         allowed = self.source_mask(source)  # [B, 1, S]
         x = self.source_embedding(source, training=False)  # [B, S, D]
         memory, of_encoder = self.encoder(x, allowed, return_weights=True, training=False)
-        zero = self.config.starts_with_zeros
-        x = self.target_embedding(target, training=False, zero_start=zero)  # [B, T, D]
+        x = self.parts.decoder.embed(target, training=False)  # [B, T, D]
         _, of_decoder = self.decoder(
             x, memory, memory_allowed=allowed, return_weights=True, training=False
         )
@@ -239,13 +217,54 @@ class Transformer(TokenOutput, ConfiguredModel):
         }
 
 
-def _hidden(layers, inputs, config, training=None):
+class TargetDecoder:
+    """The decoder of an encoder-decoder: the embedding of its target and its stack.
+
+    Args:
+        config: The `TransformerConfig`.
+        policy: Dtype policy of the layers.
+        kernels: The `Kernels` that they compute with.
+        shared: The embedding of the source whose table it shares. `None`: it has its own.
+
+    Attributes:
+        embedding: The `PositionalEmbedding`; that of the source itself if both are alike.
+        stack: The `Decoder`.
+    """
+
+    def __init__(self, config, policy, kernels, shared=None):
+        if shared is not None and embeds_alike(config.encoder, config.decoder):
+            self.embedding = shared
+        else:
+            self.embedding = make_embedding(
+                config.input,
+                config.output_size,
+                config.decoder,
+                policy,
+                kernels,
+                "target_embedding",
+                shared,
+            )
+        self.stack = Decoder.from_stack(
+            config.decoder, dtype=policy, kernels=kernels, name="decoder"
+        )
+        self.zero_start = config.starts_with_zeros
+
+    @property
+    def roles(self):
+        """The layers by the names that two models of different kinds share."""
+        return {"embedding": self.embedding, "": self.stack}
+
+    def embed(self, tokens, **options):
+        """Returns the embedding of target tokens, `[B, T, D]`."""
+        return self.embedding(tokens, zero_start=self.zero_start, **options)
+
+
+def _hidden(parts, inputs, training=None):
     """Figure 1 up to the output weights."""
-    zero = config.starts_with_zeros
-    allowed = layers["source_mask"](inputs["source"])  # [B, 1, S]
-    source = layers["source_embedding"](inputs["source"], training=training)  # [B, S, D]
-    target = layers["target_embedding"](
-        inputs["target"], training=training, zero_start=zero
+    allowed = parts.input.allowed(inputs["source"])  # [B, 1, S]
+    source = parts.input(inputs["source"], training=training)  # [B, S, D]
+    target = parts.decoder.embed(inputs["target"], training=training)  # [B, T, D]
+    memory = parts.encoder(source, allowed, training=training)  # [B, S, D]
+    return parts.decoder.stack(
+        target, memory, memory_allowed=allowed, training=training
     )  # [B, T, D]
-    memory = layers["encoder"](source, allowed, training=training)  # [B, S, D]
-    return layers["decoder"](target, memory, memory_allowed=allowed, training=training)  # [B, T, D]

@@ -22,13 +22,13 @@ def beam_memory(config, batch, beam_size, length):
         beam_size: Hypotheses N of each.
         length: Positions of the cache L, and of the sources.
     """
-    has_source = hasattr(config, "num_decoder_layers")  # unlike a language model
-    layers = config.decoder_layers if has_source else config.num_layers
+    has_source = config.encoder is not None
+    layers = config.decoder_layers
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)
     rows = batch * beam_size
     memory = layers * config.num_heads * widths * length * batch * has_source
-    if getattr(config, "decoder", None) == "ssru":
+    if config.decoder.autoregression == "ssru":
         cache = memory + layers * CACHES * rows * config.d_model
         scores = SCORES * config.num_heads * rows * length  # of the memory
     else:

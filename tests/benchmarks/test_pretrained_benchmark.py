@@ -36,7 +36,7 @@ def test_outputs_have_the_length_that_is_timed_and_differ(name, tmp_path):
     shape, read = checkpoint(name, tmp_path)
     config = read.model.config
     assert config.activation == ("silu" if shape.ends else "relu")
-    assert config.decoder == ("self_attention" if shape.ends else "ssru")
+    assert config.decoder.autoregression == ("self_attention" if shape.ends else "ssru")
     sources = Case(1, 5, shape.tokens).sources(shape.model)
     tokens = tf.function(greedy_decode)(read.model, sources, shape.model.max_length)[0]
     rows = without_end(tokens.numpy())

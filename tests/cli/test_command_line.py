@@ -74,7 +74,7 @@ def test_help_needs_no_tensorflow(tmp_path):
     [
         # A part of the package may come first: it imports Keras, and that the layers.
         ("keras_transformer.layers.masks, keras", "keras-transformer"),
-        ("keras_transformer.models.heads, keras", "program"),
+        ("keras_transformer.models.model, keras", "program"),
         ("keras, keras_transformer", "keras-transformer"),
         ("keras, keras_transformer", "program"),
         ("keras_transformer, keras", "keras-transformer"),

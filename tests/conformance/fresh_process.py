@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from conformance.rows import ROWS, inputs_of, random_model
 
-from keras_transformer.models.span_predictor import OUTSIDE
+from keras_transformer.models.heads.spans import OUTSIDE
 
 RATE = 0.1
 

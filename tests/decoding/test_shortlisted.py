@@ -327,7 +327,7 @@ def test_given_outputs_are_scored_among_the_candidates():
 def test_the_logits_of_a_few_tokens_are_those_of_all():
     for kind in KINDS:
         tokens, hidden = np.array([5, 0, 31, 5, 36]), normal(2, 3, model(kind).config.d_model)
-        few = model(kind).output_of(tokens)(hidden)
+        few = model(kind).output_weights.of_tokens(tokens)(hidden)
         whole = hidden @ np.array(model(kind).output_matrix).T
         if model(kind).output_bias is not None:
             whole += model(kind).output_bias.numpy()

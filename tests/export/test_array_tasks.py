@@ -177,8 +177,8 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
 def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     """LiteRT's builtin operators alone, recurrent layers included."""
     model = SeriesSimulator.from_run(runs("time_series")).model
-    fields = {**model.config.to_dict(), "encoder": encoder}
-    simulator = SeriesSimulator(SeriesRegressor(type(model.config).from_dict(fields)))
+    fields = {**model.config.to_flat(), "encoder": encoder}
+    simulator = SeriesSimulator(SeriesRegressor(**fields))
     text, rows = weather(corpus)
     report = export_litert(simulator, tmp_path / "x.tflite", [rows])
     assert report["signatures"] == ["simulate_1"]
@@ -189,8 +189,8 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
 
 def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
     model = SeriesSimulator.from_run(runs("time_series")).model
-    fields = {**model.config.to_dict(), "encoder": "gru", "snow": ("rain", "warmth")}
-    simulator = SeriesSimulator(SeriesRegressor(type(model.config).from_dict(fields)))
+    fields = {**model.config.to_flat(), "encoder": "gru", "snow": ("rain", "warmth")}
+    simulator = SeriesSimulator(SeriesRegressor(**fields))
     text, rows = weather(corpus)
     export_litert(simulator, tmp_path / "x.tflite", [rows])
     export_saved_model(simulator, tmp_path / "saved", [rows])

@@ -10,7 +10,7 @@ import tensorflow as tf
 from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
 from keras_transformer import Decoder, Encoder, EncoderBlock
-from keras_transformer.config.block_stack import StackConfig
+from keras_transformer.config.stack import StackConfig
 
 # Keras's own way of turning variables into arrays when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -22,7 +22,7 @@ from keras_transformer import (
     sinusoids,
 )
 from keras_transformer.config import Position
-from keras_transformer.config.block_stack import StackConfig
+from keras_transformer.config.stack import StackConfig
 from keras_transformer.layers import positions
 
 V, K = 19, 6

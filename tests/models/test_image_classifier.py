@@ -83,7 +83,7 @@ def test_where_a_patch_is_matters_unless_there_is_no_position(position):
 
 def test_attention_weights_are_those_of_all_layers():
     weights = model_of().attention_weights(pixels())
-    assert sorted(weights) == ["block_0/self_attention", "block_1/self_attention"]
+    assert sorted(weights) == [f"encoder/block_{n}/self_attention" for n in (0, 1)]
     for value in weights.values():
         assert value.shape == (3, 2, 16, 16)
         np.testing.assert_allclose(to_numpy(value).sum(axis=-1), 1, atol=1e-5)

@@ -209,7 +209,7 @@ def test_another_configuration_is_refused(config, message):
 )
 def test_settings_that_a_language_model_does_not_have_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        LanguageModelConfig.from_dict({**lm_config().to_dict(), **changes})
+        LanguageModelConfig(**{**lm_config().to_flat(), **changes})
 
 
 def test_more_tokens_than_learned_positions():

@@ -40,7 +40,7 @@ def small(**changes):
 
 def test_the_logits_of_a_few_tokens_are_those_of_all(quantized):
     hidden, tokens = quantized.hidden_states(INPUTS), np.array([3, 17, 5, 11], "int32")
-    few = quantized.output_of(tokens)(hidden)
+    few = quantized.output_weights.of_tokens(tokens)(hidden)
     np.testing.assert_allclose(few, to_numpy(quantized(INPUTS))[..., tokens], rtol=0, atol=1e-5)
 
 
@@ -104,7 +104,7 @@ def test_a_language_model_too():
     model = randomise(kt.LanguageModel(_language_config(tie="none")))
     model.quantize("int8")
     hidden, tokens = model.hidden_states(INPUTS["target"]), np.array([3, 17, 5], "int32")
-    few = model.output_of(tokens)(hidden)
+    few = model.output_weights.of_tokens(tokens)(hidden)
     expected = to_numpy(model(INPUTS["target"]))[..., tokens]
     np.testing.assert_allclose(few, expected, rtol=0, atol=1e-5)
 

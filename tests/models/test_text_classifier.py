@@ -19,7 +19,7 @@ from support import (
 )
 
 from keras_transformer import ClassifierConfig, TextClassifier
-from keras_transformer.models.heads import Pooling
+from keras_transformer.models.heads.pooling import Pooling
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 SAME = {"rtol": 0, "atol": 1e-5}
@@ -186,7 +186,7 @@ def test_a_text_of_one_token_gives_no_warning(kind):
 
 
 def test_labels_are_a_tuple_whatever_json_makes_of_them():
-    config = ClassifierConfig.from_dict({**classifier_config().to_dict(), "labels": list(LABELS)})
+    config = ClassifierConfig(**{**classifier_config().to_flat(), "labels": list(LABELS)})
     assert config == classifier_config() and hash(config) == hash(classifier_config())
     assert config.num_labels == 5
 

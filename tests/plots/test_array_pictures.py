@@ -44,7 +44,7 @@ def test_the_attention_is_the_class_token_s_of_every_patch_in_its_place():
     np.testing.assert_array_equal(attention.pixels, image())
     model = recognizer().model
     all_weights = model.attention_weights(image()[None].astype("float32"))
-    whole = to_numpy(all_weights["block_1/self_attention"])  # [1, H, S, S]
+    whole = to_numpy(all_weights["encoder/block_1/self_attention"])  # [1, H, S, S]
     for head, row, column in np.ndindex(HEADS, ROWS, COLUMNS):
         expected = whole[0, head, 0, 1 + row * COLUMNS + column]
         assert weights[1, head, row, column] == pytest.approx(expected, abs=1e-6)

@@ -49,8 +49,8 @@ LONG = "the big dog and the cat and a dog and the big cat runs"
 def other_model(pipeline, **changes):
     """Another model for the same answers, of another depth and with other weights."""
     config = pipeline.model.config
-    fields = {**config.to_dict(), "num_layers": config.num_layers + 1, **changes}
-    model = type(pipeline.model)(type(config).from_dict(fields))
+    fields = {**config.to_flat(), "num_layers": config.num_layers + 1, **changes}
+    model = type(pipeline.model)(**fields)
     randomise(model, seed=7)
     for weight in model.weights:
         if weight.path.endswith(("positions", "query/kernel")):

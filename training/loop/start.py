@@ -1,24 +1,26 @@
 """Fine-tuning: a training that begins with the weights of another run."""
 
-from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
+from keras_transformer.config.parts import PARTS, STACKS
+from keras_transformer.models.parts import copy_parts, source_of
+from keras_transformer.tasks import TASKS
+from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.training.settings.taken_vocabulary import conflicts
 
-# What may differ from the run whose weights are taken: no weight depends on it, or, for the
-# vocabulary, it is taken from there in any case; what the data decide is compared when it is known.
-FREE = {
-    "dropout", "attention_dropout", "activation_dropout", *OF_THE_VOCABULARY, *OF_THE_DATA,
-}  # fmt: skip
+# Options on which no weight depends.
+FREE = {"dropout", "attention_dropout", "activation_dropout"}
 
 DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}  # by a run, any version
-NOT_OF_WEIGHTS = {"start_from", "vectors", "freeze_vectors"}  # keys of [model]: how a run began
+# Keys of [model] about how a run began, which another one does not inherit.
+NOT_OF_WEIGHTS = {"start_from", "parts", "vectors", "freeze_vectors"}
 
 
 def inherit(values, load):
-    """Fills in what a configuration leaves to the run that `[model] start_from` names.
+    """Fills in the settings that a configuration leaves to the run that `[model] start_from` names.
 
-    Without `preset` these are the fields of `[model]` that are not given, and in any case the keys
-    of `[vocabulary]` that are not. A configuration that was written for a run holds everything, so
-    that the run stays readable when the other one is gone.
+    Without `preset` these are the fields of `[model]` that are not given, as far as the model of
+    the task has them, and in any case the keys of `[vocabulary]` that are not given. A
+    configuration that was written for a run holds everything, so that the run stays readable when
+    the other one is gone.
 
     A task without a vocabulary inherits none.
 
@@ -37,10 +39,38 @@ def inherit(values, load):
         return
     theirs = load(_require(model["start_from"]).config)
     if "preset" not in model:
-        fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
-        values["model"] = {**fields, **model}
+        values["model"] = {**_inherited(theirs, values.get("task", {})), **model}
     if not described and theirs.task.get().texts:
         values["vocabulary"] = {**theirs.vocabulary.description(), **vocabulary}
+        if not _has_two_sides(values.get("task", {})):
+            values["vocabulary"]["shared"] = True  # it takes that of the sources
+
+
+def _task_of(section):
+    """The `Task` of a section `[task]`; `None` for a wrong one, which the schema reports."""
+    return TASKS.get(section.get("kind", "translation")) if isinstance(section, dict) else None
+
+
+def _has_two_sides(section):
+    task = _task_of(section)
+    return task is None or task.has_two_sides
+
+
+def _inherited(theirs, section):
+    """The keys of `[model]` of another run that the model of a task has as well."""
+    fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
+    task = _task_of(section)
+    if task is None or task.config_class is theirs.task.get().config_class:
+        return fields
+    description = task.config_class.description
+    known = {name for part in PARTS for name in _options(description, part)} | {"preset"}
+    own = {name: fields[name] for name in STACKS if name in fields and name in description}
+    return {**{name: value for name, value in fields.items() if name in known}, **own}
+
+
+def _options(description, part):
+    """The options of a part that another task's model may have in common; a head is its own."""
+    return () if part == "head" or part not in description else description[part].options()
 
 
 class Start:
@@ -63,34 +93,75 @@ class Start:
     def __init__(self, settings, load):
         other = _require(settings.model.start_from)
         self.path = other.path
-        model_class = settings.task.get().pipeline_class().model_class
+        task, self.parts = settings.task.get(), settings.model.parts
+        model_class = task.pipeline_class().model_class if self.parts is None else None
         self.model, self.tokenizers = other.load(model_class)
-        self._refuse(
-            settings.vocabulary.description(),
-            load(other.config).vocabulary.description(),
-            "vocabulary",
-        )
-        self._refuse(_sizes(settings.config()), _sizes(self.model.config), "model")
+        theirs = load(other.config).vocabulary.description()
+        if task.texts and not task.has_two_sides:
+            self.tokenizers = Tokenizers.of(self.tokenizers.source)
+            theirs = {**theirs, "shared": True}
+        self._refuse(settings.vocabulary.description(), theirs, "vocabulary")
+        parts = PARTS if self.parts is None else self.parts
+        self._refuse(*_sizes(settings.config(), self.model.config, parts), "model")
         update = other.read_metrics().get("model_update")
         self.origin, self.search = other.read_origin(), other.read_search()
         self.facts = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model):
-        """Gives the weights to the model to train.
+        """Gives the weights of the parts to the model to train.
+
+        Returns:
+            The `Copied`.
 
         Raises:
-            ValueError: If the data have decided on other labels or shapes.
+            ValueError: If the data have decided on other labels or shapes, or a part does not fit.
         """
-        for name, statistic in OF_THE_DATA.items():
-            ours, theirs = (
-                getattr(config, name, None) for config in (model.config, self.model.config)
+        parts = PARTS if self.parts is None else self.parts
+        self._check_data(model.config, parts)
+        copied = copy_parts(model, self.model, parts)
+        for name in parts:
+            if name in copied.new:
+                raise ValueError(
+                    f"the weights of {self.path} do not fit: of the part {name}, "
+                    f"{copied.new[name]}."
+                )
+        if self.parts is not None and not copied.copied:
+            raise ValueError(
+                f"`model.parts` must name a part of the model. Received: {', '.join(parts)}."
             )
-            if ours != theirs and not statistic:
+        return copied
+
+    def describe(self, copied):
+        """Returns the line that tells which parts were copied and which begin anew.
+
+        Args:
+            copied: What `give_weights` returned.
+        """
+        names = ", ".join(
+            name if name == source else f"{name} (there the {source})"
+            for name, source in copied.copied.items()
+        )
+        new = ", ".join(copied.new) or "none"
+        return f"Parts copied from {self.path}: {names}. New parts: {new}."
+
+    def _check_data(self, ours, parts):
+        """Refuses weights of other labels or shapes, which the data have decided."""
+        theirs = self.model.config
+        fields = {
+            name: field
+            for part in parts
+            if part in ours.description
+            for name, field in ours.description[part].options().items()
+        }
+        for name, field in fields.items():
+            if field.metadata["set_by"] != "data" or field.metadata["statistic"]:
+                continue
+            here, there = (getattr(config, name, None) for config in (ours, theirs))
+            if here != there:
                 raise ValueError(
                     f"the weights of {self.path} do not fit: the training data have the "
-                    f"{name.replace('_', ' ')} {_shown(ours)} here and {_shown(theirs)} there."
+                    f"{name.replace('_', ' ')} {_shown(here)} here and {_shown(there)} there."
                 )
-        model.set_weights(self.model.get_weights())
 
     def _refuse(self, ours, theirs, section):
         if wrong := conflicts(ours, theirs, section):
@@ -100,15 +171,36 @@ class Start:
             )
 
 
-def _sizes(config):
-    """The fields of a configuration that two models with the same weights share."""
-    fields = config.to_dict()
-    if "num_decoder_layers" in fields:
-        fields["num_decoder_layers"] = config.decoder_layers
-    decided = "max_length" in config.without_effect(fields)  # by other fields, or by the data
-    shape = fields["position"] == "learned" and not decided
-    free = FREE if shape else {*FREE, "max_length"}
-    return {name: value for name, value in fields.items() if name not in free}
+def _sizes(ours, theirs, parts):
+    """The options of some parts on which weights depend, of two configurations.
+
+    An option that both stacks have with the same values stands under its own name, others under
+    that of the stack and theirs.
+    """
+    by_key, sizes = {}, ({}, {})
+    for name in parts:
+        source = source_of(name, theirs)
+        if getattr(ours, name) is None or source is None:
+            continue
+        here, there = getattr(ours, name).to_flat(), getattr(theirs, source).to_flat()
+        for key in _of_weights(ours, name, here):
+            if key in there:
+                by_key.setdefault(key, {})[name] = here[key], there[key]
+    for key, pairs in by_key.items():
+        alike = len({repr(pair) for pair in pairs.values()}) == 1
+        for name, pair in pairs.items():
+            for side, value in zip(sizes, pair, strict=True):
+                side[key if alike else f"{name}.{key}"] = value
+    return sizes
+
+
+def _of_weights(config, name, options):
+    """The names of the options of a part on which its weights depend."""
+    fields = config.description[name].options(getattr(config, name))
+    decided = {key for key, field in fields.items() if field.metadata["set_by"] is not None}
+    position = set() if options.get("position") == "learned" else {"max_length"}
+    left_out = decided | FREE | config.follow | position
+    return [key for key in {**fields, **options} if key in options and key not in left_out]
 
 
 def _shown(value):

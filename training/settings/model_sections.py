@@ -1,17 +1,15 @@
-"""The sections `[task]` and `[model]`, whose fields are those of the models' configurations."""
+"""The sections `[task]` and `[model]`, whose keys are the options of the task's own model."""
 
-import dataclasses
-import inspect
-import re
+import functools
 import typing
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, create_model, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, field_validator
 
 from keras_transformer.config import PRESETS
+from keras_transformer.config.parts import PARTS, STACKS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import PathText, Section
-from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
 
 
 def _known_task(name):
@@ -39,11 +37,26 @@ class TaskSettings(Section):
         return TASKS[self.kind]
 
 
-class _Preset(Section):
+class ModelSettings(Section):
+    """A preset of the model's configuration and the options that differ from it.
+
+    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
+    the labels of a classifier come from the data. An option of an encoder-decoder is that of both
+    stacks; what differs in one is in `[model.encoder]` or `[model.decoder]`.
+    """
+
     start_from: PathText | None = Field(
         None,
         description="A finished run whose weights the training begins with (fine-tuning). Its "
         "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
+    )
+    parts: list[Literal[PARTS]] | None = Field(
+        None,
+        min_length=1,
+        description="Parts of the model that begin with the weights of `start_from`, which may be "
+        "a run of another task: its encoder, or the decoder of a language model, fits any encoder "
+        "of the same sizes. The other parts begin anew. Left out: all parts, of a run of the same "
+        "task.",
     )
     preset: str = Field(
         "tiny",
@@ -71,59 +84,10 @@ class _Preset(Section):
             raise ValueError(f"must be one of {', '.join(PRESETS)}")
         return name
 
-
-def _model_fields():
-    """The fields of all models' configurations as optional settings, with their docstrings.
-
-    Returns a dictionary from names to a type and a pydantic field each; their checks are the
-    dataclasses'. What a file leaves out is the preset's; what that is in `base`, the dataclass's
-    own default, is kept for the page of settings.
-    """
-    kinds, meanings, defaults = {}, {}, {}
-    for task in TASKS.values():
-        hints, described = typing.get_type_hints(task.config_class), {}
-        for documented in reversed(task.config_class.__mro__[:-1]):
-            described |= _arguments(documented)
-        for field in dataclasses.fields(task.config_class):
-            name, kind = field.name, hints[field.name]
-            meaning = described.get(name, "").replace("`None`:", "Left out:")
-            if name in OF_THE_VOCABULARY or name in OF_THE_DATA:
-                continue
-            if name not in kinds:
-                kinds[name], meanings[name], defaults[name] = kind, meaning, field.default
-            elif (both := _either(kinds[name], kind)) != kinds[name]:
-                kinds[name] = both
-                meanings[name] += f" For {task.name}: {meaning[:1].lower()}{meaning[1:]}"
-    return {
-        name: (
-            kind | None,
-            Field(None, description=meanings[name], json_schema_extra={"base": defaults[name]}),
-        )
-        for name, kind in kinds.items()
-    }
-
-
-def _either(first, second):
-    """The type of a field that the models of two tasks have: the choices of both, if it has any."""
-    if not typing.get_origin(first) is typing.get_origin(second) is Literal:
-        return first
-    return Literal[tuple(dict.fromkeys(typing.get_args(first) + typing.get_args(second)))]
-
-
-def _arguments(documented):
-    """Returns the meaning of each argument in the `Args` of a docstring, in one line each."""
-    _, _, rest = inspect.cleandoc(documented.__doc__ or "").partition("\nArgs:\n")
-    block = re.split(r"\n(?=\S)", rest)[0]
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in entries}
-
-
-class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fields())):
-    """A preset of the model's configuration and the fields that differ from it.
-
-    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
-    the labels of a classifier come from the data.
-    """
+    def check_start(self):
+        """Raises a `ValueError` if `parts` has no effect."""
+        if self.parts is not None and self.start_from is None:
+            raise ValueError("`model.parts` has no effect without `model.start_from`.")
 
     def check_vectors(self, config, task):
         """Raises a `ValueError` unless word vectors have the effect that is wanted.
@@ -136,7 +100,7 @@ class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fiel
             if self.freeze_vectors is not None:
                 raise ValueError("`model.freeze_vectors` has no effect without `model.vectors`.")
             return
-        if not hasattr(config, "vocab_size"):
+        if not config.has_vocabulary:
             raise ValueError(f"`model.vectors` has no effect on {task.name}, which has no words.")
         if self.start_from is not None:
             raise ValueError(
@@ -148,6 +112,10 @@ class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fiel
                 "weights as well, which must learn."
             )
 
+    def options(self):
+        """Returns the options of the model that are given, as plain values by name."""
+        return self.model_dump(exclude=set(ModelSettings.model_fields), exclude_none=True)
+
     def config(self, task, **data):
         """Returns the configuration of a task's model.
 
@@ -158,10 +126,83 @@ class ModelSettings(create_model("_ModelFields", __base__=_Preset, **_model_fiel
         Raises:
             ValueError: If a value is out of range, two contradict each other, or one has no effect.
         """
-        changes = self.model_dump(exclude=set(_Preset.model_fields), exclude_none=True)
-        known = {field.name for field in dataclasses.fields(task.config_class)}
-        known -= task.config_class.without_effect(changes)
-        for name in changes:
-            if name not in known:
-                raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
+        changes = self.options()
+        for name in task.config_class.without_effect(changes) & changes.keys():
+            raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
         return task.config_class.preset(self.preset, **changes, **data)
+
+
+@functools.cache
+def model_settings(config_class):
+    """Returns the `ModelSettings` with the options of a model that are settings of a training.
+
+    Args:
+        config_class: The class of the model's configuration, a `ModelConfig`.
+    """
+    fields = {}
+    for part in config_class.description.values():
+        defaults = part.default.to_flat()
+        for name, field in part.options().items():
+            if field.metadata["set_by"] is None and name not in config_class.follow:
+                fields[name] = _setting(field, defaults.get(name, field.default))
+    for alias, (stack, name) in config_class.aliases.items():
+        fields[alias] = (
+            int | None,
+            Field(
+                None,
+                description=f"`{name}` of the {stack}. Left out: that of the model.",
+                json_schema_extra={"base": None},
+            ),
+        )
+    for stack, part in config_class.description.items():
+        if stack in STACKS:
+            fields[stack] = _table(stack, part)
+    return create_model(
+        "ModelSettings", __base__=ModelSettings, __doc__=ModelSettings.__doc__, **fields
+    )
+
+
+def _table(stack, part):
+    """The type and the pydantic field of the options of one stack alone."""
+    fields, kind = (
+        {name: _setting(f, None) for name, f in part.options().items()},
+        part.kind_option(),
+    )
+    meaning = (
+        f"Options of the {stack} alone that differ from those of the model: a table "
+        f"`[model.{stack}]` with keys of `[model]`."
+    )
+    if kind is not None:
+        choices = (*part.more_kinds, *typing.get_args(_plain(kind.type)))
+        fields[kind.name] = (
+            Literal[choices] | None,
+            Field(None, description=kind.metadata["help"]),
+        )
+        meaning += (
+            f" Or a text, the `{kind.name}` of the {stack}, one of "
+            f"{', '.join(f'`{choice}`' for choice in choices)}: {kind.metadata['help']}"
+        )
+    table = create_model(f"{stack.title()}Settings", __base__=Section, **fields)
+
+    def read(value):
+        return {part.kind: value} if kind is not None and isinstance(value, str) else value
+
+    return (
+        typing.Annotated[table, BeforeValidator(read)] | None,
+        Field(None, description=meaning, json_schema_extra={"in_words": "table"}),
+    )
+
+
+def _setting(field, default):
+    """The type and the pydantic field of an option; its checks are the configuration's."""
+    meaning = field.metadata["help"].replace("`None`:", "Left out:")
+    return (
+        _plain(field.type) | None,
+        Field(None, description=meaning, json_schema_extra={"base": default}),
+    )
+
+
+def _plain(kind):
+    """A type without its checks."""
+    is_checked = typing.get_origin(kind) is typing.Annotated
+    return typing.get_args(kind)[0] if is_checked else kind

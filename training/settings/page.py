@@ -7,6 +7,9 @@ import textwrap
 
 import tomlkit
 
+from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK
+from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 
 INTRODUCTION = """\
@@ -42,21 +45,20 @@ class Table:
     """One section, or one kind of `[data]`.
 
     Attributes:
-        name: Such as `"training"`, or `"text"` for a kind of data.
+        name: Such as `"training"`, `"text"` for a kind of data, or `"classification"` for the keys
+            of `[model]` of a task.
         heading: The line that begins it in a file.
+        kind: The setting that these keys belong to, such as `source = "text"`; empty for keys that
+            a section always has.
         about: What it is about.
         settings: Its keys, `Setting` each.
     """
 
     name: str
     heading: str
+    kind: str
     about: str
     settings: tuple
-
-    @property
-    def kind(self):
-        """What chooses this kind of `[data]`; empty for the other sections."""
-        return f'source = "{self.name}"' if self.name in DATA_KINDS else ""
 
 
 def tables(section=None):
@@ -71,7 +73,12 @@ def tables(section=None):
     every = []
     for name, field in Settings.model_fields.items():
         if name == "data":
-            every += [_table(kind, model, "[data]") for kind, model in DATA_KINDS.items()]
+            every += [
+                _table(kind, model, "[data]", f'source = "{kind}"')
+                for kind, model in DATA_KINDS.items()
+            ]
+        elif name == "model":
+            every += _model_tables()
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
     if section is None:
@@ -115,7 +122,30 @@ def as_markdown():
     return "\n".join(lines[:-1])
 
 
-def _table(name, model, heading):
+def _model_tables():
+    """The table of the keys that all blocks have, and one of the other keys of each model."""
+    classes = {}
+    for task in TASKS.values():
+        classes.setdefault(task.config_class, []).append(task.name)
+    of_blocks = {*ModelSettings.model_fields, *OPTIONS_OF_STACK, *OPTIONS_OF_BLOCK}
+    first = next(iter(classes))
+    result = [_table("model", model_settings(first), "[model]", chosen=of_blocks)]
+    for config_class, names in classes.items():
+        model = model_settings(config_class)
+        result.append(
+            _table(
+                names[0],
+                model,
+                "[model]",
+                f"task.kind = {' or '.join(map(_toml, names))}",
+                f"Keys of a model for {' and '.join(names)}, in addition to those of every model.",
+                model.model_fields.keys() - of_blocks,
+            )
+        )
+    return result
+
+
+def _table(name, model, heading, kind="", about=None, chosen=None):
     schema = model.model_json_schema()
     required = schema.get("required", ())
     fields = sorted(schema["properties"].items(), key=lambda item: "const" not in item[1])
@@ -128,13 +158,16 @@ def _table(name, model, heading):
             field["description"] + (MAY_CHANGE if key in free else ""),
         )
         for key, field in fields
+        if chosen is None or key in chosen
     )
-    about = " ".join(inspect.cleandoc(model.__doc__).split())
-    return Table(name, heading, about, settings)
+    about = " ".join(inspect.cleandoc(about or model.__doc__).split())
+    return Table(name, heading, kind, about, settings)
 
 
 def _kind(field):
     """The type and the range of a JSON schema in words."""
+    if "in_words" in field:
+        return field["in_words"]
     field = next((kind for kind in field.get("anyOf", ()) if kind["type"] != "null"), field)
     if "const" in field:
         return _toml(field["const"])

@@ -6,10 +6,12 @@ number out of range is an error, never a guess. The sections are in `model_secti
 is in `toml.py`. The command `settings` and `docs/settings.md` print what is written there.
 """
 
+import functools
 from typing import Annotated, Union
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import Discriminator, Tag, create_model, model_validator
 
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.array_sections import (
     DigitsData,
     ImageData,
@@ -24,7 +26,11 @@ from keras_transformer.training.settings.data_sections import (
 )
 from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.labelled_data import ConllData, EntitiesData
-from keras_transformer.training.settings.model_sections import ModelSettings, TaskSettings
+from keras_transformer.training.settings.model_sections import (
+    ModelSettings,
+    TaskSettings,
+    model_settings,
+)
 from keras_transformer.training.settings.question_data import FactsData, SquadData
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
@@ -89,6 +95,19 @@ class Settings(Section):
     schedule: ScheduleSettings = ScheduleSettings()
     training: TrainingSettings = TrainingSettings()
 
+    @classmethod
+    def model_validate(cls, values, **kwargs):
+        """Returns the settings that nested dictionaries hold, whose `[model]` is the task's own.
+
+        Raises:
+            pydantic.ValidationError: If a key or a value is wrong.
+        """
+        task = values.get("task", {})
+        kind = task.get("kind", "translation") if isinstance(task, dict) else None
+        if cls is Settings and isinstance(kind, str) and kind in TASKS:
+            return _settings_for(TASKS[kind].config_class).model_validate(values, **kwargs)
+        return super().model_validate(values, **kwargs)
+
     @model_validator(mode="after")
     def _rules_between_sections(self):
         task = self.task.get()
@@ -104,6 +123,7 @@ class Settings(Section):
                 f"{self.data.received('max_length', name='data.max_length')}, "
                 f"{self._received_of_model('max_length', config)}."
             )
+        self.model.check_start()
         self.model.check_vectors(config, task)
         self.schedule.check_length(self.training.updates)
         self._check_cut(task)
@@ -196,3 +216,10 @@ class Settings(Section):
     def config(self, **data):
         """Returns the configuration of the model; `data` is what the data decide of it."""
         return self.model.config(self.task.get(), **data)
+
+
+@functools.cache
+def _settings_for(config_class):
+    """The `Settings` whose section `[model]` has the options of a model."""
+    model = model_settings(config_class)
+    return create_model("Settings", __base__=Settings, model=(model, model()))

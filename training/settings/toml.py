@@ -10,7 +10,9 @@ import pydantic
 import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.loop.start import inherit
+from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 from keras_transformer.training.settings.taken_vocabulary import fill_in
 
@@ -139,10 +141,20 @@ def _override(values, text):
         )
     if section in values and not isinstance(values[section], dict):
         return  # not a table: the validation reports it, with its name
-    changed = {name.strip(): _toml_value(value.strip())}
-    values.setdefault(section, {}).update(
-        _resolve_paths({section: changed}, f"--set {text}", Path.cwd())[section]
-    )
+    changed = _toml_value(value.strip())
+    for part in reversed(name.split(".")):
+        changed = {part.strip(): changed}
+    changed = _resolve_paths({section: changed}, f"--set {text}", Path.cwd())[section]
+    _merge(values.setdefault(section, {}), changed)
+
+
+def _merge(table, changes):
+    """Puts changes into nested dictionaries."""
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(table.get(key), dict):
+            _merge(table[key], value)
+        else:
+            table[key] = value
 
 
 def _toml_value(text):
@@ -218,7 +230,8 @@ def _explain(error, values):
     key = ".".join([section, *map(str, rest)])
     valid = list(_fields(section, values))
     if error["type"] == "extra_forbidden":
-        return f"{key} is no setting{_did_you_mean(rest[0], valid)} Valid keys: {_list(valid)}."
+        of = f" of a model for {_kind(values)}" if section == "model" else ""
+        return f"{key} is no setting{of}{_did_you_mean(rest[0], valid)} Valid keys: {_list(valid)}."
     if error["type"] == "missing":
         meaning = _fields(section, values)[rest[0]].description.rstrip(".")
         return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
@@ -238,10 +251,16 @@ def _explain_section(error, section, message):
 
 
 def _fields(section, values):
-    model = Settings.model_fields[section].annotation
     if section == "data":
-        model = DATA_KINDS[values["data"]["source"]]
+        return DATA_KINDS[values["data"]["source"]].model_fields
+    model = Settings.model_fields[section].annotation
+    if section == "model":
+        model = model_settings(TASKS[_kind(values)].config_class)
     return model.model_fields
+
+
+def _kind(values):
+    return values.get("task", {}).get("kind", "translation")
 
 
 def _did_you_mean(word, valid):

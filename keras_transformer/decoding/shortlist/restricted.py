@@ -133,7 +133,7 @@ class Restricted(Predictor):
 
     def _among(self, model, candidates):
         """The predictor of one of the models over candidates alone."""
-        output = model.output_of(candidates.ids)
+        output = model.output_weights.of_tokens(candidates.ids)
         few = EncoderDecoder(model, self._alignment, output)
         return Masked(few, candidates.vocabulary, candidates.allowed, candidates.ids)
 

@@ -264,7 +264,7 @@ def weights_of(config, sizes):
     for side, layers in (("encoder", config.num_layers), ("decoder", config.decoder_layers)):
         for number in range(layers):
             marian, ours = f"{side}_l{number + 1}", f"{side}.blocks.{number}"
-            if side == "decoder" and config.decoder == "ssru":
+            if side == "decoder" and config.decoder.autoregression == "ssru":
                 yield from _recurrence(f"{marian}_rnn", ours)
             else:
                 yield from _attention(f"{marian}_self", f"{ours}.self_attention", config)

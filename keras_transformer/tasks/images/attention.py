@@ -47,10 +47,7 @@ def image_attention(recognizer, image):
     pixels = recognizer.read(image)
     weights = model.attention_weights(tf.constant(pixels[None], tf.float32))
     layers = np.stack(
-        [
-            tf.cast(weights[f"block_{number}/self_attention"], tf.float32).numpy()[0, :, 0, 1:]
-            for number in range(model.config.num_layers)
-        ]
-    )  # [layers, heads, R * Q]
+        [tf.cast(weight, tf.float32).numpy()[0, :, 0, 1:] for weight in weights.values()]
+    )  # [layers, heads, R * Q], of the class token
     patches = layers.reshape(*layers.shape[:2], *model.config.grid)
     return ImageAttention(pixels, recognizer([pixels])[0], patches)

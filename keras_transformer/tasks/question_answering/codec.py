@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.ensemble import log_mean
-from keras_transformer.models.span_predictor import OUTSIDE
+from keras_transformer.models.heads.spans import OUTSIDE
 from keras_transformer.tasks.question_answering import spans
 from keras_transformer.tasks.question_answering.figures import answer_figures
 from keras_transformer.tasks.question_answering.lines import parse

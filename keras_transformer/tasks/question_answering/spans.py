@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.models.span_predictor import OUTSIDE
+from keras_transformer.models.heads.spans import OUTSIDE
 
 
 def segments_of_rows(rest, length):

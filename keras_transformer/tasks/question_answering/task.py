@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from keras_transformer.config.span_predictor import SpanPredictorConfig
+from keras_transformer.config import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.figures import answer_figures
 from keras_transformer.tasks.question_answering.lines import parse
 from keras_transformer.tasks.task import LOSS, Figure, Task

@@ -1,6 +1,5 @@
 """A configuration is read as written, or refused in one line that names what would be right."""
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -9,10 +8,9 @@ import pytest
 from keras_transformer import TransformerConfig
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.derived import left_out
-from keras_transformer.training.settings.of_the_data import OF_THE_DATA, OF_THE_VOCABULARY
+from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.schema import (
     DATA_KINDS,
-    CldrData,
     ModelSettings,
     Settings,
     TextData,
@@ -68,7 +66,7 @@ def test_data_alone_gives_the_defaults(tmp_path):
     settings = load_settings(write(tmp_path, DEMO))
     assert (
         settings
-        == Settings(data=CldrData())
+        == Settings.model_validate({"data": {"source": "cldr"}})
         == load_settings(write(tmp_path, ""), ["data.source=cldr"])
     )
     # Section 5.3 and 5.4 of the paper.
@@ -90,13 +88,17 @@ def test_values_of_the_file_are_used(tmp_path):
 
 
 def test_model_has_every_field_that_neither_the_tokenizers_nor_the_data_decide():
-    fields = {
-        field.name for task in TASKS.values() for field in dataclasses.fields(task.config_class)
-    }
-    decided = {*OF_THE_VOCABULARY, *OF_THE_DATA}
-    assert {"vocab_size", "eos_id", "labels", "image_height"} <= decided
-    own = {"start_from", "preset", "vectors", "freeze_vectors"}
-    assert set(ModelSettings.model_fields) - own == fields - decided
+    known = {name for task in TASKS.values() for name in task.config_class.options()}
+    decided = {"vocab_size", "eos_id", "labels", "image_height", "max_length"}
+    for task in TASKS.values():
+        config_class = task.config_class
+        options = config_class.options()
+        free = {name for name, field in options.items() if field.metadata["set_by"] is None}
+        own = set(model_settings(config_class).model_fields) - set(ModelSettings.model_fields)
+        stacks = {"encoder", "decoder"} & set(config_class.description)
+        assert own == (free - config_class.follow) | {*config_class.aliases} | stacks
+        assert not own & decided - {"max_length"} and "d_model" in own
+    assert decided <= known
 
 
 def test_overrides_are_toml_values(tmp_path):

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from keras_transformer import TransformerConfig
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
 from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
 
@@ -26,10 +27,17 @@ def test_every_key_has_a_type_a_default_and_a_meaning():
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
     models = {**models, **DATA_KINDS}
     del models["data"]
-    assert set(by_name()) == set(models)
-    for name, model in models.items():
-        assert set(by_name()[name]) == set(model.model_fields)
-        for setting in by_name()[name].values():
+    page, general = by_name(), set(by_name()["model"])
+    of_tasks = {table.name for table in tables("model")} - {"model"}
+    assert of_tasks == set(TASKS) - {"summarization"}  # which has the model of translation
+    assert set(page) == set(models) | of_tasks
+    for task in of_tasks:
+        keys = set(model_settings(TASKS[task].config_class).model_fields)
+        assert keys == set(page[task]) | general & keys and not general & set(page[task])
+    for name in page:
+        if name in models and name != "model":
+            assert set(page[name]) == set(models[name].model_fields)
+        for setting in page[name].values():
             assert setting.kind and setting.default, setting.key
             assert setting.meaning.endswith("."), setting.key
             assert len(setting.meaning) > 12, setting.key
@@ -76,11 +84,16 @@ def test_the_model_s_settings_are_those_of_the_dataclass():
     assert page["d_k"].default == "the preset's"
     assert page["norm"].kind == '"post" or "pre"' and page["activation"].kind == "text"
     assert page["dropout"].meaning == (
-        "Rate on the output of each sublayer and on the sum of embedding and position "
+        "Dropout rate on the output of each sublayer, and on the sum of embedding and position "
         "(section 5.4)."
     )
-    assert page["num_decoder_layers"].meaning.endswith("Left out: as many as in the encoder.")
-    assert "vocab_size" not in page and "pad_id" not in page
+    pair = by_name()["translation"]
+    assert pair["num_decoder_layers"].meaning.endswith("Left out: that of the model.")
+    assert (
+        pair["encoder"].kind == pair["decoder"].kind == "table"
+        and "`ssru`" in pair["decoder"].meaning
+    )
+    assert "vocab_size" not in pair and "pad_id" not in pair
     assert {"start_from", "preset"} <= set(list(ModelSettings.model_fields)[:4])
 
 
@@ -95,7 +108,8 @@ def test_the_page_is_a_table_for_each_section():
     headings = [line for line in lines if line.startswith("## ")]
     assert headings[:4] == [
         "## `[task]`", "## `[model]`",
-        '## `[data]`, `source = "cldr"`', '## `[data]`, `source = "text"`',
+        '## `[model]`, `task.kind = "translation" or "summarization"`',
+        '## `[model]`, `task.kind = "classification"`',
     ]  # fmt: skip
     rows = [line for line in lines if line.startswith("| `")]
     assert len(rows) == sum(len(table.settings) for table in tables())

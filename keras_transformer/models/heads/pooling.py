@@ -26,7 +26,7 @@ class Pooling(keras.Layer):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer.models.heads import Pooling
+        >>> from keras_transformer.models.heads.pooling import Pooling
         >>> x = np.array([[[1.0], [3.0], [9.0]]], "float32")
         >>> Pooling("mean")(x, np.array([[[True, True, False]]])).numpy().tolist()
         [[2.0]]

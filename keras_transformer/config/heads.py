@@ -1,0 +1,239 @@
+"""Prediction heads: the next token, labels of a whole input or of each token, spans, a number."""
+
+import dataclasses
+from typing import Annotated, Literal
+
+from keras_transformer.checks import check_positive, is_integer
+from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.block import Count, OptionalCount
+from keras_transformer.config.options import Options
+
+LABELS = "Names of the classes, in the order of the logits; at least two, all different."
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NextTokenHead(Options):
+    """Logits of the token that follows each position.
+
+    Args:
+        **options: See `help(NextTokenHead)`.
+    """
+
+    tie: Literal["all", "none"] = option(
+        "all",
+        """Whether embedding and output weights are one matrix, `"all"` (section 3.4), or not,
+        `"none"`.""",
+    )
+    output_bias: bool = option(
+        False, "Whether a bias is added to the logits. The paper's output weights have none."
+    )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TargetHead(NextTokenHead):
+    """Logits of the next token of a target, whose vocabulary may differ from the source's.
+
+    Args:
+        **options: See `help(TargetHead)`.
+    """
+
+    tie: Literal["all", "target", "none"] = option(
+        "all",
+        """Which of source embedding, target embedding and output weights are one matrix: `"all"`
+        (section 3.4), `"target"` (target embedding and output) or `"none"`.""",
+    )
+    target_vocab_size: OptionalCount = option(
+        None,
+        "Entries of the target vocabulary. `None`: source and target share one.",
+        set_by="vocabulary",
+    )
+    decoder_start: Literal["token", "zeros"] = option(
+        "token",
+        """Input of the decoder before an output: `"token"`, the embedding of `bos_id`, or
+        `"zeros"`, zeros instead, as in Marian's models. A position is added to both.""",
+    )
+    banned_ids: tuple = option(
+        (),
+        "Token ids that no search emits, whose probability goes to the others.",
+        set_by="vocabulary",
+    )
+    silent_ids: tuple = option(
+        (),
+        "Token ids that no search emits, and which keep their probability.",
+        set_by="vocabulary",
+    )
+    forced_eos_id: int | None = option(
+        None,
+        """Token id, usually `eos_id`, that a search puts at the last position where an output
+        reaches its longest length. `None`: such an output has no end.""",
+        set_by="vocabulary",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("banned_ids", "silent_ids"):  # JSON knows lists only
+            ids = getattr(self, name)
+            if not isinstance(ids, tuple | list):
+                raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
+            object.__setattr__(self, name, tuple(ids))
+
+    @property
+    def starts_with_zeros(self):
+        """Whether zeros stand for the embedding of the start of an output."""
+        return self.decoder_start == "zeros"
+
+    def check_with(self, config):  # noqa: D102
+        size, tokens = config.output_size, config.input
+        if self.tie == "all" and self.target_vocab_size not in (None, tokens.vocab_size):
+            raise ValueError(
+                "`tie='all'` needs one vocabulary for source and target. "
+                f"Received: vocab_size={tokens.vocab_size}, "
+                f"target_vocab_size={self.target_vocab_size}."
+            )
+        for name in ("banned_ids", "silent_ids"):
+            ids = getattr(self, name)
+            if not all(is_integer(token) and 0 <= token < size for token in ids):
+                raise ValueError(
+                    f"`{name}` must be ids of the {size} target tokens. Received: {name}={ids}."
+                )
+            if tokens.eos_id in ids:
+                raise ValueError(
+                    f"`{name}` must not hold `eos_id`, or no output would end. "
+                    f"Received: eos_id={tokens.eos_id}."
+                )
+        self._check_forced(size, tokens)
+
+    def _check_forced(self, size, tokens):
+        forced = self.forced_eos_id
+        if forced is None:
+            return
+        if not is_integer(forced) or not 0 <= forced < size or forced == tokens.pad_id:
+            raise ValueError(
+                f"`forced_eos_id` must be one of the {size} target tokens and not "
+                f"padding, or None. Received: forced_eos_id={forced!r}."
+            )
+        if forced in self.silent_ids or forced == tokens.bos_id != tokens.eos_id:
+            raise ValueError(
+                "`forced_eos_id` must be a token that a search may emit: neither `bos_id` nor one "
+                f"of `silent_ids`. Received: forced_eos_id={forced}."
+            )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenLabelsHead(Options):
+    """A class label for each token.
+
+    Args:
+        **options: See `help(TokenLabelsHead)`.
+    """
+
+    labels: tuple = option(("O", "B-X", "I-X"), LABELS, set_by="data")
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "labels", _checked_labels(self.labels))
+
+    @property
+    def num_labels(self):
+        """Number of classes C."""
+        return len(self.labels)
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelsHead(TokenLabelsHead):
+    """A class label for a whole text.
+
+    Args:
+        **options: See `help(LabelsHead)`.
+    """
+
+    labels: tuple = option(("0", "1"), LABELS, set_by="data")
+    pooling: Literal["mean", "max", "first", "attention"] = option(
+        "mean",
+        """How the encoder's output is pooled: `"mean"` or `"max"` over the tokens of a text,
+        `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
+    )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageLabelsHead(LabelsHead):
+    """A class label for an image.
+
+    Args:
+        **options: See `help(ImageLabelsHead)`.
+    """
+
+    pooling: Literal["class", "mean", "max", "attention"] = option(
+        "class",
+        """How the encoder's output is pooled: `"class"`, the output for a learned token before the
+        patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with learned
+        weights.""",
+    )
+
+    @property
+    def has_class_token(self):
+        """Whether a learned token stands before the patches."""
+        return self.pooling == "class"
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpansHead(Options):
+    """The first and the last token of an answer in a passage.
+
+    Args:
+        **options: See `help(SpansHead)`.
+    """
+
+    max_answer: Count = option(30, "Longest answer, in tokens of the passage.")
+    stride: OptionalCount = option(
+        None,
+        """Tokens from the beginning of one window to the next, where a passage is too long for the
+        model. `None`: half of a window.""",
+    )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NumberHead(Options):
+    """One number at every step.
+
+    Args:
+        **options: See `help(NumberHead)`.
+    """
+
+    target: str = option("target", "Name of the target.", set_by="data")
+    target_mean: float = option(
+        0.0, "Mean of the target in training.", set_by="data", statistic=True
+    )
+    target_scale: Annotated[float, check_positive] = option(
+        1.0, "Standard deviation of the target in training.", set_by="data", statistic=True
+    )
+    scored: Count = option(
+        1,
+        """Steps at the end of a window whose outputs are used; those before them warm the model
+        up.""",
+        set_by="data",
+        statistic=True,
+    )
+
+
+def _checked_labels(value):
+    """Returns labels as a tuple; JSON knows lists only.
+
+    Raises:
+        ValueError: If they are not at least two strings, each there once.
+    """
+    labels = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
+        raise ValueError(
+            f"`labels` must be at least two different strings. Received: labels={value!r}."
+        )
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"`labels` must each be there once. Received: labels={value!r}.")
+    return labels

@@ -1,0 +1,154 @@
+"""Inputs of a model: tokens, the patches of an image, or the steps of a time series."""
+
+import dataclasses
+import functools
+from typing import Annotated
+
+from keras_transformer.checks import check_positive, is_integer
+from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.block import Count
+from keras_transformer.config.options import Options
+from keras_transformer.config.table_format import TableFormat
+
+OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenInput(Options):
+    """Token ids and their embedding; of an encoder-decoder the vocabulary of its sources.
+
+    Args:
+        **options: See `help(TokenInput)`.
+    """
+
+    vocab_size: Count = option(
+        37_000,
+        "Entries of the vocabulary; of a source vocabulary where the target has its own.",
+        set_by="vocabulary",
+    )
+    embedding_scale: OptionalNumber = option(
+        None, "Factor of the embeddings. `None`: `sqrt(d_model)` (section 3.4)."
+    )
+    pad_id: int = option(
+        0,
+        "Token id that pads short texts and is never attended to.",
+        set_by="vocabulary",
+    )
+    bos_id: int = option(2, "Token id that starts an output.", set_by="vocabulary")
+    eos_id: int = option(3, "Token id that ends a text.", set_by="vocabulary")
+    segments: bool = option(
+        False,
+        """Whether a learned vector is added to every token before the first `bos_id`, and another
+        one from there on, as for a question and a passage (Devlin et al., 2019).""",
+    )
+
+    def check_with(self, config):  # noqa: D102
+        smallest = min(self.vocab_size, config.output_size)
+        ids = (self.pad_id, self.bos_id, self.eos_id)
+        exist = all(is_integer(token) and 0 <= token < smallest for token in ids)
+        if not exist or self.pad_id == self.eos_id:
+            raise ValueError(
+                "`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary, and padding must "
+                f"differ from the end of a sentence. Received: pad_id={self.pad_id}, "
+                f"bos_id={self.bos_id}, eos_id={self.eos_id}, vocabulary of {smallest}."
+            )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PatchInput(Options):
+    """The patches of an image; their number is the length of the encoder's input.
+
+    Args:
+        **options: See `help(PatchInput)`.
+    """
+
+    image_height: Count = option(224, "Height of an image, in pixels.", set_by="data")
+    image_width: Count = option(224, "Width of an image, in pixels.", set_by="data")
+    channels: Count = option(
+        3, "Numbers of a pixel: 1 for grey, 3 for red, green and blue.", set_by="data"
+    )
+    resize: bool = option(
+        False,
+        "Whether an image file of another size is resized instead of refused.",
+        set_by="data",
+        statistic=True,
+    )
+    patch_size: Count = option(
+        16,
+        """Height and width of a patch, in pixels. Both sizes of an image must be multiples of
+        it.""",
+    )
+
+    @property
+    def shape(self):
+        """Height, width and channels of an image."""
+        return self.image_height, self.image_width, self.channels
+
+    @property
+    def grid(self):
+        """Rows and columns of the patches."""
+        return self.image_height // self.patch_size, self.image_width // self.patch_size
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SeriesInput(Options):
+    """Numbers at every step of a time series.
+
+    Args:
+        **options: See `help(SeriesInput)`.
+    """
+
+    inputs: tuple = option(("input",), "Names of the inputs.", set_by="data")
+    input_mean: tuple = option(
+        (0.0,),
+        "Training mean of each input, subtracted from it.",
+        set_by="data",
+        statistic=True,
+    )
+    input_scale: tuple = option(
+        (1.0,),
+        "Training standard deviation of each input, by which it is divided.",
+        set_by="data",
+        statistic=True,
+    )
+    snow: tuple = option(
+        (),
+        """Names of two of the inputs, precipitation and temperature, which a `SnowAccount`
+        replaces with water and snow; their `input_mean` and `input_scale` are those of water and
+        snow. Empty: both stay as they are.""",
+        set_by="data",
+    )
+    table: TableFormat = option(
+        TableFormat(),
+        """A `TableFormat`, or its fields as a dictionary: the format of the lines of a CSV file,
+        and the time between them. It changes no arithmetic.""",
+        set_by="data",
+        statistic=True,
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("inputs", "input_mean", "input_scale", "snow"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON knows lists only
+        if isinstance(self.table, dict):
+            object.__setattr__(self, "table", TableFormat(**self.table))
+        if not len(self.inputs) == len(self.input_mean) == len(self.input_scale):
+            raise ValueError(
+                "`inputs`, `input_mean` and `input_scale` must be equally long. Received: "
+                f"{len(self.inputs)}, {len(self.input_mean)} and {len(self.input_scale)}."
+            )
+        if self.snow and (len(self.snow) != 2 or len({*self.snow} & {*self.inputs}) != 2):
+            raise ValueError(
+                "`snow` must name two of the inputs, precipitation and temperature. Received: "
+                f"{', '.join(map(str, self.snow))}."
+            )
+        for scale in self.input_scale:
+            check_positive("input_scale", scale)
+
+    @property
+    def num_inputs(self):
+        """Number of inputs F."""
+        return len(self.inputs)

@@ -1,0 +1,212 @@
+"""Configurations of the models of this package, each a description of its parts."""
+
+import dataclasses
+import typing
+
+from keras_transformer.checks import check_choice
+from keras_transformer.config import heads, inputs
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.recurrent import OF_ATTENTION, Cells, RecurrentConfig
+from keras_transformer.config.stack import StackConfig
+
+STACK = Part(StackConfig(), leave_out=("autoregression",))
+
+
+class TransformerConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of a `Transformer`.
+
+    The defaults are the base model of the paper with its English-German vocabulary. `decoder` may
+    be `"self_attention"` as in the paper, or `"ssru"`, a recurrence (Kim et al., 2019).
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `TargetHead`. An option
+            of a stack is that of encoder and decoder; `num_decoder_layers` is the decoder's number
+            of blocks. Other options of one stack alone are given under its name:
+            `encoder={"num_heads": 8}`.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range or two values contradict each other.
+
+    Example:
+        >>> from keras_transformer import TransformerConfig
+        >>> big = TransformerConfig.preset("big", vocab_size=37000)
+        >>> big.d_model, big.num_heads, big.dropout
+        (1024, 16, 0.3)
+        >>> config = TransformerConfig(position="rotary", decoder={"position": "alibi"})
+        >>> config.encoder.position, config.decoder.position
+        ('rotary', 'alibi')
+
+    Reference: Vaswani et al. (2017), Table 3.
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput(), leave_out=("segments",)),
+        "encoder": STACK,
+        "decoder": Part(StackConfig(), kind="autoregression"),
+        "head": Part(heads.TargetHead()),
+    }
+    aliases = {"num_decoder_layers": ("decoder", "num_layers")}
+
+
+class LanguageModelConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of a `LanguageModel`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `NextTokenHead`.
+
+    Example:
+        >>> from keras_transformer import LanguageModelConfig
+        >>> LanguageModelConfig.preset("tiny", vocab_size=4000).num_layers
+        4
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput(), leave_out=("segments",)),
+        "decoder": STACK,
+        "head": Part(heads.NextTokenHead()),
+    }
+
+
+class ClassifierConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of a `TextClassifier`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `LabelsHead`.
+
+    Example:
+        >>> from keras_transformer import ClassifierConfig
+        >>> config = ClassifierConfig.preset("tiny", vocab_size=4000, labels=("bad", "good"))
+        >>> config.num_labels
+        2
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput()),
+        "encoder": STACK,
+        "head": Part(heads.LabelsHead()),
+    }
+
+
+class TokenClassifierConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of a `TokenClassifier`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `TokenLabelsHead`.
+
+    Example:
+        >>> from keras_transformer import TokenClassifierConfig
+        >>> config = TokenClassifierConfig.preset("tiny", labels=("O", "B-DATE", "I-DATE"))
+        >>> config.num_labels
+        3
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput()),
+        "encoder": STACK,
+        "head": Part(heads.TokenLabelsHead()),
+    }
+
+
+class SpanPredictorConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of a `SpanPredictor`.
+
+    Args:
+        **options: Options of `TokenInput`, with `segments` by default, of `StackConfig`,
+            `BlockConfig` and `SpansHead`.
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput(segments=True)),
+        "encoder": STACK,
+        "head": Part(heads.SpansHead()),
+    }
+
+
+class ImageClassifierConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of an `ImageClassifier`.
+
+    Args:
+        **options: Options of `PatchInput`, `StackConfig`, `BlockConfig` and `ImageLabelsHead`.
+            `max_length` follows from the number of patches. Sinusoidal positions are those of row
+            and column.
+
+    Example:
+        >>> from keras_transformer import ImageClassifierConfig
+        >>> config = ImageClassifierConfig.preset("tiny", labels=("cat", "dog"), image_height=32,
+        ...     image_width=48, patch_size=8)
+        >>> config.grid
+        (4, 6)
+    """
+
+    description = {
+        "input": Part(inputs.PatchInput()),
+        "encoder": STACK,
+        "head": Part(heads.ImageLabelsHead()),
+    }
+    follow = frozenset({"max_length"})
+
+    def complete(self):  # noqa: D102
+        rows, columns = self.input.grid
+        length = max(1, rows * columns + self.head.has_class_token)
+        encoder = dataclasses.replace(self.encoder, max_length=length)
+        object.__setattr__(self, "encoder", encoder)
+
+
+@dataclasses.dataclass(frozen=True)
+class StepsEncoder(Part):
+    """An encoder of steps: blocks, `"transformer"`, or recurrent layers."""
+
+    default: StackConfig = STACK.default
+    kind: str = "cells"
+    leave_out: tuple = STACK.leave_out
+    more_kinds: tuple = ("transformer",)
+
+    def options(self, base=None):  # noqa: D102
+        if base is None:
+            return {**super().options(RecurrentConfig()), **super().options(self.default)}
+        options = super().options(base)
+        if isinstance(base, RecurrentConfig) and not base.has_attention:
+            options = {key: options[key] for key in options if key not in OF_ATTENTION}
+        return options
+
+    def kind_option(self):  # noqa: D102
+        (field,) = (f for f in dataclasses.fields(RecurrentConfig) if f.name == self.kind)
+        return field
+
+    def begin(self, given):  # noqa: D102
+        base, table = super().begin(given)
+        if self.kind in table:
+            check_choice("encoder", table[self.kind], (*self.more_kinds, *typing.get_args(Cells)))
+        if table.get(self.kind) in self.more_kinds:
+            del table[self.kind]
+        return RecurrentConfig(cells=table[self.kind]) if self.kind in table else base, table
+
+    def from_dict(self, fields):  # noqa: D102
+        kind = RecurrentConfig if self.kind in fields else StackConfig
+        return kind.from_dict(fields)
+
+
+class SeriesConfig(ModelConfig):
+    """Everything that decides the shape and the arithmetic of a `SeriesRegressor`.
+
+    Args:
+        **options: Options of `SeriesInput` and `NumberHead`, and of the encoder. `encoder` is
+            `"transformer"`, blocks with causal self-attention, with the options of `StackConfig`
+            and `BlockConfig`; or `"lstm"`, `"gru"`, `"lstm_attention"` or `"gru_attention"`, with
+            those of `RecurrentConfig`. `max_length` is the length of a window, in steps.
+
+    Example:
+        >>> from keras_transformer import SeriesConfig
+        >>> SeriesConfig(inputs=("rain", "temperature"), target="discharge", encoder="lstm",
+        ...     input_mean=(2.5, 8.0), input_scale=(6.0, 7.0)).num_inputs
+        2
+    """
+
+    description = {
+        "input": Part(inputs.SeriesInput()),
+        "encoder": StepsEncoder(),
+        "head": Part(heads.NumberHead()),
+    }
+    follow = frozenset({"max_length"})

@@ -1,0 +1,54 @@
+"""The base of configurations whose fields are options, each with its help text and its checks."""
+
+import dataclasses
+
+from keras_transformer.checks import check_fields
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """A frozen dataclass of options that checks them and can be written as plain values.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range.
+    """
+
+    def __post_init__(self):
+        check_fields(self)
+
+    def check_with(self, config):
+        """Refuses options that do not fit the other parts of a `ModelConfig`.
+
+        Raises:
+            ValueError: If there are any.
+        """
+
+    @classmethod
+    def from_flat(cls, **options):
+        """Returns the configuration with some options."""
+        return cls(**options)
+
+    def to_flat(self):
+        """Returns the options as a dictionary of plain values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields):
+        """Returns the configuration that `to_dict` described.
+
+        Raises:
+            ValueError: If there is no such option.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted({*fields} - {*known})
+        if unknown:
+            raise ValueError(
+                f"`{cls.__name__}` has the options {', '.join(known)}. "
+                f"Received: {', '.join(unknown)}."
+            )
+        return cls(**fields)
+
+    def to_dict(self):
+        """Returns the options as a dictionary of plain values."""
+        return dataclasses.asdict(self)

@@ -1,0 +1,54 @@
+"""`RecurrentConfig`, the configuration of LSTM or GRU layers in the place of blocks."""
+
+import dataclasses
+from typing import Annotated, Literal
+
+from keras_transformer.checks import check_positive
+from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate, Score
+from keras_transformer.config.options import Options
+
+Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
+# Options without effect unless a self-attention follows the recurrent layers.
+OF_ATTENTION = {
+    *("num_heads", "d_k", "d_v", "attention_dropout", "attention_bias", "score"),
+    "layer_norm_epsilon",
+}
+
+
+def _help(name):
+    """The help text of an option of a `BlockConfig`."""
+    (field,) = (field for field in dataclasses.fields(BlockConfig) if field.name == name)
+    return field.metadata["help"]
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(Options):
+    """LSTM or GRU layers, and perhaps one self-attention after them with a residual connection.
+
+    Args:
+        **options: See `help(RecurrentConfig)`.
+    """
+
+    cells: Cells = option(
+        "lstm",
+        """`"lstm"` or `"gru"`; or `"lstm_attention"` or `"gru_attention"`, with one causal
+        self-attention after the recurrent layers.""",
+    )
+    num_layers: Count = option(6, "Number of recurrent layers.")
+    d_model: Count = option(512, "Units of a recurrent layer.")
+    max_length: Count = option(512, "Length of a window, in steps.")
+    dropout: Rate = option(0.1, "Dropout rate on the output of the layers.")
+    num_heads: Count = option(8, _help("num_heads"))
+    d_k: OptionalCount = option(None, _help("d_k"))
+    d_v: OptionalCount = option(None, _help("d_v"))
+    attention_dropout: Rate = option(0.0, _help("attention_dropout"))
+    attention_bias: bool = option(False, _help("attention_bias"))
+    score: Score = option("scaled_dot_product", _help("score"))
+    layer_norm_epsilon: Annotated[float, check_positive] = option(1e-6, _help("layer_norm_epsilon"))
+
+    @property
+    def has_attention(self):
+        """Whether a self-attention follows the recurrent layers."""
+        return self.cells.endswith("_attention")

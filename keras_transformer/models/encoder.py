@@ -1,0 +1,68 @@
+"""The base of models of one encoder: an input, a stack and a head."""
+
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.masks import fitting_masks
+from keras_transformer.models.model import Column, ConfiguredModel, named_weights
+from keras_transformer.models.parts import Parts
+
+
+class EncoderModel(ConfiguredModel):
+    """A model of an input, an encoder and a head.
+
+    A subclass names the classes of its configuration, its input and its head.
+
+    Attributes:
+        input_class: The class of its input, a `ModelInput`.
+        head_class: The class of its head, a `Head`.
+    """
+
+    input_class = head_class = None
+
+    def make_parts(self, config, policy, kernels):  # noqa: D102
+        return Parts(
+            input=self.input_class(config, policy, kernels),
+            encoder=self.make_encoder(config.encoder, policy, kernels),
+            decoder=None,
+            head=self.head_class(config, policy, kernels),
+        )
+
+    def make_encoder(self, stack, policy, kernels):
+        """Returns the encoder that a `StackConfig` describes."""
+        return Encoder.from_stack(stack, dtype=policy, kernels=kernels, name="encoder")
+
+    def roles(self, parts):  # noqa: D102
+        encoder = getattr(parts.encoder, "roles", {"encoder": parts.encoder})
+        return {**parts.input.layers, **encoder, **parts.head.layers}
+
+    def connect(self, parts, inputs):  # noqa: D102
+        allowed = parts.input.allowed(inputs)  # [B, 1, S] or nothing
+        x = parts.input(inputs)  # [B, S, D]
+        x = parts.encoder(x) if allowed is None else parts.encoder(x, allowed)
+        return parts.head(x, inputs, allowed)
+
+    @fitting_masks()  # they are made of the same tokens
+    def call(self, inputs, training=None, mask=None):  # noqa: D102
+        return super().call(inputs, training=training, mask=mask)
+
+    @property
+    def columns(self):  # noqa: D102
+        if not self.config.has_vocabulary:
+            return super().columns
+        tokens, head = self.parts.input, self.parts.head
+        return (Column("text", "S", tokens.embedding, self.encoder, head.drawn, tokens.segments),)
+
+    @fitting_masks()
+    def attention_weights(self, inputs):
+        """Returns the attention weights of every layer and head, without dropout.
+
+        Args:
+            inputs: As for a call of the model.
+
+        Returns:
+            Dictionary from `"encoder/block_0/self_attention"` and so on to `[B, H, S, S]`: input,
+            head, attending position, attended position. S counts the class token of an image.
+        """
+        x = self.parts.input(inputs, training=False)  # [B, S, D]
+        allowed = self.parts.input.allowed(inputs)  # [B, 1, S]
+        _, weights = self.encoder(x, allowed, return_weights=True, training=False)
+        return named_weights(self.encoder, weights)

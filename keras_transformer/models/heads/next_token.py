@@ -1,0 +1,29 @@
+"""The head of language models and decoders: output weights, tied to an embedding or not."""
+
+import keras
+
+from keras_transformer.models.heads.head import Head, make_logits
+from keras_transformer.models.heads.output_weights import OwnWeights, TiedWeights
+
+
+class NextToken(Head):
+    """Logits of the token that follows each position.
+
+    Attributes:
+        weights: The `OutputWeights`.
+    """
+
+    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+        logits = make_logits(policy, config.output_bias)
+        if config.tie == "none":
+            output = keras.layers.Dense(
+                config.output_size, use_bias=False, dtype=policy, name="output"
+            )
+            self.weights = OwnWeights(output, logits, kernels)
+        else:
+            output = embedding
+            self.weights = TiedWeights(output, logits, kernels)
+        return {"output_layer": output, "logits": logits}
+
+    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+        return self.weights.project(hidden)  # [B, T, V]

@@ -1,0 +1,109 @@
+"""Output weights: the matrix from hidden states to the logits of tokens, tied or not."""
+
+import functools
+
+from keras import ops
+
+
+class OutputWeights:
+    """The matrix from hidden states to logits, and the bias of the logits.
+
+    Args:
+        layer: The layer that has the matrix.
+        logits: The layer that casts logits, and adds the bias if there is one.
+        kernels: The `Kernels` to compute with.
+
+    Attributes:
+        is_tied: Whether the matrix is the table of an embedding.
+    """
+
+    is_tied = False
+
+    def __init__(self, layer, logits, kernels):
+        self.layer, self.logits, self.kernels = layer, logits, kernels
+
+    def project(self, hidden):
+        """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""
+        return self.logits(self._product(hidden))
+
+    def _product(self, hidden):
+        raise NotImplementedError
+
+    @property
+    def matrix(self):
+        """The output weights `[V, D]`."""
+        raise NotImplementedError
+
+    @property
+    def bias(self):
+        """The variable `[V]` that is added to the logits; `None` for nothing."""
+        return getattr(self.logits, "bias", None)
+
+    def of_tokens(self, tokens):
+        """Returns a function from hidden states to the logits of a few tokens.
+
+        Their weights are gathered here, once for all calls of the function. After
+        `model.quantize` all logits are computed, and those of the tokens taken.
+
+        Args:
+            tokens: Token ids `[C]`, int32, with C known statically.
+
+        Returns:
+            Function from `[B, N, D]` to `[B, N, C]`.
+        """
+        if self.layer.quantization_mode:  # only the layer can multiply by the integers
+            product = functools.partial(_picked, self.layer, tokens)
+        else:
+            weights, axis = self._weights()
+            product = self.kernels.restrict(weights, tokens, axis, self.layer.compute_dtype)
+        bias = None if self.bias is None else self.kernels.pick(self.bias, tokens)  # [C]
+        dtypes = self.layer.compute_dtype, self.logits.compute_dtype
+        return functools.partial(_some_logits, product, bias, *dtypes)
+
+    def _weights(self):
+        """The variable of the weights and its axis of tokens."""
+        raise NotImplementedError
+
+
+class TiedWeights(OutputWeights):
+    """The table of an embedding as output weights (section 3.4)."""
+
+    is_tied = True
+
+    def _product(self, hidden):
+        return self.layer(hidden, reverse=True)
+
+    @property
+    def matrix(self):  # noqa: D102
+        return ops.convert_to_tensor(self.layer.table)
+
+    def _weights(self):
+        return self.layer.table, 0
+
+
+class OwnWeights(OutputWeights):
+    """Output weights of their own, a `Dense` layer without a bias."""
+
+    def _product(self, hidden):
+        return self.layer(hidden)
+
+    @property
+    def matrix(self):  # noqa: D102
+        if self.layer.quantization_mode:  # the kernel holds integers without their scale
+            rows = ops.eye(self.layer.input_spec.axes[-1], dtype=self.layer.compute_dtype)
+            return ops.transpose(self.layer(rows))
+        return ops.transpose(self.layer.kernel)
+
+    def _weights(self):
+        return self.layer.kernel, 1
+
+
+def _picked(layer, tokens, hidden):
+    """Returns the logits `[B, N, C]` that a layer gives C tokens for hidden states `[B, N, D]`."""
+    return ops.take(layer(hidden), tokens, axis=-1)
+
+
+def _some_logits(product, bias, compute_dtype, dtype, hidden):
+    """`[B, N, D]` to `[B, N, C]`, by a product with output weights and a bias `[C]`, or `None`."""
+    logits = ops.cast(product(ops.cast(hidden, compute_dtype)), dtype)
+    return logits if bias is None else ops.add(logits, ops.cast(bias, dtype))

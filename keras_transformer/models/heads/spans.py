@@ -1,0 +1,58 @@
+"""The head of spans: the first and the last token of an answer in a passage."""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.inputs.segments import after_separator
+from keras_transformer.models.heads.head import Head, make_logits
+
+OUTSIDE = -1e9  # the logit of a token outside the passage
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PassageMask(keras.Layer):
+    """Logits of the separator and of the passage; those of all other tokens become `OUTSIDE`.
+
+    Args:
+        pad_id, bos_id, eos_id: Ids of padding, of the separator, and of the end.
+
+    Call arguments:
+        logits: `[B, S, 2]`, float32.
+        tokens: Token ids `[B, S]`: of a question, `bos_id`, of a passage, `eos_id` and padding.
+
+    Returns:
+        `[B, S, 2]`.
+    """
+
+    def __init__(self, pad_id, bos_id, eos_id, **kwargs):
+        super().__init__(**kwargs)
+        self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
+
+    def call(self, logits, tokens):  # noqa: D102
+        passage = after_separator(tokens, self.bos_id)  # [B, S]
+        for token in (self.pad_id, self.eos_id):
+            passage = ops.logical_and(passage, ops.not_equal(tokens, token))
+        return ops.where(ops.expand_dims(passage, 2), logits, OUTSIDE)  # [B, S, 2]
+
+    def get_config(self):  # noqa: D102
+        ids = {name: getattr(self, name) for name in ("pad_id", "bos_id", "eos_id")}
+        return {**super().get_config(), **ids}
+
+
+class Spans(Head):
+    """A linear map of each of the encoder's outputs, without an effect outside the passage."""
+
+    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+        ids = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
+        return {
+            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
+            "output_layer": keras.layers.Dense(2, dtype=policy, name="output"),
+            "logits": make_logits(policy),
+            "passage": PassageMask(**ids, dtype="float32", name="passage"),
+        }
+
+    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+        x = self.layers["dropout"](hidden)  # [B, S, D]
+        logits = self.layers["logits"](self.layers["output_layer"](x))  # [B, S, 2]
+        return self.layers["passage"](logits, inputs)

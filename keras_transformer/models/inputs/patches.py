@@ -1,0 +1,46 @@
+"""Images as the input of a model: patches and their positions in rows and columns."""
+
+import keras
+
+from keras_transformer.layers.inputs.patches import PatchEmbedding, check_images
+from keras_transformer.layers.positions import Learned
+from keras_transformer.layers.positions.grid import SinusoidalGrid
+from keras_transformer.models.inputs.model_input import ModelInput
+
+
+class Patches(ModelInput):
+    """Pixels `[B, height, width, channels]`, embedded patch by patch."""
+
+    def make_layers(self, config, policy, kernels):  # noqa: D102
+        stack = config.encoder
+        return {
+            # From -1 to 1.
+            "rescaling": keras.layers.Rescaling(1 / 127.5, -1.0, dtype=policy, name="rescaling"),
+            "embedding": PatchEmbedding(
+                config.patch_size,
+                stack.d_model,
+                _position(stack),
+                config.has_class_token,
+                stack.embedding_dropout,
+                dtype=policy,
+                kernels=kernels,
+                name="embedding",
+            ),
+        }
+
+    def symbol(self):  # noqa: D102
+        return keras.Input(self.config.shape, dtype="float32", name="images")
+
+    def check(self, inputs, model):  # noqa: D102
+        check_images(inputs, "images", model, self.config.shape)
+
+    def __call__(self, inputs, training=None):  # noqa: D102
+        pixels = self.layers["rescaling"](inputs)
+        return self.layers["embedding"](pixels, training=training)  # [B, P, D] or [B, 1 + P, D]
+
+
+def _position(stack):
+    """The `Position` of the patches; every self-attention has its own from the blocks."""
+    if stack.position == "sinusoidal":
+        return SinusoidalGrid(stack.sinusoid_layout, stack.sinusoid_endpoint, stack.position_offset)
+    return Learned() if stack.position == "learned" else "none"

@@ -1,0 +1,101 @@
+"""Tokens as the input of a model: their embedding, their segments and the mask of padding."""
+
+import keras
+
+from keras_transformer.layers import positions
+from keras_transformer.layers.call_checks import check_ids
+from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.inputs.segments import Segments
+from keras_transformer.layers.masks import PaddingMask
+from keras_transformer.models.inputs.model_input import ModelInput
+
+
+class Tokens(ModelInput):
+    """Token ids `[B, S]`, embedded for a stack.
+
+    Args:
+        config: The `ModelConfig`.
+        policy: Dtype policy of the layers.
+        kernels: The `Kernels` that they compute with.
+        side: Begins the names of the layers, such as `"source_"`.
+        name: Name of the embedding. `None`: `side` and `"embedding"`.
+    """
+
+    def __init__(self, config, policy, kernels, side="", name=None):
+        self.side, self.name = side, name or f"{side}embedding"
+        super().__init__(config, policy, kernels)
+        self.mask = self.layers[f"{side}mask"]
+        self.embedding = self.layers[f"{side}embedding"]
+        self.segments = self.layers.get("segments")
+
+    def make_layers(self, config, policy, kernels):  # noqa: D102
+        tokens, size = config.input, config.input.vocab_size
+        embedding = make_embedding(tokens, size, config.stacks[0], policy, kernels, self.name)
+        layers = {
+            f"{self.side}mask": PaddingMask(tokens.pad_id, name=f"{self.side}mask"),
+            f"{self.side}embedding": embedding,
+        }
+        if tokens.segments:
+            layers["segments"] = Segments(tokens.bos_id, dtype=policy, name="segments")
+        return layers
+
+    @property
+    def roles(self):  # noqa: D102
+        return {name.removeprefix(self.side): layer for name, layer in self.layers.items()}
+
+    def symbol(self):  # noqa: D102
+        return keras.Input((None,), dtype="int32", name=self.side.strip("_") or "tokens")
+
+    def check(self, inputs, model):  # noqa: D102
+        check_ids(inputs, self.side.strip("_") or "tokens", model)
+
+    def allowed(self, inputs):  # noqa: D102
+        return self.mask(inputs)
+
+    def __call__(self, inputs, training=None):  # noqa: D102
+        x = self.embedding(inputs, training=training)  # [B, S, D]
+        return x if self.segments is None else self.segments(x, inputs)
+
+
+class SharedEmbedding(PositionalEmbedding):
+    """An embedding with the table of another one, and with positions and dropout of its own."""
+
+    def __init__(self, other, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._other = [other]  # a list, so that its weights are not saved twice
+
+    def build(self, inputs_shape=None):  # noqa: D102
+        (other,) = self._other
+        if not other.built:
+            other.build(inputs_shape)
+        self.table = other.table
+        self.position.build(self)
+
+
+def make_embedding(tokens, vocab_size, stack, policy, kernels, name, shared=None):
+    """Returns the embedding of the tokens that a stack reads.
+
+    Args:
+        tokens: A `TokenInput`.
+        vocab_size: Entries of the vocabulary.
+        stack: The `StackConfig`.
+        policy: Dtype policy of the layer.
+        kernels: The `Kernels` that it computes with.
+        name: Name of the layer.
+        shared: The embedding whose table it has. `None`: it has its own.
+    """
+    arguments = [
+        *(vocab_size, stack.d_model, positions.of_embedding(stack)),
+        *(stack.max_length, stack.embedding_dropout),
+    ]
+    options = {"scale": tokens.embedding_scale, "dtype": policy, "kernels": kernels, "name": name}
+    if shared is None:
+        return PositionalEmbedding(*arguments, **options)
+    return SharedEmbedding(shared, *arguments, **options)
+
+
+def embeds_alike(stack, other):
+    """Returns whether the tokens of two stacks can have one embedding."""
+    ours, theirs = ((positions.of_embedding(s), s.max_length) for s in (stack, other))
+    same = positions.serialize(ours[0]) == positions.serialize(theirs[0])
+    return same and ours[1] == theirs[1] and stack.embedding_dropout == other.embedding_dropout
