@@ -26,7 +26,7 @@ import tensorflow as tf
 from command import describe_machine, names
 
 from keras_transformer import TextClassifier
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.factory import model_config

@@ -24,7 +24,7 @@ class Files:
 
 def make(order):
     """Writes the weights and a run; returns what has no file as facts."""
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
 
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
     transformer = build(model)

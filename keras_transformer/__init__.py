@@ -65,13 +65,13 @@ _MODULES = {
     "tasks.summarization.summarizer": ("Summarizer",),
     "tasks.text_generator": ("TextGenerator",),
     "tasks.single_pass.labels": ("Classification",),
-    "tasks.classifier": ("Classifier",),
+    "tasks.classification.classifier": ("Classifier",),
     "tasks.images.recognizer": ("ImageRecognizer",),
     "tasks.series.simulator": ("SeriesSimulator",),
     "tasks.labelling.labeller": ("Labelling", "TokenLabeller"),
     "tasks.question_answering.answerer": ("QuestionAnswerer",),
     "tasks.question_answering.codec": ("Answer",),
-    "run": ("Run",),
+    "tasks.run": ("Run",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import rich.console
 
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train

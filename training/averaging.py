@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.files import draft_of, remove_stale_drafts, sync
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read, read_state
 from keras_transformer.training.loop.learner import Learner

@@ -3,7 +3,7 @@
 import shutil
 
 from keras_transformer.files import draft_of, replacing
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import save_settings
 

@@ -8,7 +8,7 @@ import rich.console
 import tensorflow as tf
 
 from keras_transformer.files import remove_stale_drafts, replacing
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.changes import REOPENS, check_changes
 from keras_transformer.training.data.sources import open_source

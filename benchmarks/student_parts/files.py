@@ -23,8 +23,8 @@ MODEL, LEXICON = "model.intgemm.alphas.bin", "lex.s2t.bin"
 
 def make(order):
     """Writes a run and a shortlist; what it finds in float32 is among the facts."""
-    from keras_transformer.run import Run
     from keras_transformer.tasks import open_run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.text.shortlist import Shortlist
 
     student, folder = Student(**order["student"]), pathlib.Path(order["folder"])

@@ -111,7 +111,7 @@ def distill(
 def _search_of(teacher, options):
     """The beam that options describe; where there are none that of a teacher, if it has one."""
     from keras_transformer.decoding import Beam
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
 
     if all(value is None for value in options.values()):
         own = Run(teacher).read_search()

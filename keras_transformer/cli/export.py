@@ -207,7 +207,7 @@ def refuse_run(form, run, quantize):
         ExportError: With what the form cannot express.
         ValueError: If a file of the run is missing or damaged.
     """
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
 
     FORMATS[form].check_run(Run(run), quantize)
 
@@ -237,7 +237,7 @@ class _Export:
     def __call__(self, path, sentences, **options):
         """Exports to `path`; returns the report. Options without effect are left out."""
         from keras_transformer.decoding import Beam
-        from keras_transformer.run import Run
+        from keras_transformer.tasks.run import Run
 
         own = Run(self._run).read_search()
         if isinstance(own, Beam) and not {"search", "searches"} & self._taken:

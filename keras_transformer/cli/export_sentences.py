@@ -23,7 +23,7 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
         The sentences, which are inputs of the run's task; what belongs to each, such as
         translations, or `None`; and where they are from.
     """
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
     from keras_transformer.training.settings.toml import load_settings
@@ -48,7 +48,7 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
 
 def languages_of(run):
     """Returns the languages of a run, as far as its settings name them."""
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.training.settings.toml import load_settings
 
     config = Run(run).config
@@ -58,7 +58,7 @@ def languages_of(run):
 
 def record(run, **figures):
     """Keeps figures in the run, if it can be written: the export is in its place by now."""
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
 
     try:
         Run(run).update_metrics(**figures)

@@ -163,7 +163,7 @@ def schedule(configs, output, scale):
 def curves(runs, output):
     """Draw what the validations of one or several runs have measured, finished or not."""
     from keras_transformer.plots.curves import curves_figure
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.training.evaluate import task_of
     from keras_transformer.training.loop.history import History, columns_of
 
@@ -186,7 +186,7 @@ def structure(model_or_config, output):
     package. A configuration leaves open how many labels a classifier has: two are drawn.
     """
     from keras_transformer.plots.structure import structure_figure
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.training.factory import weightless_model
     from keras_transformer.training.settings.toml import load_settings
 

@@ -271,7 +271,7 @@ def name_default(run, search, others="--greedy and --beam"):
 def _searches_of(run):
     """The set of searches that one or several runs name; greedy search is that of one without."""
     from keras_transformer.decoding import Greedy
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
 
     folders = run if isinstance(run, list) else [run]
     return {Run(folder).read_search() or Greedy() for folder in folders}

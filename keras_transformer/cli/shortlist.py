@@ -87,9 +87,9 @@ def shortlist(run, file, first, best, source, target, limit, batch_size):
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target go together.")
-    from keras_transformer.run import Run
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.conditional_generator import ConditionalGenerator
+    from keras_transformer.tasks.run import Run
     from keras_transformer.tasks.shortlists import learn_shortlist
 
     check_output(file)
@@ -123,7 +123,7 @@ def _of_files(source, target, limit):
 
 def _of_run(run, limit):
     """The same of the training data of a run."""
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.settings.toml import load_settings
 

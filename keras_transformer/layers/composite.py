@@ -7,7 +7,7 @@ import keras
 
 from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.masks import attached_mask, fitting_masks
-from keras_transformer.quantization import policy_of, quantize_sublayers, split_policy
+from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 
 
 class CompositeLayer(keras.Layer):

@@ -6,7 +6,7 @@ import keras
 
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
-from keras_transformer.quantization import policy_of, quantize_sublayers, split_policy
+from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 
 
 class Column(typing.NamedTuple):

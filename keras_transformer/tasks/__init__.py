@@ -1,6 +1,6 @@
 """Tasks: what a model is for, and what it is used by, inputs in and answers out."""
 
-from keras_transformer.tasks.classification import ClassificationTask
+from keras_transformer.tasks.classification.task import ClassificationTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
@@ -50,7 +50,7 @@ def open_run(path, max_length=None):
         ValueError: If a file is missing or damaged, they are not of one run, or several runs do not
             fit together.
     """
-    from keras_transformer.tasks.ensembles.together import check_tasks, open_together, runs_of
+    from keras_transformer.tasks.ensemble import check_tasks, open_together, runs_of
 
     runs = runs_of(path)
     names = [str(run.path) for run in runs]

@@ -9,7 +9,7 @@ from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
-from keras_transformer.tasks.ensembles.together import outputs_difference
+from keras_transformer.tasks.ensemble import outputs_difference
 from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline

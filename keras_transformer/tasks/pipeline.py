@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks.attention import attentions
-from keras_transformer.tasks.ensembles.together import open_together, runs_of, vocabulary_difference
+from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_difference
 from keras_transformer.tasks.strings import check_sentence
 from keras_transformer.text.tokenizers import Tokenizers
 

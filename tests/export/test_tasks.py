@@ -33,7 +33,7 @@ from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.parity import copy_model
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass, SavedModelTranslator
-from keras_transformer.tasks.classifier import ClassificationCodec
+from keras_transformer.tasks.classification.classifier import ClassificationCodec
 
 PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 days"] * 3
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]

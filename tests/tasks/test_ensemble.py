@@ -37,7 +37,7 @@ from keras_transformer import (
 )
 from keras_transformer.export.parity import in_float32
 from keras_transformer.tasks import open_run
-from keras_transformer.tasks.ensembles.together import vocabulary_difference
+from keras_transformer.tasks.ensemble import vocabulary_difference
 from keras_transformer.tasks.shortlists import learn_shortlist
 from keras_transformer.text.tokenizers import Tokenizers
 

@@ -13,9 +13,9 @@ from small_runs import At, assert_same_end, run_quietly
 
 from keras_transformer import QuestionAnswerer, SpanPredictorConfig
 from keras_transformer.cli.main import cli
-from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.passages import Windows, read_passages
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources.squad import read_squad
 from keras_transformer.training.evaluate import evaluate_files

@@ -17,8 +17,8 @@ from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import ImageRecognizer, SeriesSimulator
 from keras_transformer.cli.main import cli
-from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS, open_run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split

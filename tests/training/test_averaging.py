@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer.cli.main import cli
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training import averaging
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.loop import checkpoint

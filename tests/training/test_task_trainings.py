@@ -20,8 +20,8 @@ from keras_transformer import (
     TokenLabeller,
     Translator,
 )
-from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS, open_run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split
 from keras_transformer.training.loop.history import columns_of

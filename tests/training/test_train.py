@@ -14,7 +14,7 @@ from small_runs import At, assert_same_end, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
 from keras_transformer import files as atomic
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.lock import RunLocked
 from keras_transformer.training.loop import final

@@ -10,8 +10,8 @@ from keras_transformer.checks import check_count
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.files import write_text
-from keras_transformer.run import Run
 from keras_transformer.shards import Shard
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.distillation.corpus import Files, Texts
 from keras_transformer.training.distillation.pace import Pace
 from keras_transformer.training.distillation.student import (

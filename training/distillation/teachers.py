@@ -6,10 +6,10 @@ import hashlib
 
 import tensorflow as tf
 
-from keras_transformer.run import Run
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.memory import check_memory
 from keras_transformer.tasks.results import to_n_best
+from keras_transformer.tasks.run import Run
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import load_settings

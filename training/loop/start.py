@@ -209,7 +209,9 @@ def _shown(value):
 
 def _require(path):
     """The run that `start_from` names, if it is finished; its vocabulary is another question."""
-    from keras_transformer.run import Run  # imports Keras, which reading settings does not need
+    from keras_transformer.tasks.run import (
+        Run,  # imports Keras, which reading settings does not need
+    )
 
     run = Run(path)
     run.require_finished(vocabulary=False)

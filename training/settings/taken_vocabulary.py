@@ -82,7 +82,9 @@ def read_tokenizers(places):
     Raises:
         ValueError: If one cannot be read, or two do not number special pieces alike.
     """
-    from keras_transformer.run import Run  # imports Keras, which reading settings does not need
+    from keras_transformer.tasks.run import (
+        Run,  # imports Keras, which reading settings does not need
+    )
     from keras_transformer.text.tokenizers import Tokenizers
 
     try:

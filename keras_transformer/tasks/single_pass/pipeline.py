@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.tasks.ensembles.together import check_together, facts_difference
+from keras_transformer.tasks.ensemble import check_together, facts_difference
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, TEXT, Signature

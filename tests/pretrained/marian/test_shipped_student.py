@@ -9,7 +9,7 @@ from keras_transformer import Beam, Translator
 from keras_transformer.export import export_litert, export_marian, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train

@@ -10,8 +10,8 @@ import tensorflow as tf
 from array_corpora import KINDS, write_corpus
 from small_runs import run_quietly
 
-from keras_transformer.run import Run
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.shards import cut
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import training_class

@@ -16,7 +16,7 @@ from corpora import corpus_of_numbers
 from small_runs import CONFIG, run_quietly, tf_config
 
 from keras_transformer.cli.main import cli
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.shards import cut
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.loop.checkpoint import Checkpoints

@@ -16,7 +16,7 @@ from small_runs import At, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
 from keras_transformer.files import sync
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings, save_settings
 

@@ -8,7 +8,7 @@ import pytest
 from small_runs import run_quietly, write_pairs, write_small_corpus
 
 from keras_transformer.decoding import Beam
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.derived import complete
 from keras_transformer.training.settings.toml import SettingsError, load_settings

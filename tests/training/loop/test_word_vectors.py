@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_runs import CONFIG, At, assert_same_end, run_quietly, write_pairs
 
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 
 WIDTH = 16

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from small_runs import assert_same_end, run_quietly
 
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.changes import check_changes, describe_changes
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings

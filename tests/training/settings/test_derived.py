@@ -9,7 +9,7 @@ from corpora import WORDS
 from small_runs import At, run_quietly, write_pairs, write_small_corpus
 
 from keras_transformer.files import write_text
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.changes import describe_derived
 from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.inputs import take_tokenizers

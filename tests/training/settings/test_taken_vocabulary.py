@@ -10,7 +10,7 @@ import sentencepiece
 from corpora import WORDS
 from small_runs import run_quietly, write_small_corpus
 
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers, WordPieceTokenizer
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer

@@ -118,7 +118,7 @@ def test_the_command_loads_a_model_though_it_imports_the_layers_late(tmp_path):
     Transformer(config).save(Run(tmp_path).model)
     code = (
         "import sys; sys.argv = ['keras-transformer'];"
-        "from keras_transformer.run import Run;"
+        "from keras_transformer.tasks.run import Run;"
         f"print(Run({str(tmp_path)!r}).load_model().config.d_model)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

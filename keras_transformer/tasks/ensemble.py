@@ -2,7 +2,7 @@
 
 import os
 
-from keras_transformer.run import Run
+from keras_transformer.tasks.run import Run
 
 SHOWN = 60  # characters of a value in an error
 

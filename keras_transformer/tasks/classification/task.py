@@ -17,7 +17,7 @@ class ClassificationTask(Task):
     unit = "examples"
 
     def pipeline_class(self):  # noqa: D102
-        from keras_transformer.tasks.classifier import Classifier
+        from keras_transformer.tasks.classification.classifier import Classifier
 
         return Classifier
 

@@ -1,0 +1,1 @@
+"""Labels of texts: the task and its pipeline."""

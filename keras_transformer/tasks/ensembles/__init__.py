@@ -1,1 +1,0 @@
-"""Several runs whose models answer together."""
