@@ -24,7 +24,7 @@ def write_converted(checkpoint, path):
     """
     path = Run(path).path
     check_place(path)
-    settings = settings_of(checkpoint.model.config, checkpoint.tokenizers)
+    settings = settings_of(checkpoint.model.config, checkpoint.tokenizers, checkpoint.task)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Run(draft_of(path))
     draft.path.mkdir()
@@ -56,12 +56,13 @@ def check_place(path):
         raise ValueError(f"{path} must not exist yet, or be an empty folder.")
 
 
-def settings_of(config, tokenizers):
+def settings_of(config, tokenizers, task="translation"):
     """Returns the `Settings` whose model has a configuration.
 
     Args:
-        config: A `TransformerConfig`.
+        config: The configuration of the model.
         tokenizers: The `Tokenizers` of the model.
+        task: Name of its task.
 
     Raises:
         ValueError: If the settings cannot express it.
@@ -76,6 +77,7 @@ def settings_of(config, tokenizers):
     separate = not tokenizers.shared and config.tie != "all"
     settings = Settings.model_validate(
         {
+            "task": {"kind": task},
             "model": {"preset": "base", **fields},
             "data": {
                 "source": "none",

@@ -6,8 +6,11 @@ import tensorflow as tf
 import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel needs its operations)
 from keras_transformer.export.parity import ExportError
 
-# The operations of TensorFlow Text that TensorFlow Serving has known for long.
-SENTENCEPIECE = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
+# Of TensorFlow Text, which TensorFlow Serving links; it has had them for long.
+TOKENIZERS = {
+    *("SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"),
+    "FastWordpieceTokenizeWithOffsets",
+}
 
 
 class SessionModel:
@@ -76,7 +79,7 @@ def check_operations(graph):
     names = {node.op for node in nodes} - {function.signature.name for function in functions}
     foreign = sorted(
         name
-        for name in names - SENTENCEPIECE
+        for name in names - TOKENIZERS
         if not hasattr(tf.raw_ops, name) or name.startswith("Xla")
     )
     if foreign:

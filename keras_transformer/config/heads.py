@@ -157,6 +157,11 @@ class LabelsHead(TokenLabelsHead):
         """How the encoder's output is pooled: `"mean"` or `"max"` over the tokens of a text,
         `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
     )
+    pooler: bool = option(
+        False,
+        """Whether the pooled output passes through a linear map and tanh before it is classified,
+        as in BERT.""",
+    )
 
 
 @documented

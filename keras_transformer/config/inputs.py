@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated
+from typing import Annotated, Literal
 
 from keras_transformer.checks import check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
@@ -37,10 +37,11 @@ class TokenInput(Options):
     )
     bos_id: int = option(2, "Token id that starts an output.", set_by="vocabulary")
     eos_id: int = option(3, "Token id that ends a text.", set_by="vocabulary")
-    segments: bool = option(
-        False,
-        """Whether a learned vector is added to every token before the first `bos_id`, and another
-        one from there on, as for a question and a passage (Devlin et al., 2019).""",
+    segments: Literal["none", "from_bos", "after_eos"] = option(
+        "none",
+        """Whether one learned vector is added to every token of a first text and another one to
+        those of a second (Devlin et al., 2019), which begins at the first `bos_id`, `"from_bos"`,
+        or after the first `eos_id`, `"after_eos"`; or none is, `"none"`.""",
     )
 
     def check_with(self, config):  # noqa: D102

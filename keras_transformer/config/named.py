@@ -118,7 +118,7 @@ class SpanPredictorConfig(ModelConfig):
     """
 
     description = {
-        "input": Part(inputs.TokenInput(segments=True)),
+        "input": Part(inputs.TokenInput(segments="from_bos")),
         "encoder": STACK,
         "head": Part(heads.SpansHead()),
     }

@@ -9,7 +9,7 @@ def right_rows(source, ids, separators=0):
     Args:
         source: Token ids `[B, S]`, int32.
         ids: What has `pad_id`, `bos_id`, `eos_id` and `vocab_size`, such as a configuration.
-        separators: How often `bos_id` is among the pieces.
+        separators: How often `bos_id` is in a row.
     """
     positions = tf.range(source.shape[1])  # [S]
     real = tf.not_equal(source, ids.pad_id)  # [B, S]

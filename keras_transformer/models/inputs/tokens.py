@@ -35,8 +35,10 @@ class Tokens(ModelInput):
             f"{self.side}mask": PaddingMask(tokens.pad_id, name=f"{self.side}mask"),
             f"{self.side}embedding": embedding,
         }
-        if tokens.segments:
-            layers["segments"] = Segments(tokens.bos_id, dtype=policy, name="segments")
+        if tokens.segments != "none":
+            after = tokens.segments == "after_eos"
+            separator = tokens.eos_id if after else tokens.bos_id
+            layers["segments"] = Segments(separator, after, dtype=policy, name="segments")
         return layers
 
     @property

@@ -12,7 +12,7 @@ import os
 import numpy as np
 import safetensors
 
-TYPES = {"F32": 4, "F16": 2, "BF16": 2}
+TYPES = {"F32": 4, "F16": 2, "BF16": 2, "I64": 8}  # bytes; the last is that of buffers of ids
 LONGEST_HEADER = 100_000_000  # bytes, the limit of the format
 FACTS = "__metadata__"
 
@@ -29,7 +29,7 @@ class SafetensorsFile:
 
     Attributes:
         shapes: Dictionary from the names of the tensors to their shapes.
-        types: Dictionary from the same names to `"F32"`, `"F16"` or `"BF16"`.
+        types: Dictionary from the same names to `"F32"`, `"F16"`, `"BF16"` or `"I64"`.
     """
 
     def __init__(self, path):

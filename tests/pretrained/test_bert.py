@@ -1,0 +1,246 @@
+"""BERT's folders of Hugging Face's against their arithmetic in NumPy, and what is refused."""
+
+import json
+import re
+
+import bert_in_numpy
+import bert_in_python
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+from bert_folders import PIECES, PLAIN, SIZES, TEXTS, random_rows, tokenizer_json, write_folder
+from click.testing import CliRunner
+
+from keras_transformer import Classifier, Run, Translator, from_pretrained
+from keras_transformer.cli.main import cli
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.training.converted import write_converted
+
+HEADS = {
+    "cls.predictions.bias": np.zeros(3, "float32"),
+    "cls.seq_relationship.bias": np.zeros(2, "float32"),
+}
+BUFFER = {"bert.embeddings.position_ids": np.arange(21)[None]}
+WORDS = ("good", "bad")
+KINDS = {
+    "labels": {},
+    "relu": {"hidden_act": "relu"},
+    "float16": {"dtype": "float16"},
+    "a larger epsilon": {"layer_norm_eps": 1e-5},
+    "without a head": PLAIN,
+    "other heads": {"architectures": ["BertForPreTraining"], "more": HEADS},
+    "a buffer of ids": {"more": BUFFER},
+}
+FINE_TUNING = """
+[task]
+kind = "classification"
+[model]
+start_from = "run"
+parts = ["input", "encoder"]
+[data]
+source = "text"
+train = "train.tsv"
+validation = "train.tsv"
+max_length = 20
+batch_tokens = 400
+[schedule]
+kind = "linear"
+warmup_steps = 5
+peak = 0.003
+[training]
+updates = 60
+validate_every = 60
+checkpoint_every = 60
+precision = "float32"
+"""
+
+
+def states(model, ids):
+    tokens = model.parts.input
+    return model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
+
+
+def assert_equal_to_numpy(model, settings, tensors):
+    """Hidden states of pairs of texts, and logits if the file has a head."""
+    ids, types = random_rows(settings)
+    expected, logits = bert_in_numpy.forward(tensors, settings, ids, types)
+    real = ids != 0
+    np.testing.assert_allclose(states(model, ids).numpy()[real], expected[real], rtol=0, atol=1e-5)
+    if logits is not None:
+        np.testing.assert_allclose(model(ids, training=False), logits, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_and_logits(kind, tmp_path):
+    settings, tensors = write_folder(tmp_path, **KINDS[kind])
+    checkpoint = read_checkpoint(tmp_path)
+    assert_equal_to_numpy(checkpoint.model, settings, tensors)
+    headless = "architectures" in KINDS[kind]
+    assert ("has no head" in "".join(checkpoint.notes)) == headless
+    assert len(checkpoint.model.config.labels) == (2 if headless else 3)
+
+
+def test_the_names_that_tensorflow_has_for_norms(tmp_path):
+    settings, tensors = write_folder(tmp_path)
+    names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    renamed = {}
+    for name, values in tensors.items():
+        for new, old in names.items():
+            name = name.replace(new, old)
+        renamed[name] = values.astype("float32")
+    safetensors.numpy.save_file(renamed, tmp_path / "model.safetensors")
+    assert_equal_to_numpy(read_checkpoint(tmp_path).model, settings, tensors)
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
+    settings, tensors = write_folder(tmp_path, lines=lines)
+    classifier = from_pretrained(tmp_path)
+    assert isinstance(classifier, Classifier)
+    ids = {piece: number for number, piece in enumerate(PIECES)}
+    for text, found in zip(TEXTS, classifier.classify(TEXTS), strict=True):
+        row = bert_in_python.ids(text, ids, lowercase=True)
+        assert found.truncated == (len(row) > 21)
+        row = np.array([[*row[:-1][:20], row[-1]]])
+        _, logits = bert_in_numpy.forward(tensors, settings, row, np.zeros_like(row))
+        shares = np.exp(logits[0]) / np.exp(logits[0]).sum()
+        np.testing.assert_allclose(found.probabilities, shares, rtol=0, atol=1e-5)
+        assert found.label == ["NEGATIVE", "NEUTRAL", "POSITIVE"][shares.argmax()]
+
+
+def test_a_run_has_the_model_its_vocabulary_and_its_labels(tmp_path):
+    write_folder(tmp_path / "hf", _name_or_path="me/bert-mini")
+    checkpoint = read_checkpoint(tmp_path / "hf")
+    run = write_converted(checkpoint, tmp_path / "run")
+    assert Run(run.path).task() == "classification"
+    assert run.read_origin() == {"format": "bert", "name": "me/bert-mini", "license": None}
+    ours, theirs = Classifier.from_run(run.path), from_pretrained(tmp_path / "hf")
+    assert ours.model.config == theirs.model.config
+    assert [r.label for r in ours.classify(TEXTS)] == [r.label for r in theirs.classify(TEXTS)]
+    assert ours.tokenizers.files() == theirs.tokenizers.files()
+
+
+def test_it_is_no_translator(tmp_path):
+    write_folder(tmp_path)
+    with pytest.raises(TypeError, match="`model` must be a Transformer"):
+        Translator.from_pretrained(tmp_path)
+
+
+def change_json(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "roberta"}, r"`model_type` must be one of bert, marian\. .*'roberta'"),
+        ({"architectures": ["BertForTokenClassification"]}, r"`architectures` must be one of Bert"),
+        ({"position_embedding_type": "relative_key"}, r"`position_embedding_type` must be 'absol"),
+        ({"is_decoder": True}, r"`is_decoder` must be False"),
+        ({"type_vocab_size": 1}, r"`type_vocab_size` must be 2"),
+        ({"problem_type": "regression"}, r"`problem_type` must be None or 'single_label_cl"),
+        ({"hidden_act": "gelu_fast"}, r"`hidden_act` must be one of gelu, "),
+        ({"id2label": {"0": "a", "2": "b"}}, r"`id2label` must be names of two labels or more"),
+        ({"id2label": {"0": "a", "1": "a"}}, r"`id2label` must be names of two labels or more"),
+        ({"pad_token_id": 1}, r"`pad_token_id` must be 0, the id of \[PAD\] in vocab\.txt"),
+        ({"num_hidden_layers": 10**9}, r"layer\.9+\.intermediate\.dense\.weight is missing"),
+        ({"intermediate_size": 10**11}, r"intermediate\.dense\.weight must have the shape \[10+, "),
+        ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
+        ({"vocab_size": 3}, r"vocab\.txt: ids must be whole numbers from 0 to below 3"),
+    ],
+)
+def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
+    write_folder(tmp_path)
+    change_json(tmp_path / "config.json", lambda content: content.update(changes))
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["model"].update(type="BPE"), r"`model` must be of the type WordPiece"),
+        (lambda c: c.update(normalizer=None), r"`normalizer` must be of the type BertNormalizer"),
+        (lambda c: c["model"].update(vocab=[]), r"`vocab` must be ids by piece"),
+        (
+            lambda c: c["model"]["vocab"].update({"x": 10**9}),
+            r"ids must be whole .*'x': 1000000000",
+        ),
+        (lambda c: c["model"]["vocab"].pop("[SEP]"), r"the piece '\[SEP\]', which is `eos`"),
+        (lambda c: c["added_tokens"].append({"id": 1}), r"`added_tokens` must have a `content`"),
+        (lambda c: c["model"].update(continuing_subword_prefix="@@"), r"_prefix` must be '##'"),
+    ],
+)
+def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_path):
+    write_folder(tmp_path, lines=False)
+    assert tokenizer_json() == json.loads((tmp_path / "tokenizer.json").read_text())
+    change_json(tmp_path / "tokenizer.json", change)
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+def test_tensors_that_do_not_fit_and_files_that_are_missing_are_named(tmp_path):
+    write_folder(tmp_path, more={"bert.strange": np.zeros(3, "float32")})
+    with pytest.raises(ValueError, match=r"must have its place.*Without one: bert\.strange\."):
+        read_checkpoint(tmp_path)
+    write_folder(tmp_path, id2label={**SIZES["id2label"], "3": "MORE"})
+    change_json(tmp_path / "config.json", lambda content: content["id2label"].pop("3"))
+    with pytest.raises(ValueError, match=r"classifier\.weight must have the shape \[3, 24\]"):
+        read_checkpoint(tmp_path)
+    write_folder(tmp_path)
+    (tmp_path / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match=re.escape(str(tmp_path / "vocab.txt")) + " is missing"):
+        read_checkpoint(tmp_path)
+
+
+def test_the_commands_convert_and_print_the_names_of_labels(tmp_path):
+    write_folder(tmp_path / "hf")
+    run = str(tmp_path / "run")
+    done = CliRunner().invoke(cli, ["convert", "hf", str(tmp_path / "hf"), run])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(cli, ["predict", run], input="".join(f"{text}\n" for text in TEXTS))
+    assert done.exit_code == 0, done.output
+    expected = from_pretrained(tmp_path / "hf").classify(TEXTS)
+    assert done.stdout.splitlines() == [
+        found.label if text else "" for text, found in zip(TEXTS, expected, strict=True)
+    ]
+
+
+@pytest.mark.slow
+def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
+    """Both are kept only if they answer as the model in memory does."""
+    write_folder(tmp_path / "hf")
+    classifier = from_pretrained(tmp_path / "hf")
+    report = export_saved_model(classifier, tmp_path / "saved", TEXTS)
+    assert report["agreement"] == 1
+    expected = [found.label for found in classifier.classify(TEXTS)]
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
+        signature = meta.signature_def["serving_default"]
+        feed = {signature.inputs["sentences"].name: [text.encode() for text in TEXTS]}
+        labels = session.run(signature.outputs["label"].name, feed)
+    assert [label.decode() for label in labels] == expected
+    report = export_litert(classifier, tmp_path / "m.tflite", TEXTS)
+    assert report["agreement"] == 1
+
+
+@pytest.mark.slow
+def test_a_new_head_is_trained_on_its_encoder(tmp_path):
+    write_folder(tmp_path / "hf", **PLAIN)
+    write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    lines = [f"a {word} film{' very' * (n % 3)}\t{word}\n" for n in range(60) for word in WORDS]
+    (tmp_path / "train.tsv").write_text("".join(lines))
+    (tmp_path / "c.toml").write_text(FINE_TUNING)
+    command = ["train", str(tmp_path / "c.toml"), "--output", str(tmp_path / "tuned")]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0, done.output
+    assert "input, encoder" in done.output and "New parts: head" in done.output
+    tuned = Classifier.from_run(tmp_path / "tuned")
+    assert tuned.labels == ("bad", "good")
+    assert tuned(["a good film", "a bad film"]) == ["good", "bad"]
