@@ -158,7 +158,7 @@ CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
 
 @pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: f"{block.page}:{block.line}")
 def test_configurations_are_valid(block, tmp_path):
-    for name in ("general", "en-de"):
+    for name in ("general", "en-de", "bert"):
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
         (run / "config.toml").write_text(
