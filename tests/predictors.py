@@ -14,9 +14,9 @@ from support import KV, D, F, H, K, normal, randomise
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary
 from keras_transformer.decoding.ancestors import Ancestors
-from keras_transformer.layers.block import Block
-from keras_transformer.layers.embedding import PositionalEmbedding
-from keras_transformer.layers.stack import Stack
+from keras_transformer.layers.blocks.block import Block
+from keras_transformer.layers.blocks.stack import Stack
+from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 
 VOCABULARY = Vocabulary(19, PAD, BOS, EOS)
 LONGEST = 12

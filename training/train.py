@@ -11,10 +11,10 @@ from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.changes import REOPENS, check_changes
+from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.inputs import is_surveyed, stores_of
-from keras_transformer.training.lock import RunLock
 from keras_transformer.training.loop.callbacks import Terminations
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.loop.messages import say

@@ -1,6 +1,6 @@
 """The base of models of one encoder: an input, a stack and a head."""
 
-from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.model import Column, ConfiguredModel, named_weights
 from keras_transformer.models.parts import Parts

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.config import LanguageModelConfig
-from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.models.heads.next_token import NextToken
 from keras_transformer.models.inputs.tokens import Tokens
 from keras_transformer.models.model import Column, ConfiguredModel, TokenOutput, named_weights

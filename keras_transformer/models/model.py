@@ -4,7 +4,7 @@ import typing
 
 import keras
 
-from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 

@@ -6,9 +6,9 @@ from keras_transformer.config import SeriesConfig
 from keras_transformer.config.recurrent import RecurrentConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.attention import MultiHeadSelfAttention
+from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.inputs.series import SeriesEmbedding
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.models.encoder import EncoderModel

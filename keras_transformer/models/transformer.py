@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.layers.blocks.decoder import Decoder
+from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
-from keras_transformer.layers.decoder import Decoder
-from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.heads.next_token import NextToken
 from keras_transformer.models.inputs.tokens import Tokens, embeds_alike, make_embedding

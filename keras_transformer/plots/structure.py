@@ -3,7 +3,7 @@
 import keras
 
 from keras_transformer.layers import positions
-from keras_transformer.layers.embedding import OutputBias, PositionalEmbedding
+from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
 from keras_transformer.plots.figure import new_figure, picture

@@ -25,8 +25,8 @@ from conformance.rows import (
 from support import D, randomise, small_config, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.layers.block import Block
-from keras_transformer.layers.stack import Stack
+from keras_transformer.layers.blocks.block import Block
+from keras_transformer.layers.blocks.stack import Stack
 
 SAME = {"rtol": 0, "atol": 1e-5}
 TESTS = pathlib.Path(__file__).resolve().parent.parent

@@ -1,6 +1,7 @@
 """The structure that docs/architecture.md promises, read from the sources."""
 
 import ast
+import graphlib
 import pathlib
 import subprocess
 import sys
@@ -140,6 +141,28 @@ def test_rooms_are_entered_in_one_direction(room):
             inside = file.parts[0] == top and len(file.parts) == 3
             if inside and file.parts[1] != name:
                 assert file.parts[1] in ROOMS[room], f"{path}: {file}"
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["packages", "modules"])
+def test_nothing_imports_what_imports_it(whole):
+    """Neither two packages, nested ones included, nor two modules, not even through others.
+
+    An `__init__` only lists what a package offers.
+    """
+    graph = {}
+    for path in sources():
+        if path.name in ("__init__.py", "__main__.py"):
+            continue
+        file = path.relative_to(ROOT)
+        for used in modules(path):
+            if used.name == "__init__.py":
+                continue
+            user, used = (file.parent, used.parent) if whole else (file, used)
+            if used != user:
+                graph.setdefault(user, set()).add(used)
+    if whole:  # the few modules beside the packages are no package of their own
+        graph.pop(pathlib.Path("keras_transformer"), None)
+    graphlib.TopologicalSorter(graph).prepare()  # raises a `CycleError` with the cycle
 
 
 @pytest.mark.parametrize("package", DOORS)

@@ -16,7 +16,7 @@ from support import with_tests_on_path
 from keras_transformer import files as atomic
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
-from keras_transformer.training.lock import RunLocked
+from keras_transformer.training.data.lock import RunLocked
 from keras_transformer.training.loop import final
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import SettingsError, load_settings

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from keras_transformer.files import read_json, write_json
 from keras_transformer.training.data.encoding import Encoder
+from keras_transformer.training.data.lock import RunLock, RunLocked
 from keras_transformer.training.data.store_writer import StoreWriter
-from keras_transformer.training.lock import RunLock, RunLocked
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of the files; a store of another one is written again

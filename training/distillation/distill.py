@@ -12,6 +12,7 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.files import write_text
 from keras_transformer.shards import Shard
 from keras_transformer.tasks.run import Run
+from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.distillation.corpus import Files, Texts
 from keras_transformer.training.distillation.pace import Pace
 from keras_transformer.training.distillation.student import (
@@ -22,7 +23,6 @@ from keras_transformer.training.distillation.student import (
 )
 from keras_transformer.training.distillation.teachers import Searcher, open_teachers
 from keras_transformer.training.distillation.translations import Parts
-from keras_transformer.training.lock import RunLock
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.train import is_trained, train
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_transformer.layers.embedding import OutputBias
+from keras_transformer.layers.inputs.embedding import OutputBias
 
 
 class Head:

@@ -4,7 +4,7 @@ import keras
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
-from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 from keras_transformer.layers.inputs.segments import Segments
 from keras_transformer.layers.masks import PaddingMask
 from keras_transformer.models.inputs.model_input import ModelInput

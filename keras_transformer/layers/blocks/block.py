@@ -10,11 +10,11 @@ from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, S
 from keras_transformer.layers import positions
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
+from keras_transformer.layers.blocks.residual import Residual
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.recurrence.ssru import SSRU
-from keras_transformer.layers.residual import Residual
 
 # Options of a stack that are the work of the embedding before it.
 OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from keras_transformer.training import lock as module
-from keras_transformer.training.lock import SILENCE, RunLock, RunLocked
+from keras_transformer.training.data import lock as module
+from keras_transformer.training.data.lock import SILENCE, RunLock, RunLocked
 
 HOLDS = """
 import importlib.util, sys, time

@@ -6,15 +6,15 @@ With an SSRU in place of the self-attention it is that of Kim et al. (2019).
 import keras
 
 from keras_transformer.config.arguments import with_options
-from keras_transformer.layers.block import (
+from keras_transformer.layers.blocks.block import (
     OPTIONS,
     Block,
     block_options,
     split_block_options,
     split_options,
 )
+from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.call_checks import check_mask_of_positions
-from keras_transformer.layers.stack import Stack
 
 OF_DECODER_BLOCK = block_options()
 

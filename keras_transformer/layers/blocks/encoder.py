@@ -3,14 +3,14 @@
 import keras
 
 from keras_transformer.config.arguments import with_options
-from keras_transformer.layers.block import (
+from keras_transformer.layers.blocks.block import (
     OPTIONS,
     Block,
     block_options,
     split_block_options,
     split_options,
 )
-from keras_transformer.layers.stack import Stack
+from keras_transformer.layers.blocks.stack import Stack
 
 # An encoder attends in both directions, or is causal: its blocks have a self-attention.
 OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "autoregression"}

@@ -2,7 +2,7 @@
 
 from keras_transformer.checks import check_flag
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.block import Step
+from keras_transformer.layers.blocks.block import Step
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.positions.shared import SharedPosition
