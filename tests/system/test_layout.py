@@ -68,8 +68,7 @@ ROOMS = {
     "training/tasks": {"losses", "loop", "data"},
     "training/distillation": {".", "data", "loop", "settings"},
     "training/loop": {"data", "devices", "losses", "settings"},
-    # `inherit`, which fills in what a configuration leaves to the run it starts from.
-    "training/settings": {"loop"},
+    "training/settings": set(),
     "export/saved_model": set(),
     "export/litert": set(),
     "export/ctranslate2": set(),

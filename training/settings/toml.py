@@ -11,7 +11,7 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.loop.start import inherit
+from keras_transformer.training.settings.inheritance import inherit
 from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 from keras_transformer.training.settings.taken_vocabulary import fill_in
