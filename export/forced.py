@@ -9,23 +9,23 @@ from keras_transformer.tasks.strings import map_sorted
 IDS = tf.TensorSpec([None, None], tf.int32)
 
 
-def read_pairs(translator, sentences):
+def read_pairs(pipeline, sentences):
     """Yields pairs of the token ids that the encoder reads and those that the decoder reads.
 
     The decoder reads what greedy search has found. Neither is padded; empty sentences are left out.
 
     Args:
-        translator: A `Translator`.
+        pipeline: A `Translator`.
         sentences: List of strings.
     """
-    config = translator.model.config
+    config = pipeline.model.config
 
     @tf.function(input_signature=[IDS], autograph=False)
     def search(source):
-        return greedy_decode(translator.model, source, translator.max_length)[0]
+        return greedy_decode(pipeline.model, source, pipeline.max_length)[0]
 
     def translate(batch):
-        source, _, empty = translator.encode(tf.constant(batch))
+        source, _, empty = pipeline.encode(tf.constant(batch))
         return zip(source.numpy(), search(source).numpy(), empty.numpy(), strict=True)
 
     for source, tokens, empty in map_sorted(translate, sentences, batch_size=64):

@@ -92,13 +92,13 @@ def check_place_of_folder(directory, names):
     return directory
 
 
-def check_space(path, translator, quantize="none"):
-    """Raises unless there is room on the disk for the weights of a `Translator`, at least.
+def check_space(path, pipeline, quantize="none"):
+    """Raises unless there is room on the disk for the weights of a `Pipeline`, at least.
 
     Raises:
         OSError: If there is not.
     """
-    needed = BYTES[quantize] * translator.model.count_params()
+    needed = BYTES[quantize] * pipeline.model.count_params()
     free = shutil.disk_usage(_existing(pathlib.Path(path).resolve())).free
     if free < needed:
         raise OSError(

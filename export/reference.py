@@ -34,42 +34,42 @@ class Reference:
     """A search of the model in memory.
 
     Args:
-        translator: A `Translator`.
-        search: A `Greedy` or `Beam`. `None`: the greedy search of the translator.
+        pipeline: A `Translator`.
+        search: A `Greedy` or `Beam`. `None`: the greedy search of the pipeline.
         n_best: Hypotheses M of each sentence.
         progress: See `export_saved_model`.
     """
 
-    def __init__(self, translator, search=None, n_best=1, progress=silent):
-        search = translator.greedy if search is None else search
+    def __init__(self, pipeline, search=None, n_best=1, progress=silent):
+        search = pipeline.greedy if search is None else search
         self.search, self._progress = search, progress
-        self._translator = translator
+        self._pipeline = pipeline
 
         def decode(source):
-            return search(translator.searched, source, n_best, translator.max_length)[:2]
+            return search(pipeline.searched, source, n_best, pipeline.max_length)[:2]
 
         self._decode = tf.function(decode, input_signature=[SOURCE], autograph=False)
 
     def outputs(self, sentences):
         """Returns for each of a list of strings a list of M `Output`s, the best first."""
-        translator = self._translator
-        pad_id = translator.source_tokenizer.pad_id
+        pipeline = self._pipeline
+        pad_id = pipeline.source_tokenizer.pad_id
 
         def decode(ids):
             return self._decode(ids.to_tensor(pad_id))
 
         progress, search = self._progress, type(self.search).__name__.lower()
         what = f"translating with the model in memory ({search})"
-        return outputs_of(decode, translator, sentences, progress, what)
+        return outputs_of(decode, pipeline, sentences, progress, what)
 
 
-def outputs_of(decode, translator, sentences, progress=silent, what="translating"):
+def outputs_of(decode, pipeline, sentences, progress=silent, what="translating"):
     """Answers a list of strings by a search from token ids.
 
     Args:
         decode: Function of ragged token ids `[B, (S)]` to token ids `[B, M, L]` and scores
             `[B, M]`.
-        translator: A `Generator` or an export that is open: its `tokenizers`, `max_length` and
+        pipeline: A `Generator` or an export that is open: its `tokenizers`, `max_length` and
             `blank` are used.
         sentences: List of strings.
         progress: See `export_saved_model`.
@@ -81,16 +81,16 @@ def outputs_of(decode, translator, sentences, progress=silent, what="translating
 
     def answer(batch):
         outputs = generate_strings(
-            translator.tokenizers,
-            translator.max_length,
+            pipeline.tokenizers,
+            pipeline.max_length,
             decode,
             tf.constant(batch),
-            translator.blank,
+            pipeline.blank,
         )
         names = ("text", "score", "truncated", "empty")
         columns = (outputs[name].numpy() for name in names)
         rows = zip(np.asarray(outputs["found"][0]), *columns, strict=True)
-        return [_outputs(translator.tokenizers.target, *row) for row in rows]
+        return [_outputs(pipeline.tokenizers.target, *row) for row in rows]
 
     return map_sorted(counted(answer, progress, what, len(sentences)), sentences, BATCH_SIZE)
 

@@ -12,35 +12,34 @@ def shortlist_facts(shortlist):
     return {"shortlist": {"first": shortlist.first, "best": shortlist.best}}
 
 
-def shortlist_figures(translator, sentences, search=None):
+def shortlist_figures(pipeline, sentences, search=None):
     """Returns how far a search among the candidates agrees with one among all pieces.
 
     Both are searches of the model in memory.
 
     Args:
-        translator: A `Generator`.
+        pipeline: A `Generator`.
         sentences: List of strings.
-        search: A `Greedy` or `Beam`. `None`: the greedy search of the translator.
+        search: A `Greedy` or `Beam`. `None`: the greedy search of the pipeline.
 
     Returns:
         Dictionary of `shortlist`: a dictionary of its `first` and `best`; `candidates`, their mean
         number for a sentence; and `agreement` and `token_agreement` of a `Parity`. Empty without a
         shortlist.
     """
-    shortlist = translator.shortlist
+    shortlist = pipeline.shortlist
     if shortlist is None:
         return {}
-    search = translator.greedy if search is None else search
-    free = translator.with_shortlist(None)
+    search = pipeline.greedy if search is None else search
+    free = pipeline.with_shortlist(None)
     expected, found = (
-        [best for best, *_ in pipeline.n_best(sentences, 1, search)]
-        for pipeline in (free, translator)
+        [best for best, *_ in side.n_best(sentences, 1, search)] for side in (free, pipeline)
     )
-    parity = compare(sentences, expected, found, translator.target_tokenizer)
-    config = translator.model.config
+    parity = compare(sentences, expected, found, pipeline.target_tokenizer)
+    config = pipeline.model.config
     shared = config.target_vocab_size is None or config.tie == "all"
     always = (config.pad_id, config.bos_id, config.eos_id)
-    sources = translator.source_tokenizer.encode(sentences).to_list()
+    sources = pipeline.source_tokenizer.encode(sentences).to_list()
     counts = [len(shortlist.candidates(source, always, shared)) for source in sources]
     return {
         "shortlist": {

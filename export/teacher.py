@@ -48,12 +48,12 @@ class Teacher:
     Every output is read once: several programs and signatures give the same.
 
     Args:
-        translator: A `Generator` whose model computes in float32.
+        pipeline: A `Generator` whose model computes in float32.
     """
 
-    def __init__(self, translator):
-        self._translator = translator
-        predictor = predictor_of(translator.searched)
+    def __init__(self, pipeline):
+        self._pipeline = pipeline
+        predictor = predictor_of(pipeline.searched)
 
         def read(source, target, lengths, limits):
             begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
@@ -95,7 +95,7 @@ class Teacher:
                 the model's for all.
         """
         # A guess of the tokens of a text can have more of them than there are positions.
-        longest = self._translator.model.config.max_length
+        longest = self._pipeline.model.config.max_length
         limits = [longest] * len(targets) if limits is None else limits
         outputs = [
             (tuple(source), tuple(target[:longest]), limit)
@@ -108,7 +108,7 @@ class Teacher:
 
     def _batches(self, outputs):
         """Divides outputs, the shortest first, so that no batch has too many logits."""
-        size = self._translator.model.config.output_size
+        size = self._pipeline.model.config.output_size
         batch = []
         for output in outputs:
             logits = (len(batch) + 1) * len(output[1]) * size
@@ -128,7 +128,7 @@ class Teacher:
             yield Reading(score, length, gap, rounding)
 
     def _padded(self, rows):
-        pad_id = self._translator.source_tokenizer.pad_id
+        pad_id = self._pipeline.source_tokenizer.pad_id
         ids = np.full((len(rows), max(1, *map(len, rows))), pad_id, np.int32)
         for line, row in zip(ids, rows, strict=True):
             line[: len(row)] = row

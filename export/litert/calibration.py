@@ -47,14 +47,14 @@ def check_calibration(quantize, sentences):
     return list(sentences)
 
 
-def find_ranges(translator, calibration, sentences, what):
+def find_ranges(pipeline, calibration, sentences, what):
     """Calibrates, and checks the ranges with other sentences.
 
     What lies outside of the ranges is cut. Much can be cut before translations differ in many
     tokens: agreement alone does not find a calibration with the wrong sentences.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        pipeline: A `Generator` whose model computes in float32.
         calibration: What `check_calibration` returned.
         sentences: List of real sentences.
         what: Name of what is exported, for the error.
@@ -68,8 +68,8 @@ def find_ranges(translator, calibration, sentences, what):
     """
     if calibration is None:
         return None, {}
-    ranges = calibrate(translator, calibration)
-    outside = share_outside(translator, sentences, ranges)
+    ranges = calibrate(pipeline, calibration)
+    outside = share_outside(pipeline, sentences, ranges)
     if not outside <= MAX_OUTSIDE:
         raise ExportError(
             f"{what}: {100 * outside:.2g} % of the activations for `sentences` lie outside of the "
@@ -84,7 +84,7 @@ def find_ranges(translator, calibration, sentences, what):
     return ranges, {"calibration": facts}
 
 
-def calibrate(translator, sentences):
+def calibrate(pipeline, sentences):
     """Translates sentences and returns the ranges of the activations around every product.
 
     The encoder reads each sentence, and the decoder every position of its translation by greedy
@@ -92,7 +92,7 @@ def calibrate(translator, sentences):
     share none.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
 
     Returns:
@@ -104,16 +104,16 @@ def calibrate(translator, sentences):
     def extremes(name, side, x):
         return tf.stack([tf.reduce_min(x), tf.reduce_max(x)])
 
-    lows, highs = np.moveaxis(_observe(translator, sentences, extremes), -1, 0)
+    lows, highs = np.moveaxis(_observe(pipeline, sentences, extremes), -1, 0)
     ranges = np.stack([lows.min(axis=0, initial=0), highs.max(axis=0, initial=0)], axis=-1)
-    return dict(zip(products(translator.model), ranges, strict=True))
+    return dict(zip(products(pipeline.model), ranges, strict=True))
 
 
-def share_outside(translator, sentences, ranges):
+def share_outside(pipeline, sentences, ranges):
     """Returns which share of the activations for other sentences lies outside of the ranges.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
         ranges: From `calibrate`.
     """
@@ -122,7 +122,7 @@ def share_outside(translator, sentences, ranges):
         low, high = ranges[name][side]
         return tf.reduce_mean(tf.cast((x < low) | (x > high), tf.float32))
 
-    return float(_observe(translator, sentences, outside).mean())
+    return float(_observe(pipeline, sentences, outside).mean())
 
 
 class FakeQuantized:
@@ -190,11 +190,11 @@ def _fake_quantize(low, high, x):
     return tf.quantization.fake_quant_with_min_max_args(x, low, high)
 
 
-def _observe(translator, sentences, measure):
+def _observe(pipeline, sentences, measure):
     """What `measure` returns of the input and of the output of every product for every sentence.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
         measure: Function of the name of a product, 0 for its input or 1 for its output, and that.
 
@@ -204,7 +204,7 @@ def _observe(translator, sentences, measure):
     Raises:
         ValueError: If all of them are empty.
     """
-    names = {dense.path: name for name, dense in products(translator.model).items()}
+    names = {dense.path: name for name, dense in products(pipeline.model).items()}
     seen = {}
 
     def watch(name, side, x):
@@ -217,14 +217,14 @@ def _observe(translator, sentences, measure):
         sides = (functools.partial(watch, names[layer.path], side) for side in (0, 1))
         return observed(layer, x, *sides)
 
-    model = copy_model(translator.model, Kernels(dense=dense))
+    model = copy_model(pipeline.model, Kernels(dense=dense))
 
     @tf.function(input_signature=[IDS, IDS])
     def run(source, target):
         model.hidden_states({"source": source, "target": target}, training=False)
         return tf.stack([[seen[name, 0], seen[name, 1]] for name in names.values()])
 
-    ranges = [run(*(ids[None] for ids in pair)) for pair in read_pairs(translator, sentences)]
+    ranges = [run(*(ids[None] for ids in pair)) for pair in read_pairs(pipeline, sentences)]
     if not ranges:
         raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
     return np.stack(ranges)

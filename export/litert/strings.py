@@ -31,30 +31,30 @@ def check_run(config, tokenizers, quantize="none", origin=None):
         FastTokenizer(side, config.max_length)
 
 
-def string_options(translator, sentences, lengths, beam_size=None, greedy_length=None):
+def string_options(pipeline, sentences, lengths, beam_size=None, greedy_length=None):
     """Returns what `convert` needs for the signatures that take strings: options by name.
 
     Args:
-        translator: A `Translator`.
+        pipeline: A `Translator`.
         sentences: List of strings, for which TensorFlow Text must give the same pieces.
         lengths: Source lengths in tokens.
         beam_size: Hypotheses of the beam. `None`: there is none.
-        greedy_length: Longest output of greedy search. `None`: that of the translator.
+        greedy_length: Longest output of greedy search. `None`: that of the pipeline.
 
     Raises:
         ExportError: If the model does not translate, or the pieces are others.
     """
-    if not translator.blank:
+    if not pipeline.blank:
         raise ExportError(
-            f"`tokenizer` needs a model with an encoder. Received: one for {translator.task}. "
+            f"`tokenizer` needs a model with an encoder. Received: one for {pipeline.task}. "
             "Export without the tokenizer."
         )
-    source, target = translator.tokenizers
-    encoder = FastTokenizer(source, translator.max_length)
+    source, target = pipeline.tokenizers
+    encoder = FastTokenizer(source, pipeline.max_length)
     encoder.require_same_pieces(sentences)
-    decoder = encoder if target is source else FastTokenizer(target, translator.max_length)
-    strings = string_signatures(lengths, translator.max_length, beam_size, greedy_length)
-    return {"strings": strings, "tokenizers": (encoder, decoder), "output": translator.output}
+    decoder = encoder if target is source else FastTokenizer(target, pipeline.max_length)
+    strings = string_signatures(lengths, pipeline.max_length, beam_size, greedy_length)
+    return {"strings": strings, "tokenizers": (encoder, decoder), "output": pipeline.output}
 
 
 def trace_strings(search, signature, tokenizers, output):

@@ -114,20 +114,20 @@ def _check_vocabulary(side, ids):
         )
 
 
-def cut_shortlist(shortlist, translator):
+def cut_shortlist(shortlist, pipeline):
     """Returns a shortlist of the pieces that Marian's vocabularies have.
 
     Args:
         shortlist: A `Shortlist` of the model's vocabularies.
-        translator: A `Translator`.
+        pipeline: A `Translator`.
 
     Raises:
         ValueError: If it is another vocabulary's.
         ExportError: If a list has a token that Marian's vocabulary does not have.
     """
-    config = translator.model.config
+    config = pipeline.model.config
     shortlist.check_sizes(config.vocab_size, config.output_size)
-    source, target = check_expressible(config, translator.tokenizers)
+    source, target = check_expressible(config, pipeline.tokenizers)
     offsets = shortlist.offsets[: source + 1]
     ids = shortlist.ids[: offsets[-1]]
     if ids.max(initial=0) >= target:

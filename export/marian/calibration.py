@@ -18,7 +18,7 @@ AT_ONCE = re.compile("^encoder_|_context_W[kv]$")
 DEVIATIONS = 1.1  # above the mean, as in the scripts of the browsers' students
 
 
-def find_multipliers(translator, sentences):
+def find_multipliers(pipeline, sentences):
     """Returns what the activations before each product are multiplied with.
 
     127 divided by the mean and 1.1 standard deviations of the largest one of each product that the
@@ -26,7 +26,7 @@ def find_multipliers(translator, sentences):
     one for a position of what greedy search finds in the decoder.
 
     Args:
-        translator: A `Translator` whose model computes in float32.
+        pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
 
     Returns:
@@ -35,8 +35,8 @@ def find_multipliers(translator, sentences):
     Raises:
         ValueError: If all sentences are empty.
     """
-    watch = _Watch(translator.model)
-    model = copy_model(translator.model, Kernels(dense=watch.dense))
+    watch = _Watch(pipeline.model)
+    model = copy_model(pipeline.model, Kernels(dense=watch.dense))
 
     @tf.function(input_signature=[IDS, IDS], autograph=False)
     def largest(source, target):
@@ -45,7 +45,7 @@ def find_multipliers(translator, sentences):
         watch.see(OUTPUT, hidden)
         return watch.seen()
 
-    rows = [largest(*(ids[None] for ids in pair)) for pair in read_pairs(translator, sentences)]
+    rows = [largest(*(ids[None] for ids in pair)) for pair in read_pairs(pipeline, sentences)]
     if not rows:
         raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
     columns = zip(*rows, strict=True)

@@ -40,10 +40,10 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
         ({"batch_sizes": [0]}, "`batch_sizes` must be .* Received: \\[0\\]"),
         ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
         ({"alignment": (5, 0)}, "`alignment` must be a pair of a decoder layer"),
-        ({"sentences": [" "]}, "at least one sentence"),
+        ({"samples": [" "]}, "at least one sentence"),
     ]:
         with pytest.raises(ValueError, match=message):
-            export_litert(translator, path, **{"sentences": ["in 3 weeks"], **wrong})
+            export_litert(translator, path, **{"samples": ["in 3 weeks"], **wrong})
     assert listing(tmp_path) == []
 
 
@@ -139,7 +139,7 @@ def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path):
 
     for options, message in [
         ({"references": right}, "x.tflite: BLEU falls from 100.0 to .* than the 1 that are"),
-        ({"references": ["x"]}, "`references` must have one .*: 37 sentences, 1 references"),
+        ({"references": ["x"]}, "`references` must have one .*: 37 samples, 1 references"),
         ({"references": right, "max_loss": -1}, "`max_loss` must be at least 0. Received: -1"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -1,0 +1,116 @@
+"""What each format accepts, and the signatures that a pipeline offers to all of them."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pipelines import LINES, classifier, generator, translator
+
+from keras_transformer import Beam
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.tasks.signatures import IDS, TEXT
+
+
+def exporter_of(format):
+    module, name = format.exporter.split(":")
+    return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_declares_the_options_of_its_exporter(name):
+    format = FORMATS[name]
+    first, second, third, *options = inspect.signature(exporter_of(format)).parameters
+    assert (first, third) == ("pipeline", "samples") and second in ("directory", "path")
+    declared = [*format.options, *format.of_answers, *format.of_searches, *format.of_sources]
+    assert sorted(declared) == sorted(options)
+
+
+def test_options_depend_on_what_a_pipeline_does():
+    options = {
+        make: FORMATS["saved-model"].options_of(make())
+        for make in (classifier, generator, translator)
+    }
+    assert options[classifier] == {"origin", "progress", "references"}
+    assert options[translator] - options[generator] == {"alignment"}
+    assert {"search", "jit", "left_out"} <= options[generator] and "references" not in options[
+        generator
+    ]
+
+
+@pytest.mark.parametrize("name", ["ctranslate2", "marian"])
+@pytest.mark.parametrize("make", [classifier, generator])
+def test_a_format_that_needs_a_source_refuses_other_models(name, make, tmp_path):
+    pipeline = make()
+    with pytest.raises(ExportError, match=f"no export to {name} of a model for {pipeline.task}"):
+        FORMATS[name].export(pipeline, tmp_path / "x", LINES)
+    with pytest.raises(ExportError, match=f"no export to {name} of a model for {pipeline.task}"):
+        exporter_of(FORMATS[name])(pipeline, tmp_path / "x", LINES)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("saved-model", {"jit": True}), ("litert", {"n_best": 2}), ("litert", {"tokenizer": True})],
+)
+def test_options_without_effect_are_refused_by_name(name, option, tmp_path):
+    pipeline, (word,) = classifier(), option
+    message = f"`{word}` has no effect on a model for {pipeline.task}"
+    with pytest.raises(ValueError, match=message):
+        FORMATS[name].export(pipeline, tmp_path / "x.tflite", LINES, **option)
+    with pytest.raises(ValueError, match=message):
+        exporter_of(FORMATS[name])(pipeline, tmp_path / "x.tflite", LINES, **option)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_references_have_no_effect_on_a_saved_model_that_generates(tmp_path):
+    with pytest.raises(ValueError, match="`references` has no effect on a model for translation"):
+        exporter_of(FORMATS["saved-model"])(translator(), tmp_path, LINES, references=LINES)
+
+
+@pytest.mark.parametrize(
+    ("beam", "message"),
+    [
+        (
+            Beam(normalization="average"),
+            '`normalization` of a beam in a .tflite file must be "gnmt" or "power": "power" with a '
+            '`length_penalty` of 1 is "average", with 0 "none". Received: search=Beam',
+        ),
+        (Beam(min_length=2), "`min_length` of a beam in a .tflite file must be 1: "),
+    ],
+)
+def test_a_beam_that_a_format_cannot_hold_is_named(beam, message):
+    with pytest.raises(ValueError) as caught:
+        FORMATS["litert"].beams.check(beam)
+    assert str(caught.value).startswith(message)
+    FORMATS["saved-model"].beams.check(beam)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [translator, generator])
+def test_the_signatures_of_a_generator_give_what_it_gives(make):
+    pipeline = make()
+    text, ids = pipeline.signatures()
+    assert (text.form, ids.form) == (TEXT, IDS) and text.search == pipeline.search
+    outputs = text.function(tf.constant(LINES))
+    expected = pipeline.translate_batch(LINES)
+    assert [row[0].decode() for row in outputs[pipeline.output].numpy()] == [
+        result.text for result in expected
+    ]
+    np.testing.assert_allclose(outputs["score"][:, 0], [result.score for result in expected])
+    source = pipeline.encode(tf.constant(LINES))[0]
+    np.testing.assert_allclose(ids.function(source)["score"], outputs["score"], rtol=1e-6)
+    bad = text.function(tf.constant([b"\xff"]))
+    for name, value in text.nothing.items():
+        assert tf.reduce_all(tf.equal(bad[name], value)), name
+
+
+def test_the_signatures_of_a_classifier_give_what_it_gives():
+    pipeline = classifier()
+    request, inputs = pipeline.signatures()
+    assert (request.form, inputs.form, inputs.name) == (TEXT, IDS, "tokens")
+    assert request.search is None and set(inputs.inputs) == {"source"}
+    answers = request.function(**pipeline.codec.request(LINES))
+    results = pipeline.codec.results({name: value.numpy() for name, value in answers.items()})
+    assert [result.text for result in results] == [r.text for r in pipeline.answer(LINES)]
