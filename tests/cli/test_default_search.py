@@ -210,10 +210,12 @@ def test_a_penalty_without_effect_on_a_saved_model_is_refused(saved):
 
 @pytest.mark.parametrize("form", ["ctranslate2", "marian"])
 def test_an_export_that_cannot_hold_the_search_says_so(run, tmp_path, monkeypatch, form):
-    def write(translator, path, sentences, *, quantize, progress, origin):
+    def write(pipeline, path, samples, **options):
         return {"agreement": 1.0, "bytes": 1}
 
     # Marian has no model like this one.
-    monkeypatch.setattr(formats, "_imported", lambda place: write if "export_" in place else print)
+    monkeypatch.setattr(
+        formats, "_imported", lambda place: write if "export_" in place else lambda *run: None
+    )
     done = call("export", form, run.path, tmp_path / "x", "--sentences", run.path.parent / "lines")
     assert f"no place for the run's own search, {SEARCH}: it is searched greedily." in done.stderr

@@ -179,7 +179,7 @@ def test_a_beam_that_the_file_does_not_have_is_named(made, export):
 
 def test_wrong_numbers_are_refused(made, deep, tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "convert", None)
-    fixed = r"`search` in a .tflite file must have .*Received: search=Beam\(.*\)\.$"
+    fixed = r"of a beam in a .tflite file must be .*Received: search=Beam\(.*\)\.$"
     for beam in (Beam(4, normalization="none"), Beam(4, min_length=2)):
         with pytest.raises(ValueError, match=fixed):
             LiteRTTranslator(made()[0], beam)
