@@ -28,10 +28,11 @@ def evaluate_files(run, source, reference=None, pipeline=None, **options):
             other files; or if several runs do not fit together.
     """
     task, runs = task_of(run), runs_of(run)
-    if (len(task.columns) > 1) != (reference is not None):
+    files = task.file_columns or task.columns
+    if (len(files) > 1) != (reference is not None):
         raise ValueError(
             f"{_named(runs)} is a run for {task.name}, whose data have "
-            f"{' and '.join(task.columns)}: evaluating files takes "
+            f"{' and '.join(files)}: evaluating files takes "
             f"{'two of them' if reference is None else 'one of them'}."
         )
     return _evaluate(task, runs, pipeline, task.read_files(source, reference), options)

@@ -43,9 +43,6 @@ class Tokens(Field):
         ends = tf.RaggedTensor.from_row_lengths(ends, tf.cast(longer, tf.int64))
         return tf.concat([beginnings, ends], axis=1)
 
-    def explain(self):  # noqa: D102
-        return "text"
-
     def identity(self):  # noqa: D102
         return {**super().identity(), "tokenizer": self.tokenizer.identity()}
 

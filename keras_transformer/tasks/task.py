@@ -55,6 +55,8 @@ class Task(abc.ABC):
     Attributes:
         name: The `kind` in a configuration's `[task]`.
         columns: Names of the columns of its data, in their order.
+        file_columns: What a line of each of the files that `read_files` reads holds. Empty:
+            one of the `columns`.
         texts: Names of those columns that a vocabulary is learned from: a dictionary of `"source"`,
             which the tokenizer of the inputs encodes, and of `"target"` where outputs are texts
             with a tokenizer of their own. Empty for a task without text.
@@ -72,7 +74,7 @@ class Task(abc.ABC):
     """
 
     name = ""
-    columns = ()
+    columns = file_columns = ()
     sources = ()
     texts = {}
     training = ""

@@ -19,7 +19,7 @@ from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources.squad import read_squad
 from keras_transformer.training.evaluate import evaluate_files
-from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 from keras_transformer.training.tasks import training_class
 from keras_transformer.training.tasks.question_answering import chosen_windows, ends_in_windows
 
@@ -254,3 +254,10 @@ def test_text_files_are_learned_measured_and_answered(settings, tmp_path):
     assert done.stdout.splitlines() == QuestionAnswerer.from_run(whole)(examples)
     done = CliRunner().invoke(cli, ["evaluate", str(whole), "--split", "validation"])
     assert json.loads(done.stdout)["f1"] == results["f1"]
+
+
+def test_lines_without_answers_are_not_evaluated(settings, tmp_path):
+    save_settings(settings, tmp_path / "config.toml")
+    message = "have questions with passages and answers: evaluating files takes two of them.$"
+    with pytest.raises(ValueError, match=message):
+        evaluate_files(tmp_path, tmp_path / "questions.tsv")

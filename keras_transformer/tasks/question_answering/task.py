@@ -21,6 +21,7 @@ class QuestionAnsweringTask(Task):
 
     name = "question_answering"
     columns = ("question", "passage", "begin", "answers")
+    file_columns = ("questions with passages", "answers")
     texts = {"source": ("question", "passage")}
     training = "keras_transformer.training.tasks.question_answering:QuestionAnsweringTraining"
     config_class = SpanPredictorConfig
