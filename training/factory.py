@@ -17,7 +17,7 @@ def model_config(settings, tokenizers, **fields):
         settings: The `Settings` of the run.
         tokenizers: Its `Tokenizers`, which decide the sizes of the vocabularies and special ids, or
             `None`.
-        **fields: What else the data decide: see `Task.fields`.
+        **fields: What else the data decide: see `Survey`.
     """
     if tokenizers is None:
         return settings.config(**fields)

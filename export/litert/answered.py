@@ -67,7 +67,7 @@ class Answered(Contents):
         return tf.function(checked, autograph=False).get_concrete_function(**specs)
 
     def about(self):  # noqa: D102
-        return self._codec.facts()
+        return self._codec.metadata()
 
     def check(self, draft, path):
         """Judges the answers with the signatures taking turns, so that none goes unseen."""

@@ -24,7 +24,7 @@ class LiteRTSinglePass(LiteRTFile):
     def __init__(self, path, num_threads=None, num_parallel_calls=1):
         super().__init__(path, num_threads=num_threads, num_parallel_calls=num_parallel_calls)
         self.path = path
-        self.codec = self.pipeline.codec_class.from_facts(self.facts, self.tokenizers)
+        self.codec = self.pipeline.codec_class.from_metadata(self.facts, self.tokenizers)
 
     def answer_batch(self, examples, signature=None):
         """Returns a `Result` for each of a list of examples.

@@ -42,10 +42,10 @@ def read_beam(folder):
 
 def write_codec(folder, codec):
     """Writes what a `Codec` needs into the folder of a version."""
-    if codec.needs_facts:
+    if metadata := codec.line_metadata():
         path = folder / PATH
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(codec.facts(), indent=2) + "\n", "utf-8")
+        path.write_text(json.dumps(metadata, indent=2) + "\n", "utf-8")
 
 
 def read_codec(folder, codec_class):
@@ -58,15 +58,13 @@ def read_codec(folder, codec_class):
     Raises:
         ValueError: If its metadata is needed and missing, or damaged.
     """
-    if not codec_class.needs_facts:
-        return codec_class
     path = folder / PATH
     try:
-        return codec_class.from_facts(json.loads(path.read_text("utf-8")), None)
-    except FileNotFoundError:
-        raise ValueError(
-            f"{folder} has no {PATH}, which holds the names of columns and the length of a window. "
-            "Export it again."
-        ) from None
+        return codec_class.of_lines(json.loads(path.read_text("utf-8")) if path.exists() else {})
     except (OSError, ValueError, KeyError, TypeError) as error:
+        if not path.exists():
+            raise ValueError(
+                f"{folder} has no {PATH}, which holds the names of columns and the length of a "
+                "window. Export it again."
+            ) from None
         raise ValueError(f"{path} cannot be read ({error!r}). Export it again.") from error

@@ -101,18 +101,18 @@ def outputs_difference(ours, theirs):
     return _difference(ours._asdict(), theirs._asdict())
 
 
-def facts_difference(ours, theirs):
-    """Returns how the facts of two `Codec`s differ, as `vocabulary_difference` does."""
-    return _difference(_shared_facts(ours), _shared_facts(theirs))
+def metadata_difference(ours, theirs):
+    """Returns how the metadata of two `Codec`s differ, as `vocabulary_difference` does."""
+    return _difference(_shared_metadata(ours), _shared_metadata(theirs))
 
 
-def _shared_facts(codec):
-    """The facts that several models must have in common, each field of a dictionary by itself."""
-    facts = {}
-    for name, value in codec.facts().items():
+def _shared_metadata(codec):
+    """The metadata that models must have in common, each field of a dictionary by itself."""
+    metadata = {}
+    for name, value in codec.metadata().items():
         nested = value.items() if isinstance(value, dict) else ()
-        facts |= {f"{name}.{key}": field for key, field in nested} or {name: value}
-    return {name: value for name, value in facts.items() if name not in codec.own_facts}
+        metadata |= {f"{name}.{key}": field for key, field in nested} or {name: value}
+    return {name: value for name, value in metadata.items() if name not in codec.own_metadata}
 
 
 def _difference(ours, theirs):

@@ -101,10 +101,6 @@ class Task(abc.ABC):
         """
         return Survey({})
 
-    def fields(self, rows, facts=None):
-        """Returns the `fields` of a `survey`."""
-        return self.survey(rows, facts).fields
-
     def examples(self, columns):
         """Returns what an evaluation takes of the columns of a split.
 

@@ -153,7 +153,7 @@ def test_an_unknown_label_and_no_text_are_one_line():
 )
 def test_the_labels_are_those_of_the_data_in_their_order(labels, expected):
     rows = tf.data.Dataset.from_tensor_slices((["x"] * len(labels), labels))
-    assert TASK.fields(rows) == {"labels": expected}
+    assert TASK.survey(rows).fields == {"labels": expected}
 
 
 def test_a_model_of_such_a_task_is_a_text_classifier():

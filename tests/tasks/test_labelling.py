@@ -204,14 +204,14 @@ def test_the_labels_are_those_of_the_data():
 )
 def test_wrong_training_labels_are_one_clear_line(labels, message):
     with pytest.raises(ValueError, match=message):
-        TASK.fields(rows(*labels))
+        TASK.survey(rows(*labels))
 
 
 def test_only_ascii_white_space_separates_labels():
     """As in the graph that a training splits them in."""
     labels = ["B-a\u00a0b O", "O B-a\u00a0b"]
     rows = tf.data.Dataset.from_tensor_slices((["x y", "x y"], labels))
-    assert TASK.fields(rows)["labels"] == ("O", "B-a\u00a0b")
+    assert TASK.survey(rows).fields["labels"] == ("O", "B-a\u00a0b")
     references = [["B-a\u00a0b", "O"], ["O", "B-a\u00a0b"]]
     assert [words_of(row) for row in labels] == references
 

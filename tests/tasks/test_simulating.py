@@ -246,11 +246,11 @@ def test_a_wrong_line_is_named(simulator, lines, message):
 
 
 def test_facts_of_an_older_export_have_no_format(simulator):
-    facts, codec = simulator.codec.facts(), type(simulator.codec)
-    table = codec.from_facts(facts, None).table
+    facts, codec = simulator.codec.metadata(), type(simulator.codec)
+    table = codec.from_metadata(facts, None).table
     assert table == simulator.codec.table == simulator.model.config.table
     del facts["table"]
-    assert codec.from_facts(facts, None).table == TableFormat()
+    assert codec.from_metadata(facts, None).table == TableFormat()
 
 
 def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
@@ -273,7 +273,7 @@ def test_scales_are_of_water_and_snow_where_the_model_reads_these():
     given = np.abs(series(40)) * [9, -6] + [0, 4]  # rain, and warmth about 0
     data = tf.data.Dataset.from_tensor_slices((given.astype("float32"), np.arange(40.0)))
     facts = {"inputs": INPUTS, "snow": ("rain", "warmth")}
-    plain, fields = (TASKS["time_series"].fields(data, known) for known in (None, facts))
+    plain, fields = (TASKS["time_series"].survey(data, known).fields for known in (None, facts))
     np.testing.assert_allclose(plain["input_mean"], given.mean(axis=0), rtol=1e-4)
     assert fields["target_mean"] == plain["target_mean"] == 19.5
     water = SnowAccount(0, 1)(given[None].astype("float32")).numpy()[0]

@@ -32,12 +32,12 @@ class ClassificationCodec(LabelCodec, TextCodec):
             for label, probability, cut, row in zip(*columns, strict=True)
         ]
 
-    def facts(self):  # noqa: D102
-        return {"labels": list(self.labels), **super().facts()}
+    def metadata(self):  # noqa: D102
+        return {"labels": list(self.labels), **super().metadata()}
 
     @classmethod
-    def from_facts(cls, facts, tokenizers):  # noqa: D102
-        return cls(tokenizers, facts["max_length"], facts["labels"])
+    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+        return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
     def guide(self, example):  # noqa: D102
         labels = ", ".join(f"`{label}`" for label in self.labels)

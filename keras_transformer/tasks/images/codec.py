@@ -86,7 +86,7 @@ class ImageCodec(LabelCodec):
         shape = [rows, size.height, size.width, size.channels]
         return {"pixels": tf.TensorSpec(shape, tf.float32, name="pixels")}
 
-    def facts(self):  # noqa: D102
+    def metadata(self):  # noqa: D102
         size = self.image_size
         return {
             "labels": list(self.labels),
@@ -100,8 +100,8 @@ class ImageCodec(LabelCodec):
         }
 
     @classmethod
-    def from_facts(cls, facts, tokenizers):  # noqa: D102
-        return cls(ImageSize(**facts["image"]), facts["labels"])
+    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+        return cls(ImageSize(**metadata["image"]), metadata["labels"])
 
     def guide(self, example):  # noqa: D102
         size, labels = self.image_size, ", ".join(f"`{label}`" for label in self.labels)

@@ -225,12 +225,12 @@ class AnswerCodec(TextCodec):
             )
         return results
 
-    def facts(self):  # noqa: D102
-        return {"max_answer": self.max_answer, "stride": self.stride, **super().facts()}
+    def metadata(self):  # noqa: D102
+        return {"max_answer": self.max_answer, "stride": self.stride, **super().metadata()}
 
     @classmethod
-    def from_facts(cls, facts, tokenizers):  # noqa: D102
-        return cls(tokenizers, facts["max_length"], facts["max_answer"], facts["stride"])
+    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+        return cls(tokenizers, metadata["max_length"], metadata["max_answer"], metadata["stride"])
 
     def guide(self, example):  # noqa: D102
         question, passage = example

@@ -64,8 +64,7 @@ class SeriesCodec(Codec):
 
     verb, example, number = "simulate", "window", "target"
     rule = RULE
-    needs_facts = True
-    own_facts = ("scale", "table.filled")
+    own_metadata = ("scale", "table.filled")
     nothing = {"target": 0.0}
     # Of the scale: recurrent layers add up what hundreds of steps round.
     max_score_loss = {"none": 0.0, "float16": 0.02, "int8": 0.1}
@@ -124,7 +123,7 @@ class SeriesCodec(Codec):
         shape = [rows, self.window, len(self.inputs)]
         return {"series": tf.TensorSpec(shape, tf.float32, name="series")}
 
-    def facts(self):  # noqa: D102
+    def metadata(self):  # noqa: D102
         return {
             "inputs": list(self.inputs),
             "target": self.target,
@@ -135,10 +134,18 @@ class SeriesCodec(Codec):
             "table": dataclasses.asdict(self.table),
         }
 
+    def line_metadata(self):
+        """Returns all of `metadata`: lines have columns with names."""
+        return self.metadata()
+
     @classmethod
-    def from_facts(cls, facts, tokenizers):  # noqa: D102
+    def of_lines(cls, metadata):  # noqa: D102
+        return cls.from_metadata(metadata, None)
+
+    @classmethod
+    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
         names = ("inputs", "target", "window", "scored", "scale")
-        return cls(*(facts[name] for name in names), TableFormat(**facts.get("table", {})))
+        return cls(*(metadata[name] for name in names), TableFormat(**metadata.get("table", {})))
 
     def windowed(self, run, batch_size=64):
         """Returns a `Windowed`: a series that begins.

@@ -89,10 +89,8 @@ class Codec(abc.ABC):
         request_specs: The tensors of a request, a dictionary of `tf.TensorSpec`s.
         rule: What a right row of the inputs is and what a wrong one gives, a sentence for a file.
         nothing: What each output is in a wrong row, a dictionary of numbers.
-        needs_facts: Whether its facts lie beside a SavedModel as well, because lines cannot be
-            answered without them, such as the names of columns. It then needs no tokenizers.
-        own_facts: Names of those of its `facts` that models which answer together need not share,
-            such as `"scale"`, or `"table.filled"` for a field of a dictionary.
+        own_metadata: Names of those of its `metadata` that models which answer together need not
+            share, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
         padding: What each input is padded with after its length, a dictionary of numbers.
     """
 
@@ -103,13 +101,24 @@ class Codec(abc.ABC):
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1}
     blank = True
     signature = longest = None
-    needs_facts = False
-    own_facts = ()
+    own_metadata = ()
     request_specs = {}
     rule = ""
     nothing = padding = {}
 
-    # Without a state: what a SavedModel is used by that keeps no facts
+    # Without a state: what a SavedModel is used by that keeps no metadata
+
+    @classmethod
+    def of_lines(cls, metadata):
+        """Returns what answers lines with a SavedModel: here the class, which needs nothing more.
+
+        Args:
+            metadata: What `line_metadata` returned.
+
+        Raises:
+            KeyError: If something is missing.
+        """
+        return cls
 
     @classmethod
     @abc.abstractmethod
@@ -239,16 +248,20 @@ class Codec(abc.ABC):
 
     # What a file keeps
 
-    def facts(self):
-        """Returns what `from_facts` needs, and a program in another language: plain values."""
+    def line_metadata(self):
+        """Returns what `of_lines` needs, such as the names of columns: plain values."""
+        return {}
+
+    def metadata(self):
+        """Returns what `from_metadata` needs, and a program in another language: plain values."""
         return {}
 
     @classmethod
-    def from_facts(cls, facts, tokenizers):
+    def from_metadata(cls, metadata, tokenizers):
         """Returns the codec of a file.
 
         Args:
-            facts: Dictionary with what `facts` returned.
+            metadata: Dictionary with what `metadata` returned.
             tokenizers: The `Tokenizers` of the file, or `None`.
         """
         return cls()

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.tasks.ensemble import check_together, facts_difference
+from keras_transformer.tasks.ensemble import check_together, metadata_difference
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, TEXT, Signature
@@ -63,7 +63,7 @@ class SinglePass(Pipeline):
         return self.codec.outputs(model(tensors, training=False))
 
     def difference(self, other):  # noqa: D102
-        return super().difference(other) or facts_difference(self.codec, other.codec)
+        return super().difference(other) or metadata_difference(self.codec, other.codec)
 
     def check_models(self):
         """Raises a `ValueError` if there are several models whose answers differ in kind."""

@@ -28,7 +28,7 @@ class TextCodec(Codec):
 
     example = "text"
     signature = "tokens"
-    own_facts = ("max_length",)
+    own_metadata = ("max_length",)
     request_specs = {"sentences": tf.TensorSpec([None], tf.string, name="sentences")}
 
     def __init__(self, tokenizer, max_length):
@@ -70,7 +70,7 @@ class TextCodec(Codec):
         real = tf.not_equal(inputs["source"], self.tokenizer.pad_id)
         return tf.reduce_sum(tf.cast(real, tf.int32), axis=1).numpy().tolist()
 
-    def facts(self):  # noqa: D102
+    def metadata(self):  # noqa: D102
         tokenizer = self.tokenizer
         names = ("pad", "unk", "bos", "eos")
         return {
@@ -87,8 +87,8 @@ class TextCodec(Codec):
         return self.rule.replace("Each row: ", "Each row: bos; then ", 1)
 
     @classmethod
-    def from_facts(cls, facts, tokenizers):  # noqa: D102
-        return cls(tokenizers, facts["max_length"])
+    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+        return cls(tokenizers, metadata["max_length"])
 
     def notes(self):
         """Returns what the README beside a SavedModel explains about texts and their ids."""
