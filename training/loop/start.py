@@ -93,7 +93,9 @@ class Start:
         for name, field in fields.items():
             if field.metadata["set_by"] != "data" or field.metadata["statistic"]:
                 continue
-            here, there = (getattr(config, name, None) for config in (ours, theirs))
+            if not hasattr(theirs, name):  # another kind of part, which does not fit
+                continue
+            here, there = (getattr(config, name) for config in (ours, theirs))
             if here != there:
                 raise ValueError(
                     f"the weights of {self.path} do not fit: the training data have the "

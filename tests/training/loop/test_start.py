@@ -133,6 +133,79 @@ def test_a_mismatch_is_named_and_nothing_is_trained(folder, tmp_path, override, 
     assert list(tmp_path.iterdir()) == []
 
 
+LABELLED = """
+[task]
+kind = "classification"
+
+[model]
+start_from = "../first"
+parts = ["input", "encoder"]
+dropout = 0.0
+pooling = "max"
+
+[data]
+source = "text"
+train = "../labelled.tsv"
+validation = "../labelled.tsv"
+max_length = 14
+batch_tokens = 60
+
+[schedule]
+warmup_steps = 1
+peak = 1e-9
+
+[training]
+updates = 1
+validate_every = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def labelled(folder):
+    """A configuration of a classifier that starts with the encoder of the translation model."""
+    lines = [f"{number}{number + 1}\t{'odd' if number % 2 else 'even'}" for number in range(8)]
+    (folder / "labelled.tsv").write_text("\n".join(lines) + "\n")
+    (folder / "configs" / "labelled.toml").write_text(LABELLED)
+    return folder / "configs" / "labelled.toml"
+
+
+def test_an_encoder_of_a_translation_begins_a_classifier(folder, labelled, tmp_path):
+    settings = load_settings(labelled)
+    theirs = load_settings(Run(folder / "first").config)
+    assert settings.model.d_ff == theirs.model.d_ff and settings.model.pooling == "max"
+    _, shown = run_quietly(settings, tmp_path / "run")
+    shown = " ".join(shown.split())
+    assert f"Parts copied from {folder / 'first'}: input, encoder. New parts: head." in shown
+    model, other = Run(tmp_path / "run").load_model(), Run(folder / "first").load_model()
+    names = {"embedding": other.source_embedding, "encoder": other.encoder}
+    for name, layer in names.items():
+        for ours, theirs in zip(getattr(model, name).weights, layer.weights, strict=True):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-7)
+    assert Run(tmp_path / "run").tokenizer.is_file()
+    assert load_settings(Run(tmp_path / "run").config).model.parts == ["input", "encoder"]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.num_heads=4", "do not fit: model.num_heads is 4 here and 2 there"),
+        ('model.parts=["input", "head"]', "do not fit: of the part head, the other model"),
+        ('model.parts=["body"]', "must be 'input', 'encoder', 'decoder' or 'head'"),
+    ],
+)
+def test_parts_that_do_not_fit_are_one_line(labelled, tmp_path, override, message):
+    with pytest.raises(ValueError, match=message) as error:
+        run_quietly(load_settings(labelled, [override]), tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+def test_parts_need_another_run(folder):
+    with pytest.raises(
+        SettingsError, match="`model.parts` has no effect without `model.start_from"
+    ):
+        load_settings(Run(folder / "first").config, ['model.parts=["input"]'])
+
+
 def test_a_run_that_is_not_finished_is_one_line(folder, tmp_path):
     stopped = shutil.copytree(folder / "first", tmp_path / "stopped")
     (stopped / "model.keras").unlink()
