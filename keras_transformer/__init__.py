@@ -32,7 +32,8 @@ _MODULES = {
     "layers.masks": ("PaddingMask", "causal_mask", "padding_mask"),
     "layers.dot_product": ("dot_product_attention",),
     "layers.scores": ("Additive", "AttentionScore", "DotProduct", "General", "ScaledDotProduct"),
-    "layers.attention": ("MultiHeadCrossAttention", "MultiHeadSelfAttention"),
+    "layers.attention": ("MultiHeadSelfAttention",),
+    "layers.cross_attention": ("MultiHeadCrossAttention",),
     "layers.recurrence.ssru": ("SSRU",),
     "layers.feed_forward": ("FeedForward",),
     "layers.positions": (

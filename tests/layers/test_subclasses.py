@@ -11,7 +11,7 @@ import pytest
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.layers.blocks.block import OPTIONS
+from keras_transformer.layers.blocks.options import OPTIONS
 
 BLOCK = {"d_k": K, "d_v": KV, "dropout": 0.0}
 X, MEMORY = normal(B, T, D), normal(B, S, D, seed=1)

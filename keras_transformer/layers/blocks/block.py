@@ -4,30 +4,16 @@ import typing
 
 import keras
 
-from keras_transformer import activations
 from keras_transformer.checks import check_flag
-from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
+from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.blocks.residual import Residual
+from keras_transformer.layers.cross_attention import MultiHeadCrossAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.recurrence.ssru import SSRU
-
-# Options of a stack that are the work of the embedding before it.
-OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")
-# Options that a stack has and a single block does not.
-OF_STACK = (
-    *("num_layers", "final_norm", "embedding_norm", "first_norm"),
-    *("share_positions", "global_every", "local_rotary_base"),
-)
-OPTIONS = {
-    name: field
-    for name, field in {**OPTIONS_OF_BLOCK, **OPTIONS_OF_STACK}.items()
-    if name not in OF_EMBEDDING
-}
 
 
 class Step(typing.NamedTuple):
@@ -91,43 +77,45 @@ class Block(AttendingLayer):
         return layer
 
     def _build(self, x_shape, memory_shape=None):
-        config, policy = self.config, self.dtype_policy
         shapes = {"x": x_shape, "memory": memory_shape} if self.cross else {"x": x_shape}
         self.check_shapes(**shapes)
-        if self.is_recurrent:
-            self.ssru = SSRU(dtype=policy, kernels=self.kernels, name="ssru")
-            self.ssru_norm = self._first_norm("ssru_norm")
-        else:
-            self.self_attention = MultiHeadSelfAttention(
-                causal=self.causal,
-                position=self.position,
-                window=self.window,
-                **self._attention_arguments("self_attention"),
-            )
-            self.self_attention_norm = self._first_norm("self_attention_norm")
-        for layer in (self.history(), getattr(self, f"{self.history().name}_norm")):
-            layer.build(x_shape)
+        self._add(self._make_history(), self._make_first_norm, x_shape)
         if self.cross:
-            self.cross_attention = MultiHeadCrossAttention(
-                **self._attention_arguments("cross_attention")
-            )
-            self.cross_attention_norm = self._norm("cross_attention_norm")
-            self.cross_attention.build(x_shape, memory_shape)
-            self.cross_attention_norm.build(x_shape)
-        self.feed_forward = FeedForward(
+            attention = MultiHeadCrossAttention(**self._attention_arguments("cross_attention"))
+            self._add(attention, self._make_norm, x_shape, memory_shape)
+        self._add(self._make_feed_forward(), self._make_norm, x_shape)
+        self.dropout = Dropout(self.config.dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _add(self, sublayer, norm_of, x_shape, *memory_shape):
+        """Builds a sublayer and its norm, and keeps both under their names."""
+        norm = norm_of(f"{sublayer.name}_norm")
+        sublayer.build(x_shape, *memory_shape)
+        norm.build(x_shape)
+        for layer in (sublayer, norm):
+            setattr(self, layer.name, layer)
+
+    def _make_history(self):
+        if self.is_recurrent:
+            return SSRU(dtype=self.dtype_policy, kernels=self.kernels, name="ssru")
+        return MultiHeadSelfAttention(
+            causal=self.causal,
+            position=self.position,
+            window=self.window,
+            **self._attention_arguments("self_attention"),
+        )
+
+    def _make_feed_forward(self):
+        config = self.config
+        return FeedForward(
             config.d_ff,
             config.activation,
             config.activation_dropout,
             config.feed_forward_bias,
             config.is_gated,
-            dtype=policy,
+            dtype=self.dtype_policy,
             kernels=self.kernels,
             name="feed_forward",
         )
-        self.feed_forward_norm = self._norm("feed_forward_norm")
-        self.feed_forward.build(x_shape)
-        self.feed_forward_norm.build(x_shape)
-        self.dropout = Dropout(config.dropout, dtype=policy, name="dropout")
 
     def _attention_arguments(self, name):
         config = self.config
@@ -144,12 +132,12 @@ class Block(AttendingLayer):
             "name": name,
         }
 
-    def _norm(self, name):
+    def _make_norm(self, name):
         return make_norm(self.config, self.dtype_policy, name)
 
-    def _first_norm(self, name):
+    def _make_first_norm(self, name):
         if self.normalizes_first:
-            return self._norm(name)
+            return self._make_norm(name)
         return keras.layers.Identity(dtype=self.dtype_policy, name=name)
 
     @property
@@ -224,43 +212,3 @@ class Block(AttendingLayer):
         """Returns the constructor's arguments."""
         flat = self.stack.to_flat()
         return {**super().get_config(), **{name: flat[name] for name in self.options}}
-
-
-def split_options(arguments, options=OPTIONS):
-    """Returns the `StackConfig` of some keyword arguments, and those that are of any Keras layer.
-
-    Args:
-        arguments: Dictionary of keyword arguments.
-        options: Names of those that are options of the stack or of its blocks.
-
-    Raises:
-        TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range.
-    """
-    given = {name: value for name, value in arguments.items() if name in options}
-    if "activation" in given:
-        given["activation"] = activations.name_of(given["activation"])
-    others = {name: value for name, value in arguments.items() if name not in options}
-    return StackConfig.from_flat(d_model=None, **given), others
-
-
-def block_options(*leave_out):
-    """Returns the options of a single block, without some."""
-    return {name: field for name, field in OPTIONS.items() if name not in (*OF_STACK, *leave_out)}
-
-
-def split_block_options(arguments, options):
-    """Returns what `split_options` does, for a block, which refuses the norms of a stack.
-
-    Raises:
-        TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range, or a norm of a stack is given.
-    """
-    config, others = split_options(arguments, {*options, "final_norm", "embedding_norm"})
-    if config.final_norm is not None or config.embedding_norm:
-        raise ValueError(
-            "`final_norm` and `embedding_norm` have no effect on a block: a stack normalises at "
-            f"its end and beginning. Received: final_norm={config.final_norm}, "
-            f"embedding_norm={config.embedding_norm}."
-        )
-    return config, others

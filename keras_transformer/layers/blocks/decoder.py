@@ -6,9 +6,9 @@ With an SSRU in place of the self-attention it is that of Kim et al. (2019).
 import keras
 
 from keras_transformer.config.arguments import with_options
-from keras_transformer.layers.blocks.block import (
+from keras_transformer.layers.blocks.block import Block
+from keras_transformer.layers.blocks.options import (
     OPTIONS,
-    Block,
     block_options,
     split_block_options,
     split_options,

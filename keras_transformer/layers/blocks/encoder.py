@@ -3,9 +3,9 @@
 import keras
 
 from keras_transformer.config.arguments import with_options
-from keras_transformer.layers.blocks.block import (
+from keras_transformer.layers.blocks.block import Block
+from keras_transformer.layers.blocks.options import (
     OPTIONS,
-    Block,
     block_options,
     split_block_options,
     split_options,
