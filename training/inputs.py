@@ -15,9 +15,14 @@ from keras_transformer.training.settings.taken_vocabulary import (
     refuse_conflicts,
 )
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.vocabulary import UnfitSize, learn_vocabulary, strings
+from keras_transformer.training.vocabulary import (
+    MAX_SENTENCES,
+    UnfitSize,
+    learn_vocabulary,
+    strings,
+)
 
-TEXTS = 10_000_000  # most texts that a vocabulary is learned from
+TEXTS = MAX_SENTENCES  # most texts that are read for a vocabulary
 ATTEMPTS = 4  # of two vocabularies one may need more pieces than the other one's text gives
 
 
