@@ -1,0 +1,248 @@
+"""Stores: the same numbers as without one, written once, whole or not at all."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from corpora import OfNumbers, dataset, rows, text_pairs
+from small_runs import At, run_quietly, write_small_corpus
+
+from keras_transformer.fields import Frames, Images
+from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_transformer.training.data import encoding, store_writer
+from keras_transformer.training.data.corpus import Corpus
+from keras_transformer.training.data.encoding import Limits
+from keras_transformer.training.data.sources import text
+from keras_transformer.training.data.store import Store, Stores
+from keras_transformer.training.lock import RunLock
+from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.vocabulary import learn_vocabulary, strings
+
+
+@pytest.fixture(scope="module")
+def training():
+    texts = strings(dataset(text_pairs()), (0, 1))
+    vocabulary = learn_vocabulary(texts, VocabularySettings(size=60))
+    return TranslationTraining(SentencePieceTokenizer(vocabulary))
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks of 40 examples, of which the pairs have eleven."""
+    for module in (encoding, store_writer):
+        monkeypatch.setattr(module, "BATCH", 10)
+        monkeypatch.setattr(module, "CHUNK", 4)
+
+
+def take(folder, training, make=lambda: dataset(text_pairs()), **options):
+    options = {"split": "train", "data": "the pairs", **options}
+    shared = options.pop("shared", False)
+    return Stores(folder, shared=shared).take(make, training, Limits(40), **options)
+
+
+def unread():
+    raise AssertionError("the texts are read again")
+
+
+def content(store):
+    return {path.name: path.read_bytes() for path in store.folder.iterdir()}
+
+
+def test_chunks_change_nothing_but_the_checksum(tmp_path, training, small_chunks):
+    store = take(tmp_path, training)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "CHUNK", 10**6)
+        whole = take(tmp_path / "whole", training)
+    ours, theirs = content(store), content(whole)
+    for name in ours.keys() - {"manifest.json"}:
+        assert ours[name] == theirs[name], name
+    corpora = [Corpus(one, training) for one in (store, whole)]
+    assert len({corpus.tokens for corpus in corpora}) == 1
+    assert list(rows(corpora[0].batches(200))) == list(rows(corpora[1].batches(200)))
+
+
+def test_a_store_is_written_once(tmp_path, training):
+    first = take(tmp_path, training)
+    again = take(tmp_path, training, unread)
+    assert again.folder == first.folder and again.manifest == first.manifest
+    assert [path.name for path in tmp_path.iterdir()] == [first.folder.name], "nothing else is left"
+
+
+@pytest.mark.parametrize("chunks", [1, 5, 10])
+def test_what_was_encoded_before_a_kill_is_kept(
+    tmp_path, training, small_chunks, monkeypatch, chunks
+):
+    expected = content(take(tmp_path / "whole", training))
+    save, saved = store_writer._save, []
+
+    def killed(path, chunk):
+        if len(saved) == chunks:
+            raise KeyboardInterrupt
+        saved.append(path)
+        save(path, chunk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_writer, "_save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            take(tmp_path / "killed", training)
+    assert not list((tmp_path / "killed").glob("train-*")), "what is not whole has no name"
+    with monkeypatch.context() as patch:
+        patch.setattr(store_writer, "_save", lambda *each: saved.append(each) or save(*each))
+        store = take(tmp_path / "killed", training)
+    assert len(saved) == 11, "no chunk is encoded twice"
+    assert content(store) == expected
+
+
+def test_a_kill_while_files_are_put_together_costs_no_encoding(tmp_path, training, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(store_writer, "_checksum", lambda path: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            take(tmp_path, training)
+    monkeypatch.setattr(encoding.Encoder, "chunks", lambda *each, **options: 1 / 0)
+    assert take(tmp_path, training).size == 400
+
+
+def test_another_key_is_another_store(tmp_path, training):
+    first = take(tmp_path, training, shared=True)
+    other = take(tmp_path, training, data="other pairs", shared=True)
+    cut = Stores(tmp_path, shared=True).take(
+        lambda: dataset(text_pairs()), training, Limits(40, cut_source=True), split="train", data=1
+    )
+    assert len({first.folder, other.folder, cut.folder}) == len(list(tmp_path.iterdir())) == 3
+    validation = take(tmp_path, training, split="validation", shared=True)
+    third = take(tmp_path, training, data="third pairs")  # in a folder of one run
+    assert {path.name for path in tmp_path.iterdir()} == {validation.folder.name, third.folder.name}
+
+
+def test_whoever_finds_another_process_writing_waits(tmp_path, training):
+    folder = take(tmp_path / "a", training).folder
+    part = tmp_path / "b" / f".{folder.name}.part"
+    stores = []
+    with RunLock(part):
+        thread = threading.Thread(target=lambda: stores.append(take(tmp_path / "b", training)))
+        thread.start()
+        time.sleep(1.5)
+        assert thread.is_alive() and not stores
+        folder.rename(tmp_path / "b" / folder.name)  # which the other process has written
+    thread.join(30)
+    assert stores[0].size == 400
+
+
+def test_a_damaged_store_is_named(tmp_path, training):
+    store = take(tmp_path, training)
+    file = store.folder / "source.values"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="source.values is damaged: it must have [0-9,]+ bytes"):
+        take(tmp_path, training, unread)
+    with pytest.raises(ValueError, match="is not a store: it has no manifest.json"):
+        Store(tmp_path, training.fields)
+
+
+def test_strings_are_kept_beside_their_examples(tmp_path, training):
+    store = take(tmp_path, training, texts=("source",))
+    sources = store.texts("source", range(store.size))
+    for number in (0, 17, store.size - 1):
+        ids = store.gather("source", [number], 40).numpy()[0]
+        expected = training.tokenizers.source.encode([sources[number]]).to_list()[0]
+        assert ids[ids != 0].tolist() == expected
+
+
+def test_each_column_has_its_own_width():
+    """The sides of a bucket are padded to the longest of each, not to the longer one of both."""
+    rng = np.random.default_rng(0)
+    pairs = [("5 " * long, "6 " * rng.integers(1, 1 + long // 3)) for long in range(3, 60)]
+
+    corpus = Corpus.from_rows(dataset(pairs), OfNumbers(), 100)
+    shapes = {
+        (inputs["source"].shape[1], labels.shape[1])
+        for inputs, labels in corpus.batches(120, buckets=4)
+    }
+    assert len(shapes) <= 4 and all(target <= source / 3 for source, target in shapes)
+
+
+class Clips:
+    """A training of sequences of frames with pictures."""
+
+    columns = ("frames", "picture")
+    fields = {"frames": Frames(3), "picture": Images(2, 5, 1)}
+    packed = False
+
+    def identity(self):
+        return {name: field.identity() for name, field in self.fields.items()}
+
+    def encode(self, columns):
+        frames = tf.io.decode_raw(columns["frames"], tf.float32)
+        lengths = columns["picture"][:, 0, 0, 0]  # how many frames are real
+        frames = tf.reshape(frames, [tf.shape(frames)[0], -1, 3])
+        frames = tf.RaggedTensor.from_tensor(frames, tf.cast(lengths, tf.int64))
+        encode = self.fields["picture"].encode
+        return {"frames": frames, "picture": encode(columns["picture"])}
+
+    def assemble(self, frames, picture):
+        return frames, picture
+
+
+def test_any_field_is_stored():
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(9, 7, 3)).astype("float32")
+    pictures = rng.integers(0, 255, (9, 2, 5, 1)).astype("uint8")
+    pictures[:, 0, 0, 0] = [2, 7, 1, 3, 3, 5, 6, 4, 2]
+    strings = [clip.tobytes() for clip in frames]
+    examples = tf.data.Dataset.from_tensor_slices((strings, pictures))
+    corpus = Corpus.from_rows(examples, Clips(), 7)
+    assert corpus.tokens == (33,) and corpus.size == 9
+    seen = 0
+    for clips, shown in corpus.batches(14, shuffle=True, seed=2, buckets=3):
+        assert clips.dtype == tf.float32 and clips.shape[0] * clips.shape[1] <= 14
+        for clip, picture in zip(clips.numpy(), shown.numpy(), strict=True):
+            (number,) = np.flatnonzero((pictures == picture).all(axis=(1, 2, 3)))
+            length = picture[0, 0, 0]
+            np.testing.assert_array_equal(clip[:length], frames[number, :length])
+            assert not clip[length:].any()
+            seen += 1
+    assert seen == 9
+
+
+def test_a_restart_reads_no_text_and_shows_the_same(tmp_path, monkeypatch):
+    write_small_corpus(tmp_path)
+    with open(tmp_path / "train.src", "a") as source, open(tmp_path / "train.tgt", "a") as target:
+        source.write("1" * 30 + "\n")
+        target.write("2\n")
+    settings = load_settings(tmp_path / "config.toml", ["training.updates=4"])
+
+    def stop():
+        raise KeyboardInterrupt
+
+    run_quietly(settings, tmp_path / "run", callbacks=[At(2, stop)])
+
+    def unread(path):
+        raise AssertionError(f"{path} is read again")
+
+    monkeypatch.setattr(text, "binary_lines", unread)
+    _, shown = run_quietly(settings, tmp_path / "run")
+    assert "40 examples, 1 too long ones left out;" in shown
+
+
+def test_runs_share_a_folder(tmp_path, monkeypatch):
+    write_small_corpus(tmp_path)
+    changes = ["training.updates=1", f'data.store="{tmp_path / "shared"}"']
+    run_quietly(load_settings(tmp_path / "config.toml", changes), tmp_path / "a")
+    kept = {path.name for path in (tmp_path / "shared").iterdir()}
+    monkeypatch.setattr(encoding.Encoder, "chunks", lambda *each, **options: 1 / 0)
+    settings = load_settings(tmp_path / "config.toml", [*changes, "training.seed=5"])
+    run_quietly(settings, tmp_path / "b")
+    assert {path.name for path in (tmp_path / "shared").iterdir()} == kept
+    assert not (tmp_path / "a" / "store").exists()
+
+
+def test_a_vocabulary_is_learned_from_rows_at_equal_distances():
+    pairs = [(f"a{number}", f"b{number}") for number in range(2500)]
+    taken = list(strings(dataset(pairs), (0, 1), total=2500, most=100))
+    numbers = sorted(int(text[1:]) for text in taken if text.startswith(b"a"))
+    assert len(taken) == 200 and set(np.diff(numbers)) == {25}
+    assert taken == list(strings(dataset(pairs), (0, 1), total=2500, most=100))
+    assert len(list(strings(dataset(pairs), (0,), total=2500, most=2500))) == 2500
