@@ -74,6 +74,7 @@ def _write(output, run, settings, tokenizers, model, figures):
             new.write_tokenizers(tokenizers)
         new.write_origin(run.read_origin())
         new.write_search(run.read_search())
+        new.write_generation(run.read_generation())
         model.save(new.model)
         new.update_metrics(parameters=model.count_params(), **figures)
         for file in new.path.iterdir():

@@ -88,6 +88,7 @@ def take_tokenizers(run, settings, data, console, start=None):
         run.write_tokenizers(start.tokenizers)
         run.write_origin(start.origin)
         run.write_search(start.search)
+        run.write_generation(start.generation)
     elif not run.vocabulary():
         taken = settings.vocabulary.places is not None
         make = _copy_tokenizers if taken else _learn_tokenizers

@@ -177,6 +177,7 @@ def _claim(run, settings):
         if before is not None and before.model.start_from is not None:  # origin, search: of that
             run.origin.unlink(missing_ok=True)
             run.search.unlink(missing_ok=True)
+            run.generation.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
             save_settings(settings, temporary)
     return None

@@ -3,7 +3,7 @@
 import typing
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding.search import Beam, Greedy
+from keras_transformer.decoding.search import Beam, Greedy, as_dict
 
 # Settings of a generation that our searches do not have, with the values that change nothing.
 WITHOUT_EFFECT = {
@@ -40,6 +40,10 @@ class Generation(typing.NamedTuple):
     silent_ids: tuple = ()
     forced_eos_id: int | None = None
     notes: tuple = ()
+
+    def to_dict(self):
+        """Returns everything as a dictionary of plain values, for `generation.json` of a run."""
+        return {"search": as_dict(self.search), **self.ids(), "notes": list(self.notes)}
 
     def ids(self):
         """Returns the fields that are token ids, by name."""

@@ -33,6 +33,7 @@ class Run:
         self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
         self.distillation = self.path / "distillation"  # what teachers made of its training data
         self.search = self.path / "search.json"  # by default
+        self.generation = self.path / "generation.json"  # what that checkpoint says of outputs
 
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
@@ -244,6 +245,24 @@ class Run:
 
         if search is not None:
             write_json(self.search, as_dict(search))
+
+    def read_generation(self):
+        """Returns what the checkpoint that it was converted from says of its outputs.
+
+        The search in `search.json` may be another one since then.
+
+        Returns:
+            A dictionary, see `Generation`; empty where no checkpoint says anything.
+
+        Raises:
+            ValueError: If the file cannot be read.
+        """
+        return read_json(self.generation, dict) or {}
+
+    def write_generation(self, generation):
+        """Writes `generation.json`; nothing where `generation` is empty."""
+        if generation:
+            write_json(self.generation, generation)
 
     def _vocabulary_files(self):
         """The files of a vocabulary, whether they are there or not."""

@@ -45,6 +45,8 @@ def test_a_run_has_the_model_its_vocabulary_and_its_origin(kind, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     assert translator.tokenizers.files() == checkpoint.tokenizers.files()
     assert run.read_origin() == {"format": "opus-mt", "name": "hf", "license": None}
+    generation = checkpoint.generation.to_dict()
+    assert run.read_generation() == json.loads(json.dumps(generation)) and generation["banned_ids"]
     assert run.read_metrics() == {"parameters": checkpoint.model.count_params()}
     assert sorted(path.name for path in tmp_path.joinpath("new").iterdir()) == ["run"]
     source = random_tokens(settings, [7])

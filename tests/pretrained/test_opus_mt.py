@@ -23,6 +23,7 @@ from opus_folders import (
 )
 
 from keras_transformer import Beam, Greedy, Translator, from_pretrained
+from keras_transformer.decoding.search import as_dict
 from keras_transformer.layers.positions import sinusoids
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.text.tokenizers import Tokenizers
@@ -196,6 +197,13 @@ def test_what_the_files_say_of_a_search(tmp_path):
     assert checkpoint.model.config.banned_ids == ()
     assert checkpoint.model.config.forced_eos_id is None
     assert checkpoint.notes == ["`no_repeat_ngram_size` = 3 is not carried over"]
+    assert checkpoint.generation.to_dict() == {
+        "search": as_dict(Greedy(max_length=19)),
+        "banned_ids": (),
+        "silent_ids": (),
+        "forced_eos_id": None,
+        "notes": checkpoint.notes,
+    }
 
 
 def test_a_start_a_padding_and_a_forced_end_of_their_own(tmp_path):

@@ -21,6 +21,7 @@ class Start:
         tokenizers: Those of the other run.
         origin: What is known of the checkpoint that its weights come from: see `Run.read_origin`.
         search: Its search where none is named, or `None`: see `Run.read_search`.
+        generation: What that checkpoint says of its outputs: see `Run.read_generation`.
 
     Raises:
         ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
@@ -42,6 +43,7 @@ class Start:
         self._refuse(*_sizes(settings.config(), self.model.config, parts), "model")
         update = other.read_metrics().get("model_update")
         self.origin, self.search = other.read_origin(), other.read_search()
+        self.generation = other.read_generation()
         self.facts = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model):

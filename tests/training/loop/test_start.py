@@ -95,10 +95,12 @@ def test_what_came_from_the_other_run_goes_when_nothing_was_trained_of_it(folder
     _claim(run, settings)
     run.write_origin({"license": "MIT"})
     run.write_search(Beam(3))
+    run.write_generation({"banned_ids": [3]})
     _claim(run, settings)
     assert run.read_origin() and run.read_search() == Beam(3)
+    assert run.read_generation() == {"banned_ids": [3]}
     _claim(run, load_settings(Run(folder / "first").config))
-    assert not run.read_origin() and run.read_search() is None
+    assert not run.read_origin() and run.read_search() is None and run.read_generation() == {}
 
 
 @pytest.mark.slow
