@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
-from support import KV, D, F, H, K, S, T, normal, randomise, sentences, small_config
+from support import KV, D, F, H, K, S, T, normal, randomise, sentences, small_config, small_fields
 
 import keras_transformer as kt
 
@@ -52,9 +52,8 @@ VALUES = {
     "pixels": np.random.default_rng(6).uniform(0, 255, (BATCH, 6, 10, 3)).astype("float32"),
     "series": normal(BATCH, T, 3, seed=7),
 }
-STACK = dataclasses.asdict(small_config(num_layers=2, attention_bias=True))
-STACK = {field: STACK[field] for field in STACK if hasattr(kt.config.StackConfig, field)}
-PLAIN = {field: STACK[field] for field in STACK if hasattr(kt.config.ModelConfig, field)}
+STACK = small_fields(kt.TokenClassifierConfig, num_layers=2, attention_bias=True)
+PLAIN = small_fields(kt.ImageClassifierConfig, num_layers=2, attention_bias=True)
 IMAGE = {"image_height": 6, "image_width": 10, "patch_size": 2, "labels": ("a", "b", "c")}
 SERIES = {
     "inputs": ("a", "b", "c"),
