@@ -60,10 +60,7 @@ def beam_in(facts):
     Raises:
         ValueError: If they are damaged.
     """
-    if BEAM in facts:
-        return from_dict(facts[BEAM])
-    sizes = {signature.get("beam_size") for signature in facts[SIGNATURES]} - {None}
-    return Beam(max(sizes)) if sizes else None  # before files had beams of more than one kind
+    return from_dict(facts[BEAM]) if BEAM in facts else None
 
 
 def search_in(facts, search, kind, path):

@@ -53,7 +53,7 @@ def convert(
         signatures: List of `Signature`.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         ranges: For `"int8_static"`, from `calibrate`.
-        strings: List of `Signature` that take and give strings, see `string_signatures`.
+        strings: List of `Signature` that take and give strings, see `string_options`.
         tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
         output: For these the name of the text that is generated.
         shortlist: The `Shortlist` of the searches, or `None`.

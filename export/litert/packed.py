@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import io
-import itertools
 import json
 import zipfile
 import zlib
@@ -56,29 +55,36 @@ class Signature:
 
 
 def make_signatures(
-    lengths, batch_sizes, target_length, beam_size, n_best, alignment, greedy_length=None
+    lengths,
+    batch_sizes,
+    target_length,
+    beam_size=None,
+    n_best=1,
+    alignment=None,
+    greedy_length=None,
+    names=("greedy", "beam"),
 ):
-    """Returns the signatures that take token ids: greedy search for all shapes, then the beam.
+    """Returns signatures, greedy search for all shapes and then the beam.
 
     Args:
         lengths, batch_sizes: Their shapes.
         target_length, beam_size, n_best, alignment: See `Signature`.
         greedy_length: Longest output of greedy search. `None`: `target_length`.
+        names: How those of greedy search and those of the beam are called.
     """
+    greedy, beam = names
     greedy_length = greedy_length or target_length
-    shapes = list(itertools.product(lengths, batch_sizes))
-    greedy = [
-        Signature(f"greedy_{batch}x{length}", batch, length, greedy_length, alignment=alignment)
-        for length, batch in shapes
+    shapes = [(f"{batch}x{length}", batch, length) for length in lengths for batch in batch_sizes]
+    signatures = [
+        Signature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)
+        for shape, *sizes in shapes
     ]
-    if beam_size is None:
-        return greedy
-    return greedy + [
-        Signature(
-            f"beam{beam_size}_{batch}x{length}", batch, length, target_length, beam_size, n_best
-        )
-        for length, batch in shapes
-    ]
+    if beam_size is not None:
+        signatures += [
+            Signature(f"{beam}{beam_size}_{shape}", *sizes, target_length, beam_size, n_best)
+            for shape, *sizes in shapes
+        ]
+    return signatures
 
 
 def figures_of(report):
@@ -133,7 +139,6 @@ def unpack(path):
     with _reading(path, FACTS):
         facts = dict(json.loads(members[FACTS]))
         version = facts["format"]
-        facts.setdefault("task", "translation")  # before there were others
     if version != FORMAT:
         raise ValueError(
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."

@@ -3,22 +3,10 @@
 import tensorflow as tf
 
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import make_signatures
 from keras_transformer.export.parity import ExportError
 
-
-def string_signatures(lengths, target_length, beam_size=None, greedy_length=None):
-    """Returns a `Signature` for each length of source, and with a beam another one."""
-    greedy_length = greedy_length or target_length
-    signatures = [
-        Signature(f"translate_1x{length}", 1, length, greedy_length) for length in lengths
-    ]
-    if beam_size is not None:
-        signatures += [
-            Signature(f"translate_beam{beam_size}_1x{length}", 1, length, target_length, beam_size)
-            for length in lengths
-        ]
-    return signatures
+NAMES = ("translate", "translate_beam")
 
 
 def check_run(config, tokenizers, quantize="none", origin=None):
@@ -53,7 +41,9 @@ def string_options(pipeline, sentences, lengths, beam_size=None, greedy_length=N
     encoder = FastTokenizer(source, pipeline.max_length)
     encoder.require_same_pieces(sentences)
     decoder = encoder if target is source else FastTokenizer(target, pipeline.max_length)
-    strings = string_signatures(lengths, pipeline.max_length, beam_size, greedy_length)
+    strings = make_signatures(
+        lengths, [1], pipeline.max_length, beam_size, greedy_length=greedy_length, names=NAMES
+    )
     return {"strings": strings, "tokenizers": (encoder, decoder), "output": pipeline.output}
 
 
@@ -63,7 +53,7 @@ def trace_strings(search, signature, tokenizers, output):
     Args:
         search: What the signature's search does: a function from `source` and, with a beam,
             `extra_length` and `length_penalty` to a dictionary of `tokens` and `score`.
-        signature: One of `string_signatures`.
+        signature: A `Signature`.
         tokenizers: A pair of `FastTokenizer`s, of sources and of outputs.
         output: Name of the text that is generated.
     """

@@ -110,20 +110,13 @@ def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_pa
     assert report["agreement"] == 1.0
 
 
-def test_a_file_from_before_there_were_tasks_translates(two_vocabularies, tmp_path):
+def test_a_file_of_no_known_task_is_named(two_vocabularies, tmp_path):
     from keras_transformer.export.litert.packed import pack, unpack
 
     path = tmp_path / "x.tflite"
     facts = {"format": 2, "max_length": 20, "quantize": "none"}
     facts["signatures"] = [{"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}]
-    pack(path, b"\x1c\0\0\0TFL3 and the rest", two_vocabularies.tokenizers, facts)
-    assert unpack(path)[0]["task"] == "translation"
-    pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**facts, "task": "cooking"})
-    with pytest.raises(ValueError, match="its facts.json cannot be read"):
-        unpack(path)
-
-
-def test_an_empty_sentence_has_no_pieces(two_vocabularies):
-    (alignment,) = two_vocabularies.align([""])
-    assert alignment.translation.text == "" and alignment.target == []
-    assert alignment.weights.shape[0] == 0 and alignment.words() == []
+    for task in ({}, {"task": "cooking"}):
+        pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**facts, **task})
+        with pytest.raises(ValueError, match="its facts.json cannot be read"):
+            unpack(path)

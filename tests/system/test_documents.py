@@ -44,6 +44,7 @@ MARKED = {
     "docs/ship_pretrained.md": ["download", "browser"],
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone", "phone"],
+    "examples/beam/README.md": ["beam"],
     "examples/browser/README.md": ["browser", "browser"],
     "examples/ios/README.md": ["phone"],
 }  # fmt: skip
@@ -53,6 +54,7 @@ RUN_BY = {
     "saved_model": "tests/system/test_whole_path.py",
     "litert": "tests/system/test_whole_path.py",
     "checkpoint": "tests/pretrained/test_opus_mt.py",
+    "beam": "tests/export/programs/test_beam_inference.py",
     "browser": "tests/export/programs/test_browser.py",
     "server": "none: TensorFlow Serving is not part of our tests",
     "health": "tests/system/test_serving_page.py",
@@ -337,7 +339,7 @@ def documented():
 
 def test_the_reference_has_every_public_name():
     inside = [name for _, _, name in documented()]
-    exports = ast.literal_eval(read("export/__init__.py").partition("__all__ = ")[2])
+    exports = importlib.import_module("keras_transformer.export").__all__
     constants = {"PRESETS"}  # griffe shows what has a docstring
     assert not {*PUBLIC, *exports} - {*inside} - constants
     assert len(inside) == len(set(inside))

@@ -33,12 +33,6 @@ def test_a_file_knows_its_beam_and_its_default():
     assert beam_facts(None, NARROW) == {}
 
 
-def test_a_file_without_these_facts_has_the_beam_that_all_had():
-    facts = {SIGNATURES: [{"beam_size": None}, {"beam_size": 3}]}
-    assert beam_in(facts) == Beam(3) and search_in(facts, None, SIGNATURES, "x") == Greedy()
-    assert beam_in({SIGNATURES: [{"beam_size": None}]}) is None
-
-
 def test_a_beam_of_another_kind_than_the_files_is_refused():
     facts = {SIGNATURES: [], **beam_facts(NARROW, Greedy())}
     other = Beam(4, 0.3, normalization="power", stopping="narrow", extra_length=7)
