@@ -4,6 +4,14 @@ import math
 
 from keras_transformer.checks import is_integer
 
+# Names of Hugging Face's activations that compute what ours of another or the same name do.
+ACTIVATIONS = {
+    **{name: name for name in ("relu", "gelu", "silu", "tanh", "sigmoid", "relu6", "linear")},
+    "swish": "silu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
+
 
 class Settings:
     """The content of a file, with checks of what is taken from it.

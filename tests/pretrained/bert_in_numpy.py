@@ -24,7 +24,11 @@ def gelu(x):
     return x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-ACTIVATIONS = {"gelu": gelu, "relu": lambda x: x * (x > 0)}
+def gelu_new(x):
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS = {"gelu": gelu, "gelu_new": gelu_new, "relu": lambda x: x * (x > 0)}
 
 
 def attention(weights, name, x, real, heads):

@@ -27,6 +27,7 @@ WORDS = ("good", "bad")
 KINDS = {
     "labels": {},
     "relu": {"hidden_act": "relu"},
+    "the tanh form of gelu": {"hidden_act": "gelu_new"},
     "float16": {"dtype": "float16"},
     "a larger epsilon": {"layer_norm_eps": 1e-5},
     "without a head": PLAIN,
@@ -143,7 +144,7 @@ def change_json(path, change):
         ({"is_decoder": True}, r"`is_decoder` must be False"),
         ({"type_vocab_size": 1}, r"`type_vocab_size` must be 2"),
         ({"problem_type": "regression"}, r"`problem_type` must be None or 'single_label_cl"),
-        ({"hidden_act": "gelu_fast"}, r"`hidden_act` must be one of gelu, "),
+        ({"hidden_act": "gelu_fast"}, r"`hidden_act` must be one of relu, "),
         ({"id2label": {"0": "a", "2": "b"}}, r"`id2label` must be names of two labels or more"),
         ({"id2label": {"0": "a", "1": "a"}}, r"`id2label` must be names of two labels or more"),
         ({"pad_token_id": 1}, r"`pad_token_id` must be 0, the id of \[PAD\] in vocab\.txt"),

@@ -26,6 +26,10 @@ LARGE = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12,
 CASES = {
     "labels": {"class": "BertForSequenceClassification", "config": BASE},
     "relu": {"class": "BertForSequenceClassification", "config": {**BASE, "hidden_act": "relu"}},
+    "tanh form": {
+        "class": "BertForSequenceClassification",
+        "config": {**BASE, "hidden_act": "gelu_new"},
+    },
     "12 layers": {"class": "BertForSequenceClassification", "config": {**BASE, **LARGE}},
     "float16": {"class": "BertModel", "config": BASE, "dtype": "float16"},
     "bfloat16": {"class": "BertModel", "config": BASE, "dtype": "bfloat16"},

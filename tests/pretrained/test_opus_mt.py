@@ -325,7 +325,7 @@ def refused(folder, message, **changes):
     ("changes", "message"),
     [
         ({"model_type": "bart"}, r"`model_type` must be one of .*marian.* Received: 'bart'\."),
-        ({"activation_function": "gelu_new"}, r"`activation_function` must be one of relu, "),
+        ({"activation_function": "gelu_fast"}, r"`activation_function` must be one of relu, "),
         ({"decoder_attention_heads": 2}, r"`decoder_attention_heads` must be `encoder_att.*, 3"),
         ({"decoder_ffn_dim": 2}, r"`decoder_ffn_dim` must be `encoder_ffn_dim`, 17"),
         ({"d_model": "12"}, r"`d_model` must be a whole number of at least 1"),

@@ -7,17 +7,13 @@ from keras_transformer.config import ClassifierConfig
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.pretrained.family import CONFIG, Family
 from keras_transformer.pretrained.names import Weight, layer_norm, linear
-from keras_transformer.pretrained.settings import Settings
+from keras_transformer.pretrained.settings import ACTIVATIONS, Settings
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers import Tokenizers, WordPieceTokenizer
 
 CLASSIFIER = "BertForSequenceClassification"
 # Models whose heads have no place here; their encoders are read.
 OTHERS = ("BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForNextSentencePrediction")
-ACTIVATIONS = {
-    **{name: name for name in ("gelu", "relu", "silu", "tanh")},
-    "swish": "silu",
-}
 # Settings that change what a model computes, with the values that a `TextClassifier` has. A setting
 # that is missing has the first of them.
 EXPRESSIBLE = {

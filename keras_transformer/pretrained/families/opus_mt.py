@@ -12,7 +12,7 @@ from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.family import GENERATION, Family
 from keras_transformer.pretrained.generation import read_generation
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layer_norm, linear
-from keras_transformer.pretrained.settings import Settings
+from keras_transformer.pretrained.settings import ACTIVATIONS, Settings
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.sentencepiece_model import pieces_of, with_unused_pieces
 from keras_transformer.text.tokenizers import SentencePieceTokenizer, Tokenizers
@@ -27,11 +27,6 @@ NOT_READ = {
     "static_position_embeddings": True,
     "layer_norm_eps": EPSILON,
     "do_blenderbot_90_layernorm": False,
-}
-# Names of Hugging Face's activations that compute what Keras's of another or the same name do.
-ACTIVATIONS = {
-    **{name: name for name in ("relu", "gelu", "silu", "tanh", "sigmoid", "relu6", "linear")},
-    "swish": "silu",
 }
 MOST_POSITIONS = 1 << 16  # of a table of sinusoids, which the file need not hold
 # Sinusoids are kept in the type of the file; half a unit of bfloat16 between 0.5 and 1 is 0.002.
