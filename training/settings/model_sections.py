@@ -127,8 +127,10 @@ class ModelSettings(Section):
             ValueError: If a value is out of range, two contradict each other, or one has no effect.
         """
         changes = self.options()
-        for name in task.config_class.without_effect(changes) & changes.keys():
-            raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
+        unused = task.config_class.without_effect(changes)
+        for name in changes:
+            if name in unused:
+                raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
         return task.config_class.preset(self.preset, **changes, **data)
 
 

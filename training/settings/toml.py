@@ -206,8 +206,13 @@ def _path_keys():
 
 
 def _first(errors):
-    """The first error; a key that nobody knows first, which may be what another one lacks."""
-    return min(errors, key=lambda error: error["type"] != "extra_forbidden")
+    """The first error: the task, which decides the keys of the model; then a key that nobody knows,
+    which may be what another one lacks.
+    """
+    return min(
+        errors,
+        key=lambda error: (error["loc"][:1] != ("task",), error["type"] != "extra_forbidden"),
+    )
 
 
 def _explain(error, values):
