@@ -69,7 +69,7 @@ class OfNumbers(TranslationTraining):
     pad_id, bos_id, eos_id = 0, 2, 3
     fields = dict.fromkeys(
         ("source", "target"),
-        Tokens(SimpleNamespace(pad_id=0, vocab_size=100, identity=lambda: "numbers")),
+        Tokens(SimpleNamespace(pad_id=0, vocab_size=100, num_marks=1, identity=lambda: "numbers")),
     )
 
     def __init__(self):
