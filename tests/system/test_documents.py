@@ -29,7 +29,6 @@ from keras_transformer import __all__ as PUBLIC
 from keras_transformer.cli.main import cli
 from keras_transformer.training.settings.derived import left_out
 from keras_transformer.training.settings.page import tables
-from keras_transformer.training.settings.schema import DATA_KINDS
 from keras_transformer.training.settings.toml import load_settings
 
 # The blocks that need more than the package, by page, in order.
@@ -179,10 +178,9 @@ def test_configurations_are_valid(block, tmp_path):
 
 
 def settings():
-    kinds = dict.fromkeys(DATA_KINDS, "data")
     for table in tables():
         for setting in table.settings:
-            yield f"{kinds.get(table.name, table.name)}.{setting.key}"
+            yield f"{table.heading.strip('[]')}.{setting.key}"
 
 
 KEYS = set(settings())
