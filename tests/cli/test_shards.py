@@ -4,7 +4,7 @@ import io
 
 import pytest
 from click.testing import CliRunner
-from pipelines import LINES, translator
+from pipelines import LINES, simulator, translator, write_run
 
 from keras_transformer import Run, Sample
 from keras_transformer.cli.line_searches import Format, Searched
@@ -94,3 +94,12 @@ def test_the_files_of_the_command_are_concatenated(tmp_path):
 
     whole = call("--beam", 2)
     assert "".join(call("--beam", 2, "--shard", f"{index}/3") for index in range(3)) == whole
+
+
+def test_the_lines_of_a_series_are_not_divided(tmp_path):
+    write_run(simulator(), tmp_path / "run")
+    (tmp_path / "in.csv").write_text("rain\n1\n")
+    words = ["predict", tmp_path / "run", "--input", tmp_path / "in.csv", "--shard", "0/2"]
+    done = CliRunner().invoke(cli, list(map(str, words)))
+    assert done.exit_code == 2 and "its lines are one series" in done.stderr
+    assert "--shard has no effect on" in done.stderr
