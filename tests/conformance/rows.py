@@ -132,8 +132,7 @@ ROWS = {
     ),
     "Decoder_t5": Row(
         lambda: kt.Decoder(
-            **{"num_layers": 2, **BLOCK, "norm": "pre", "norm_type": "rms"},
-            **{"position": "t5", "share_positions": True},
+            **{"num_layers": 2, **BLOCK, "position": "t5", "share_positions": True},
             **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
         ),
         ("x", "memory", "memory_allowed"),
