@@ -101,10 +101,10 @@ class Store:
         """A file of a column as a tensor, which the graph maps into memory whenever it is run."""
         for path, count, dtype, shape in self._files(name, self.manifest["columns"][name]):
             if path.suffix == f".{kind}":
-                with tf.device("CPU:0"):
-                    return tf.raw_ops.ImmutableConst(
-                        dtype=dtype, shape=[count, *shape], memory_region_name=str(path.resolve())
-                    )
+                # Without a device: among several workers "CPU:0" would be that of the first.
+                return tf.raw_ops.ImmutableConst(
+                    dtype=dtype, shape=[count, *shape], memory_region_name=str(path.resolve())
+                )
         raise KeyError(f"{name}.{kind}")
 
 
