@@ -10,7 +10,7 @@ from keras_transformer.tasks import TASKS
 
 def fields(*labels):
     texts = tf.data.Dataset.from_tensor_slices((["a text"] * len(labels), list(labels)))
-    return TASKS["classification"].fields(texts)
+    return TASKS["classification"].survey(texts).fields
 
 
 def test_numbers_are_in_their_order_and_before_other_labels():

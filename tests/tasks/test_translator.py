@@ -381,7 +381,9 @@ def test_earlier_calls_add_nothing_to_an_export(translator, tmp_path):
 
 
 def test_the_arguments_of_samples_scores_and_alignments_are_checked(translator):
-    with pytest.raises(ValueError, match=r"`temperature` must be at least 0\. Received: .*=-1\."):
+    with pytest.raises(
+        ValueError, match=r"`temperature` must be at least 0 and finite\. Received: .*=-1\."
+    ):
         translator(["dog"], Sample(temperature=-1))
     with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: 'dog'"):
         translator("dog", Sample())

@@ -409,7 +409,7 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
 @pytest.mark.parametrize(
     ("kind", "module", "folder"),
     [
-        ("classification", "classifier", "runs/sst2"),
+        ("classification", "classification/classifier", "runs/sst2"),
         ("language_modelling", "text_generator", "runs/captions"),
         pytest.param(
             "summarization", "summarization/summarizer", "runs/reports", marks=pytest.mark.slow

@@ -39,7 +39,10 @@ SET = [
     setting(".updates=5", "must read section.key=value"),
     setting("trainign.updates=5", r"\[trainign\] is no section; did you mean training\?"),
     setting("training.update=5", "training.update is no setting; did you mean updates"),
-    setting("model.d_modell=8", "model.d_modell is no setting; did you mean d_model"),
+    setting(
+        "model.d_modell=8",
+        "d_modell is no setting of a model for translation; did you mean d_model",
+    ),
     setting("nonsense.x=1", r"\[nonsense\] is no section.*Valid sections"),
 ]
 

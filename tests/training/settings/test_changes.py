@@ -68,7 +68,7 @@ def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
     message = (
         r"begun with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, now "
         r"1.0\), training.seed \(1, now 9\) cannot change in a run that goes on. What can: "
-        r"(data.data_dir, )?training.updates, .*config.toml has the settings it was begun with. To "
+        r"(data.data_dir, )?data.store, training.updates, .*config.toml has the settings it was begun with. To "
         rf'begin with its weights in another folder: \[model\] start_from = "{run.path}".$'
     )
     with pytest.raises(SettingsError, match=message) as error:
@@ -98,7 +98,7 @@ def test_what_may_change_exists_and_is_nothing_that_decides_the_weights():
     }
     known = {f"{name}.{key}" for name, schema in sections.items() for key in schema.model_fields}
     assert free <= known
-    assert free == {"data.data_dir"} | {
+    assert free == {"data.data_dir", "data.store"} | {
         f"training.{key}"
         for key in (
             "updates", "validate_every", "validate_sentences", "checkpoint_every", "best_by",
