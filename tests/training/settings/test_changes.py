@@ -69,7 +69,8 @@ def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
         r"begun with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, now "
         r"1.0\), training.seed \(1, now 9\) cannot change in a run that goes on. What can: "
         r"(data.data_dir, )?data.store, training.updates, .*config.toml has the settings it was "
-        rf'begun with. To begin with its weights in another folder: \[model\] start_from = "{run.path}".$'
+        rf"begun with. To begin with its weights in another folder: \[model\] start_from = "
+        rf'"{run.path}".$'
     )
     with pytest.raises(SettingsError, match=message) as error:
         check_changes(run, before, configured(*changes))
