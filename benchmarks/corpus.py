@@ -93,7 +93,7 @@ def start(folder, seconds):
 
 def read(folder, seconds):
     """Reads batches of the run's store alone."""
-    from keras_transformer.run import Run
+    from keras_transformer.tasks.run import Run
     from keras_transformer.training.data.corpus import Corpus
     from keras_transformer.training.data.store import Store
     from keras_transformer.training.data.stream import endless_batches

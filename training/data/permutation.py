@@ -45,42 +45,35 @@ def permuted(numbers, sizes, key):
     rows = tf.cast(tf.math.ceil(tf.sqrt(tf.cast(sizes, tf.float64))), tf.int64)
     columns = -(-sizes // rows)
 
-    cells = _walk(numbers, sizes, rows, columns, key)
-    return tf.reshape(cells, tf.shape(numbers))
-
-
-_CELLS = tf.TensorSpec(None, tf.int64)
-
-
-# Functions of their own, because each is traced once: they have many operations.
-@tf.function(input_signature=[*[_CELLS] * 4, tf.TensorSpec(None, tf.uint64)], autograph=False)
-def _walk(numbers, sizes, rows, columns, key):
-    """The cells in which numbers are when all of them are inside of their size."""
-
     def again(cells):
         moved = _through(cells, rows, columns, key)
         return (tf.where(cells >= sizes, moved, cells),)
 
     first = _through(numbers, rows, columns, key)
-    (cells,) = tf.while_loop(
-        lambda cells: tf.reduce_any(cells >= sizes), again, (first,), shape_invariants=(_CELLS,)
-    )
+    (cells,) = tf.while_loop(lambda cells: tf.reduce_any(cells >= sizes), again, (first,))
     return cells
 
 
-@tf.function(input_signature=[*[_CELLS] * 3, tf.TensorSpec(None, tf.uint64)], autograph=False)
 def _through(cells, rows, columns, key):
-    """The cells after all rounds."""
-    row, column = cells // columns, cells % columns
-    for number in range(0, ROUNDS, 2):
+    """The cells after all rounds.
+
+    A loop, because a graph of all rounds takes long to make; and no `tf.function`, which `tf.data`
+    would look for on the first of several workers.
+    """
+
+    def both(number, row, column):
         row = (row + _number(column, key, number)) % rows
         column = (column + _number(row, key, number + 1)) % columns
+        return number + 2, row, column
+
+    start = (0, cells // columns, cells % columns)
+    _, row, column = tf.while_loop(lambda number, *_: number < ROUNDS, both, start)
     return row * columns + column
 
 
 def _number(value, key, number):
     """A pseudo-random number of a value, int64 from 0."""
-    added = tf.constant((number + 1) * _GOLDEN % 2**64, tf.uint64)
+    added = tf.cast(number + 1, tf.uint64) * tf.constant(_GOLDEN, tf.uint64)
     bits = _mixed(tf.bitwise.bitwise_xor(tf.cast(value, tf.uint64) + added, key))
     return tf.cast(tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64)), tf.int64)
 
