@@ -193,10 +193,9 @@ class Corpus:
             draws: Random numbers, `[B, 2]`, for what an epoch changes; `None`: nothing.
             columns: Dictionary of columns that are given, padded; they are not read.
         """
-        rows = dict(columns or {})
-        for name in self._training.fields:
-            if name not in rows:
-                rows[name] = self.store.gather(name, numbers, widths.get(name))
+        given = columns or {}
+        names = [name for name in self._training.fields if name not in given]
+        rows = {**given, **self.store.gather(numbers, widths, names)}
         if draws is not None:
             rows = self._variation(draws, rows)
         return self._training.assemble(**rows)

@@ -45,6 +45,7 @@ class Store:
 
     def __init__(self, folder, fields):
         self.folder, self.fields = Path(folder), fields
+        self._arrays = {}  # by column and kind, when they are first read
         self.manifest = read_json(self.folder / MANIFEST)
         if self.manifest is None:
             raise ValueError(f"{self.folder} is not a store: it has no {MANIFEST}.")
@@ -58,37 +59,54 @@ class Store:
                         f"{self.folder} to have it written again."
                     )
 
-    def gather(self, name, numbers, width=None):
-        """Returns some rows of a column; runs in a graph.
+    def gather(self, numbers, widths, names=None):
+        """Returns some rows of columns; runs in a graph.
 
         Args:
-            name: Name of the column.
             numbers: Which rows, integers `[B]`.
-            width: Length to pad sequences to, if the column is ragged.
+            widths: Dictionary of the lengths to pad sequences to, for each ragged column.
+            names: Names of the columns. `None`: all fields.
 
         Returns:
-            `[B, *item_shape]`, or `[B, width, *item_shape]` if the column is ragged; int32, or
-            float32 for numbers that are not integers.
+            Dictionary of `[B, *item_shape]`, or `[B, width, *item_shape]` if the column is ragged;
+            int32, or float32 for numbers that are not integers.
         """
-        field, numbers = self.fields[name], tf.cast(numbers, tf.int64)
+        names = list(self.fields) if names is None else list(names)
+        if not names:
+            return {}
+
+        def read(numbers, *widths):
+            sizes = dict(zip(names, widths, strict=True))
+            return [self._read(name, numbers, sizes[name]) for name in names]
+
+        # Python, because TensorFlow's `ImmutableConst` copies a whole file whenever it is run.
+        types = [_plain_type(self.manifest["columns"][name]["dtype"]) for name in names]
+        arrays = tf.numpy_function(
+            read, [numbers, *(widths.get(name, 0) for name in names)], types, stateful=False
+        )
+        for name, array in zip(names, arrays, strict=True):
+            field = self.fields[name]
+            array.set_shape([None, *[None] * field.is_ragged, *field.item_shape])
+        return dict(zip(names, arrays, strict=True))
+
+    def _read(self, name, numbers, width):
+        """Some rows of a column, an array."""
+        values, field = self._mapped(name, "values"), self.fields[name]
+        kind = _plain_type(values.dtype).as_numpy_dtype
         if not field.is_ragged:
-            return _plain(tf.gather(self._mapped(name, "values"), numbers))
+            return values[numbers].astype(kind)
         offsets = self._mapped(name, "offsets")
-        begins, ends = tf.gather(offsets, numbers), tf.gather(offsets, numbers + 1)
-        places = begins[:, None] + tf.range(tf.cast(width, tf.int64))  # [B, width]
-        inside = places < ends[:, None]
-        items = _plain(tf.gather(self._mapped(name, "values"), tf.where(inside, places, 0)))
-        for _ in field.item_shape:
-            inside = tf.expand_dims(inside, -1)
-        return tf.where(inside, items, tf.cast(field.padding, items.dtype))
+        begins, ends = offsets[numbers], offsets[numbers + 1]
+        places = begins[:, None] + np.arange(width)
+        inside = places < ends[:, None]  # [B, width]
+        items = values[np.where(inside, places, 0)].astype(kind)
+        items[~inside] = field.padding
+        return items
 
     def texts(self, name, numbers):
         """Returns the strings of some rows, bytes: see `Encoder`. Not part of a graph."""
-        column = self.manifest["columns"][f"{name}.text"]
-        (values, count, dtype, _), (offsets, ends, _, _) = self._files(f"{name}.text", column)
-        items = np.memmap(values, dtype, "r", shape=count)
-        begins = np.memmap(offsets, np.int64, "r", shape=ends)
-        return [items[begins[n] : begins[n + 1]].tobytes() for n in np.asarray(numbers).tolist()]
+        items, offsets = (self._mapped(f"{name}.text", kind) for kind in ("values", "offsets"))
+        return [items[offsets[n] : offsets[n + 1]].tobytes() for n in np.asarray(numbers).tolist()]
 
     def _files(self, name, column):
         """For each file of a column its path, number of items, dtype and shape of an item."""
@@ -98,14 +116,12 @@ class Store:
             yield self.folder / f"{name}.offsets", self.size + 1, "int64", []
 
     def _mapped(self, name, kind):
-        """A file of a column as a tensor, which the graph maps into memory whenever it is run."""
-        for path, count, dtype, shape in self._files(name, self.manifest["columns"][name]):
-            if path.suffix == f".{kind}":
-                # Without a device: among several workers "CPU:0" would be that of the first.
-                return tf.raw_ops.ImmutableConst(
-                    dtype=dtype, shape=[count, *shape], memory_region_name=str(path.resolve())
-                )
-        raise KeyError(f"{name}.{kind}")
+        """A file of a column as an array, of which the system reads what is used."""
+        if (name, kind) not in self._arrays:
+            for path, count, dtype, shape in self._files(name, self.manifest["columns"][name]):
+                array = np.memmap(path, dtype, "r", shape=(count, *shape))
+                self._arrays[name, path.suffix[1:]] = np.asarray(array)
+        return self._arrays[name, kind]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,5 +265,5 @@ def digest(key):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _plain(values):
-    return tf.cast(values, tf.float32 if values.dtype.is_floating else tf.int32)
+def _plain_type(dtype):
+    return tf.float32 if tf.as_dtype(dtype).is_floating else tf.int32

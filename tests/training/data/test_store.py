@@ -146,7 +146,7 @@ def test_strings_are_kept_beside_their_examples(tmp_path, training):
     store = take(tmp_path, training, texts=("source",))
     sources = store.texts("source", range(store.size))
     for number in (0, 17, store.size - 1):
-        ids = store.gather("source", [number], 40).numpy()[0]
+        ids = store.gather([number], {"source": 40}, ["source"])["source"].numpy()[0]
         expected = training.tokenizers.source.encode([sources[number]]).to_list()[0]
         assert ids[ids != 0].tolist() == expected
 
