@@ -14,9 +14,9 @@ from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokeniz
 from keras_transformer.training.data import encoding, store_writer
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
+from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.data.sources import text
 from keras_transformer.training.data.store import Store, Stores
-from keras_transformer.training.lock import RunLock
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks.translation import TranslationTraining
