@@ -84,6 +84,7 @@ class Store:
         arrays = tf.numpy_function(
             read, [numbers, *(widths.get(name, 0) for name in names)], types, stateful=False
         )
+        arrays = tf.nest.flatten(arrays)  # eagerly a single one is not in a list
         for name, array in zip(names, arrays, strict=True):
             field = self.fields[name]
             array.set_shape([None, *[None] * field.is_ragged, *field.item_shape])
