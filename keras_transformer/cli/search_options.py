@@ -154,7 +154,7 @@ def make_search(n_best=None, **options):
         **options: Values of `--greedy`, `--sample` and of `OPTIONS`; `None`: not given.
 
     Returns:
-        The search; `None` if no option names one.
+        The search; `None` if no option names one, as with `--n-best` alone.
 
     Raises:
         click.UsageError: If an option has no effect beside the others.
@@ -183,6 +183,8 @@ def make_search(n_best=None, **options):
         for name, kinds in OPTIONS.items()
         if kind in kinds and options.get(name) is not None
     }
+    if kind == "beam" and not values:
+        return None  # `--n-best` alone: the run's own search, which `search_for` makes wide enough
     shortest, longest = values.get("min_length", 1), values.get("max_length", math.inf)
     if shortest > longest:
         raise click.UsageError(

@@ -174,8 +174,9 @@ class ModelConfig:
         for name, part in self.description.items():
             for key in (*part.options(getattr(self, name)), *filter(None, [part.kind])):
                 value = flats[name].get(key)
-                if key == part.kind and value is not None:
-                    flat.setdefault(name, {})[key] = value
+                if key == part.kind:
+                    if value is not None:  # a stack of blocks has none
+                        flat.setdefault(name, {})[key] = value
                 elif seen.setdefault(key, value) == value:
                     flat[key] = value
                 else:

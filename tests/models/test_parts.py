@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support import randomise, sentences, small_config, small_fields, to_numpy
 
+import keras_transformer
 from keras_transformer import (
     ClassifierConfig,
     LanguageModel,
@@ -175,7 +176,30 @@ def test_a_value_that_differs_is_not_read_from_the_whole_model():
     with pytest.raises(ValueError, match=r"Received: encoder\.depth\."):
         small_config(encoder={"depth": 2})
     assert dataclasses.replace(config, dropout=0.2).encoder.block.num_heads == 2
-    assert TransformerConfig(**config.to_flat()) == config
+
+
+KINDS_OF_MODELS = {
+    "SeriesConfig": [{"encoder": name} for name in ("transformer", "gru", "lstm_attention")],
+    "TransformerConfig": [
+        {"decoder": "ssru", "decoder_start": "zeros", "num_decoder_layers": 2},
+        {"encoder": {"num_heads": 4}},
+    ],
+    "ImageClassifierConfig": [{"patch_size": 8}],
+    "SpanPredictorConfig": [{"max_answer": 7}],
+    "TokenClassifierConfig": [{"labels": ("O", "B-X")}],
+    "ClassifierConfig": [{"pooling": "max"}],
+    "LanguageModelConfig": [{"tie": "none"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [(name, changes) for name, several in KINDS_OF_MODELS.items() for changes in several],
+)
+def test_flat_options_and_parts_describe_the_same_configuration(name, changes):
+    kind = getattr(keras_transformer, name)
+    config = kind(**changes)
+    assert kind(**config.to_flat()) == config == kind.from_dict(config.to_dict())
 
 
 # A new kind of head: a configuration, a `Head`, and the line `head_class` of its model.

@@ -125,8 +125,8 @@ def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained,
         options["calibration"] = lines(folder, "train.source")[:300]
     references = lines(folder, "test.target")
     export_litert(translator, path, sources, quantize, references=references, **options)
-    expected = translator(sources)
     for search in (Greedy(), Beam(3)):
+        expected = translator(sources, search)
         outputs = [
             output.text for output in LiteRTTranslator(path, search).translate_batch(sources)
         ]
