@@ -297,7 +297,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
     """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)
-    corpus = Corpus.from_rows(data.rows("train"), training, max_length=100)
+    corpus = Corpus.from_rows(data.rows("train"), training, 100)
     assert (corpus.size, corpus.empty, corpus.too_long) == (29_000, 0, 0)
     started = time.perf_counter()
     shapes = {tuple(labels.shape) for _, labels in corpus.batches(2048, shuffle=True)}
