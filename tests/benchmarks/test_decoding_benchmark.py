@@ -65,7 +65,7 @@ THEIRS = "ctranslate2,ctranslate2-int8"
 @pytest.mark.parametrize(
     ("peers", "searches", "cores"),
     [
-        ("ours,ours-litert-int8,ctranslate2", "greedy", 1),
+        ("ours,ctranslate2", "greedy", 1),
         pytest.param(f"{OURS},{SSRU},{THEIRS}", "greedy", 1, marks=pytest.mark.long),
         pytest.param(f"ours-litert,ours-ssru-litert,{THEIRS}", "beam", 2, marks=pytest.mark.long),
     ],

@@ -58,7 +58,9 @@ def sizes(tokenizer):
     return {"vocab_size": tokenizer.vocab_size, **ids, **SIZES}
 
 
-@pytest.fixture(scope="module", params=["all", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=["all", pytest.param("none", marks=[pytest.mark.slow, pytest.mark.long])]
+)
 def generator(request, tokenizer):
     config = LanguageModelConfig(**{**sizes(tokenizer), "num_layers": 2}, tie=request.param)
     return TextGenerator(randomise(LanguageModel(config)), tokenizer)

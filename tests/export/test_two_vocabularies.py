@@ -44,6 +44,7 @@ def two_vocabularies():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_path):
     translator = two_vocabularies
     texts = sentences[:12]

@@ -73,6 +73,7 @@ def test_a_shortlist_finds_the_most_probable_of_its_candidates(untied):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_model_is_saved_and_cloned(untied, tmp_path):
     untied.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

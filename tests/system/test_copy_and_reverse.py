@@ -100,7 +100,7 @@ def lines(folder, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained, tmp_path):
     """Loaded anew, by the session loader as well: the export checks that."""
     folder = trained("ssru")
@@ -115,7 +115,15 @@ def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8", "int8_static"])
+@pytest.mark.parametrize(
+    "quantize",
+    [
+        "none",
+        pytest.param("float16", marks=pytest.mark.long),
+        "int8",
+        pytest.param("int8_static", marks=pytest.mark.long),
+    ],
+)
 def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained, tmp_path):
     pytest.importorskip("ai_edge_litert")
     folder, path = trained("ssru"), tmp_path / "x.tflite"

@@ -89,6 +89,7 @@ def test_a_language_model_comes_close_to_the_perplexity_of_the_grammar():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_words_are_labelled_by_what_is_around_them():
     results = figures("token_labelling", epochs=4)
     assert results["Most frequent label of a word, accuracy"] < 0.8

@@ -33,7 +33,10 @@ def test_french_differs_from_german_by_its_data_alone(size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "wmt14_en_de_base" else pytest.param(n, marks=pytest.mark.long) for n in NAMES],
+)
 def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
     metrics = in_own_process(step, name, tmp_path / "run")
     assert metrics["updates"] == 1

@@ -282,7 +282,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alignment", [(1, None), (0, 1)])
+@pytest.mark.parametrize("alignment", [(1, None), pytest.param((0, 1), marks=pytest.mark.long)])
 def test_gives_what_each_token_attended_to(deep, sentences, sources, tmp_path, alignment):
     from ai_edge_litert.interpreter import Interpreter
 

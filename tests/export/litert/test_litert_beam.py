@@ -65,6 +65,7 @@ def padded(ids):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_report_says_how_both_searches_agree(made, sentences):
     path, report = made()
     searches = ("greedy_1x20", "greedy_3x20", "beam4_1x20", "beam4_3x20")

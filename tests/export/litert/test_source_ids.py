@@ -59,7 +59,10 @@ def model():
     )
 
 
-@pytest.fixture(scope="module", params=["none", pytest.param("int8", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=["none", pytest.param("int8", marks=[pytest.mark.slow, pytest.mark.long])],
+)
 def quantize(request):
     return request.param
 

@@ -248,6 +248,7 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_with_a_beam(translator, sentences, calibration, tmp_path):
     path = tmp_path / "x.tflite"
     options = {"calibration": calibration, "lengths": [20], "searches": [Beam(2)]}

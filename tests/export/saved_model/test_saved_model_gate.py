@@ -79,7 +79,9 @@ def test_nothing_to_check_with_is_refused_before_any_work(translator, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which, place", [(0, (7, 3)), (-1, (3, 7))])
+@pytest.mark.parametrize(
+    "which, place", [(0, (7, 3)), pytest.param(-1, (3, 7), marks=pytest.mark.long)]
+)
 def test_an_export_that_differs_by_one_weight_is_found_out(
     light, sentences, tmp_path, monkeypatch, which, place
 ):

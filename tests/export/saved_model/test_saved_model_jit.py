@@ -80,6 +80,7 @@ def test_no_sentences_and_odd_ones(model, compiled, translator):
 
 
 @slow
+@pytest.mark.long
 def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
     version, python, tmp_path, monkeypatch
 ):

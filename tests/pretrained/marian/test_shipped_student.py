@@ -37,6 +37,7 @@ def sentences(student):
     return [text for text, *_ in student.greedy[:40]]
 
 
+@pytest.mark.long
 def test_a_saved_model_in_a_session(translator, sentences, tmp_path):
     report = export_saved_model(translator, tmp_path / "m", sentences, search=BEAM)
     assert report["agreement"] == 1

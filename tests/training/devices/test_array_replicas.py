@@ -36,7 +36,9 @@ train(load_settings(config, overrides), output, strategy=strategy, console=conso
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [k if k == "time_series" else pytest.param(k, marks=pytest.mark.long) for k in KINDS]
+)
 def test_two_replicas_equal_one_device(tmp_path, kind):
     config = write_corpus(tmp_path / "corpus") / f"{kind}.toml"
     overrides = OVERRIDES if kind == "image_classification" else OVERRIDES[:2]

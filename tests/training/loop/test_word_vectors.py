@@ -99,6 +99,7 @@ def test_a_frozen_table_is_bit_for_bit_what_it_was(folder, tmp_path, tie):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_vectors_that_may_learn_do(folder, tmp_path):
     run_quietly(settings_of(folder, "training.updates=2"), tmp_path / "run")
     known, _ = rows_of(tmp_path / "run")
