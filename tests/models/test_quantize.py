@@ -101,6 +101,7 @@ def test_blocks_in_somebody_s_model_are_saved(tmp_path):
     assert 0 < np.abs(to_numpy(loaded(values)) - floating).max() < 0.1 * np.abs(floating).max()
 
 
+@pytest.mark.slow
 def test_a_language_model_too():
     model = randomise(kt.LanguageModel(_language_config(tie="none")))
     model.quantize("int8")
@@ -115,6 +116,7 @@ def _language_config(**changes):
     return kt.LanguageModelConfig(**fields)
 
 
+@pytest.mark.slow
 def test_exports_refuse_it_by_name():
     model = kt.TextClassifier(classifier().model.config)
     model.quantize("int8")

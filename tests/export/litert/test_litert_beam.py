@@ -89,6 +89,7 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
     assert "differences" not in facts["agreement"]["beam"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_penalty, extra_length", [(0.6, 50), (0, 50), (2.5, 1)])
 def test_token_for_token_the_n_best_of_the_model(made, deep, ids, length_penalty, extra_length):
     beam = Beam(4, length_penalty, extra_length=extra_length)

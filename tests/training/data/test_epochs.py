@@ -87,6 +87,7 @@ def test_every_epoch_has_as_many_batches_in_an_order_of_its_own(epochs, kind, sa
     assert orders[0] != orders[1] != orders[3] != orders[0]
 
 
+@pytest.mark.slow
 @each_way
 def test_batches_are_skipped_and_shared_out(epochs, sampled):
     """Of all batches of all epochs, numbered on, every third belongs to the same of three."""

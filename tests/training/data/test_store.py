@@ -227,6 +227,7 @@ def test_a_restart_reads_no_text_and_shows_the_same(tmp_path, monkeypatch):
     assert "40 examples, 1 too long ones left out;" in shown
 
 
+@pytest.mark.slow
 def test_runs_share_a_folder(tmp_path, monkeypatch):
     write_small_corpus(tmp_path)
     changes = ["training.updates=1", f'data.store="{tmp_path / "shared"}"']

@@ -55,6 +55,7 @@ def test_the_shape_of_a_batch_is_open_so_that_one_graph_serves_all(corpus):
     assert inputs == {"source": labels, "target": labels}
 
 
+@pytest.mark.slow
 def test_updates_of_several_batches_are_the_same_batches(corpus):
     whole = take(corpus, 12)
     for skip in (0, 1, 2):
