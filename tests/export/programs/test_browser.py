@@ -81,6 +81,7 @@ def open_blank(browser, site):
     raise AssertionError(browser.evaluate("location.href"))
 
 
+@pytest.mark.slow
 def test_many_sentences_are_translated_a_batch_at_a_time(browser, site, translator, sentences):
     """Of those that are not empty some are left for the signatures of one."""
     sentences = sentences[1:]

@@ -105,6 +105,7 @@ def test_batches_are_skipped_and_shared_out(epochs, sampled):
         assert plain(made.batches(epoch, skip, 3, turn)) == expected
 
 
+@pytest.mark.slow
 @each_way
 def test_an_endless_stream_is_one_epoch_after_the_other(epochs, sampled):
     made = epochs("language_modelling", sampled)

@@ -207,6 +207,7 @@ def test_any_field_is_stored():
     assert seen == 9
 
 
+@pytest.mark.slow
 def test_a_restart_reads_no_text_and_shows_the_same(tmp_path, monkeypatch):
     write_small_corpus(tmp_path)
     with open(tmp_path / "train.src", "a") as source, open(tmp_path / "train.tgt", "a") as target:

@@ -124,6 +124,7 @@ def mixed():
     return weights
 
 
+@pytest.mark.slow
 def test_batches_hold_the_drawn_pairs(tokenizer):
     weighted = corpus(tokenizer, mixed())
     plain = list(rows(corpus(tokenizer, None).batches(10**6)))  # sorted by length, stable

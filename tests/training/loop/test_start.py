@@ -171,6 +171,7 @@ def labelled(folder):
     return folder / "configs" / "labelled.toml"
 
 
+@pytest.mark.slow
 def test_an_encoder_of_a_translation_begins_a_classifier(folder, labelled, tmp_path):
     settings = load_settings(labelled)
     theirs = load_settings(Run(folder / "first").config)
