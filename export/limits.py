@@ -10,7 +10,7 @@ NAMES = {"bleu": "BLEU", "chrf": "chrF"}  # of metrics, in an error
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How an export is stored, and what a quantised one may lose.
+    """Storage of an export, and the loss that a quantised one may have.
 
     Args:
         quantize: How its weights are stored; `"none"` is float32, which loses nothing.

@@ -16,7 +16,7 @@ LONGEST = 120  # characters of a text in an error or a report
 
 @dataclasses.dataclass(frozen=True)
 class Parity:
-    """How far two pipelines agree.
+    """Agreement of two pipelines.
 
     Args:
         sentences: Number of sentences that both translated.

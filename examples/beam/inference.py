@@ -24,7 +24,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions
 
 
 class SavedModelHandler(ModelHandler):
-    """How `RunInference` loads a version of a SavedModel and calls it.
+    """Loader and caller of a version of a SavedModel for `RunInference`.
 
     Args:
         path: The folder of a version, such as `serving/demo/1`.

@@ -26,7 +26,7 @@ class Options(SearchOptions):
 
 
 class Contents:
-    """What goes into a file, and how it must agree with the model in memory before it is kept.
+    """Contents of a file, and its agreement with the model in memory before it is kept.
 
     A kind of model defines `begin`, which takes the same pipeline in float32; `convert`, which
     returns the bytes of the model; `about`, its metadata; `check`, which returns the results of a

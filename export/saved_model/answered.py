@@ -81,7 +81,7 @@ class Answered:
 
 
 def _results(model, signature, codec, examples):
-    """What a signature answers to examples, as `Result`s."""
+    """Returns the answers of a signature to examples, as `Result`s."""
 
     def answer(batch):
         request = codec.request(batch)

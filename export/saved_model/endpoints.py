@@ -77,7 +77,7 @@ class Sentences(Endpoint):
         return self._written(self._translate(sentences))
 
     def _translate(self, sentences, *settings):
-        """What `Generator.generate` makes of the search."""
+        """Returns the outputs that `Generator.generate` has for the search."""
         return self.pipeline.generate(sentences, lambda ids: self._find(ids, *settings))
 
     def _written(self, outputs):

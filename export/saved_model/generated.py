@@ -200,7 +200,7 @@ def _buckets(max_length, options):
 
 
 def _compiled(pipeline, buckets):
-    """What makes of a search one that is compiled for the shapes of `buckets`."""
+    """Wraps a search so that it is compiled for the shapes of `buckets`."""
     tokenizer = pipeline.source_tokenizer
 
     def compiled(search):

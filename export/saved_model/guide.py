@@ -40,7 +40,7 @@ def batching_parameters(buckets=None):
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """What the README of a version says about its model.
+    """Text about the model in the README of a version.
 
     Args:
         purpose: What it does, the beginning of a sentence.

@@ -138,12 +138,12 @@ class BlockConfig:
     )
     attention_key_bias: OptionalFlag = option(
         None,
-        """Whether the projection of keys has a bias, as Whisper's has not. `None`: as the
+        """Whether the projection of keys has a bias, unlike Whisper's. `None`: as the
         others.""",
     )
     attention_output_bias: OptionalFlag = option(
         None,
-        """Whether the output projection of an attention has a bias, as Qwen2's has not. `None`: as
+        """Whether the output projection of an attention has a bias, unlike Qwen2's. `None`: as
         the others.""",
     )
     score: Score = option(

@@ -13,7 +13,7 @@ STACKS = ("encoder", "decoder")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What a kind of model has in one of its parts.
+    """One part of a kind of model.
 
     Attributes:
         default: The configuration without changes.

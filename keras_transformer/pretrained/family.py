@@ -82,7 +82,7 @@ class Family(abc.ABC):
         """
 
     def generation(self):
-        """Returns the `Generation`, what the checkpoint says of outputs. `None`: it has none."""
+        """Returns the `Generation`, its rules for outputs. `None`: the checkpoint has none."""
         return None
 
     def read_settings(self):
@@ -101,7 +101,7 @@ class Family(abc.ABC):
         return {"format": self.name, "name": name, "license": self._license()}
 
     def _license(self):
-        """What the head of the model's card says, or `None`."""
+        """Returns the licence in the head of the model's card, or `None`."""
         card = self.folder.file(CARD)
         if card is None:
             return None
@@ -119,7 +119,7 @@ class Checkpoint(typing.NamedTuple):
         tokenizers: Its `Tokenizers`.
         task: Name of its task.
         origin: Dictionary of what is known of it: `format`, `name`, `license`.
-        generation: What it says of outputs, a `Generation`; `None` where it generates nothing.
+        generation: Its rules for outputs, a `Generation`; `None` where it generates nothing.
         notes: List of strings: what of its settings is not carried over.
     """
 

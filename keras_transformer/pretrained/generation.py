@@ -1,4 +1,4 @@
-"""What a checkpoint says of the outputs that it generates."""
+"""The rules of a checkpoint for the outputs that it generates."""
 
 import typing
 
@@ -27,7 +27,7 @@ WITHOUT_EFFECT = {
 
 
 class Generation(typing.NamedTuple):
-    """Everything that a checkpoint says of its outputs.
+    """All rules of a checkpoint for its outputs.
 
     Attributes:
         search: The search that it asks for.

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Layout(typing.NamedTuple):
-    """How a checkpoint's array lies in ours.
+    """Layout of a checkpoint's array in ours.
 
     Attributes:
         transposed: Whether ours is the other way round, as PyTorch's linear layers are.

@@ -33,7 +33,7 @@ class Run:
         self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
         self.distillation = self.path / "distillation"  # what teachers made of its training data
         self.search = self.path / "search.json"  # by default
-        self.generation = self.path / "generation.json"  # what that checkpoint says of outputs
+        self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
 
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
@@ -247,7 +247,7 @@ class Run:
             write_json(self.search, as_dict(search))
 
     def read_generation(self):
-        """Returns what the checkpoint that it was converted from says of its outputs.
+        """Returns the rules for outputs of the checkpoint that it was converted from.
 
         The search in `search.json` may be another one since then.
 

@@ -108,7 +108,7 @@ def test_a_new_family_is_one_file(tmp_path, monkeypatch):
 
 
 def test_nothing_names_a_family_but_its_exporter():
-    """What reads, fills, converts and opens checkpoints knows the interface alone."""
+    """The code that reads, fills, converts and opens checkpoints knows the interface alone."""
     modules = {family.__module__ for family in families()}
     assert bert.__name__ in modules
     for path in [*(ROOT / "keras_transformer").rglob("*.py"), *(ROOT / "training").rglob("*.py")]:

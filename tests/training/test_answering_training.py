@@ -229,7 +229,7 @@ def test_settings_that_do_not_fit_are_refused(settings, tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.long
 def test_text_files_are_learned_measured_and_answered(settings, tmp_path):
-    """What a SQuAD file holds, as a file of lines; and lines to answer and to compare with."""
+    """A SQuAD file as a file of lines, and lines to answer and to compare with."""
     for split in ("train", "validation"):
         rows = read_squad(tmp_path / f"{split}.json")
         lines = ["\t".join([*map(str, row[:3]), row[3][0]]) for row in rows]

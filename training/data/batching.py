@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How examples, sorted by length, are cut into batches: the same for every epoch.
+    """Plan of batches of examples that are sorted by length, the same for every epoch.
 
     It has a few numbers for each bucket, however many examples there are. `runs` are batches of one
     shape that follow each other: those of each bucket, and last the one that is not full.

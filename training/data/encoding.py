@@ -16,7 +16,7 @@ COUNTS = ("rows", "examples", "too_long", "empty", "cut")
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What becomes of long examples.
+    """Treatment of long examples.
 
     Args:
         max_length: Longest sequence, such as a text in tokens with its end. Examples with a longer
@@ -132,7 +132,7 @@ class Encoder:
         yield last
 
     def _part(self, batch, columns, before):
-        """What is kept of a batch: columns, counts, and the numbers of the rows."""
+        """Returns the kept part of a batch: columns, counts, and the numbers of the rows."""
         self._check(batch, columns, before)
         rows = _rows_of(batch)
         empty = too_long = is_cut = np.zeros(rows, bool)

@@ -216,7 +216,7 @@ class Stores:
 
 @dataclasses.dataclass(frozen=True)
 class _Making:
-    """What a store is written from: see `Stores.take`."""
+    """Inputs of a store that is written: see `Stores.take`."""
 
     rows: object
     weights: object

@@ -16,7 +16,7 @@ BLOCK = 2**22  # numbers that are summed, or bytes times 8 that are read, at onc
 class StoreWriter:
     """Writes a store in two steps, each of which survives being killed at any time.
 
-    First every chunk becomes a file, whole or not at all, so that encoding goes on behind the last
+    First every chunk becomes a file, whole or not at all, so that encoding continues after the last
     one. Then examples of equal length and weight are put behind each other, in the order of the
     data set, in files of a folder that gets its name when it is complete.
 

@@ -21,7 +21,7 @@ class Start:
         tokenizers: Those of the other run.
         origin: What is known of the checkpoint that its weights come from: see `Run.read_origin`.
         search: Its search where none is named, or `None`: see `Run.read_search`.
-        generation: What that checkpoint says of its outputs: see `Run.read_generation`.
+        generation: The rules of that checkpoint for outputs: see `Run.read_generation`.
 
     Raises:
         ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are

@@ -57,7 +57,7 @@ class OpusMT(Family):
     reader, model_class = "MarianMTModel", Transformer
 
     def read_settings(self):
-        """What Hugging Face's Marian classes, those of `model_type` "marian", read of the file.
+        """Returns the settings that Hugging Face's classes of `model_type` "marian" read.
 
         Only where `architectures` names others alone, such as BART's, do BART's settings count.
         """

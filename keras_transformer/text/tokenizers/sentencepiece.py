@@ -230,7 +230,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def rules(self):
-        """What the table says about outputs: see `Tokenizer`."""
+        """Rules of the table for outputs: see `Tokenizer`."""
         if self.table is None:
             return {}
         rules = {name: getattr(self.table, name) for name in RULES}

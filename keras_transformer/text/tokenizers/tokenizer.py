@@ -30,7 +30,7 @@ class Tokenizer(tf.Module):
 
     @property
     def num_marks(self):
-        """How many ids mark the beginning and the end of a text that is encoded, 1 or 2."""
+        """Number of ids that mark the beginning and the end of an encoded text, 1 or 2."""
         return 1 + self.starts_with_bos
 
     def encode(self, strings):

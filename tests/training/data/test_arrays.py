@@ -26,7 +26,7 @@ def columns(size=SIZE):
 
 
 class Pairs:
-    """What a training says about its columns."""
+    """Columns of a training."""
 
     columns = ("images", "labels")
     fields = {"images": Series(2, 3), "labels": Number()}

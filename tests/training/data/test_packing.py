@@ -37,7 +37,7 @@ def drawn(count, longest, seed=0, shortest=1):
 
 
 def packed(texts, max_length):
-    """What `pack_texts` makes of lists of ids, as a ragged tensor, and how many were cut."""
+    """Packs lists of ids; returns a ragged tensor, and how many were cut."""
     lengths = np.array(list(map(len, texts)))
     rows, cut = pack_texts(Column(np.concatenate(texts), lengths), max_length)
     return tf.RaggedTensor.from_row_lengths(tf.cast(rows.values, tf.int32), rows.lengths), cut

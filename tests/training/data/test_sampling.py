@@ -134,7 +134,7 @@ def test_the_stream_goes_on_anywhere(parts, accumulate):
 
 
 def test_windows_hold_all_examples_in_another_order_in_every_epoch(parts):
-    """Of windows of 11 at most there are 4; each has a new mixture of all lengths."""
+    """There are 4 windows of at most 11; each has a new mixture of all lengths."""
     windowed = sampler(parts, window=11)
     assert windowed.windows == 4
     epochs = [
