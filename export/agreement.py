@@ -1,4 +1,4 @@
-"""The judgement of an export: its translations against those of the model in memory."""
+"""Agreement of an exported model that generates text with the model in memory."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,44 +13,45 @@ from keras_transformer.export.near_ties import Comparison
 from keras_transformer.export.parity import compare, shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.processor import describe_processor
-from keras_transformer.export.reference import best_of
-from keras_transformer.export.teacher import Teacher
+from keras_transformer.export.reference import Reference, best_of, outputs_of
+from keras_transformer.export.scorer import Scorer
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.quality import score
 
-# Share of a beam's hypotheses that may be other ones than those in memory, with their right scores:
-# where two are tied at its edge, one of them is dropped, and whatever would have come of it.
+# Share of a beam's hypotheses that may differ from those in memory if their scores are right. Where
+# two hypotheses are tied for the last rank of the beam, either may be dropped with all that would
+# have followed from it.
 OTHERS_OF_BEAM = 0.01
-# What a quantised model may lose, in nats per token. Seen in LiteRT, for the small model of the
-# tests: float16 0.0001, int8 0.002, int8_static 0.003.
+# Maximum loss of a quantised model, in nats per token. Measured in LiteRT for the small model of
+# the tests: float16 0.0001, int8 0.002, int8_static 0.003.
 MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int8_static": 0.1}
 
 
 @dataclasses.dataclass
 class Agreement:
-    """How an export must agree with the model in memory before it is kept.
+    """Required agreement of an export with the model in memory.
 
-    In float32 every hypothesis must be the same, or differ by rounding alone: see `near_ties`. The
-    kernels of a processor change nothing about that. Every score must be right; of the hypotheses
-    of beams, one in a hundred may be another one.
+    In float32 every hypothesis must be the same, or differ by rounding alone: see `near_ties`. This
+    holds for the kernels of every processor. Every score must be right. One in a hundred hypotheses
+    of a beam may be another one.
 
-    A quantised model is another model, and its tokens are those of one processor: in int8
-    CTranslate2 gave 98 % of the float model's tokens with the kernels of one and 87 % with those of
-    another. What is limited are losses, in nats per token by the model in memory: how much less
-    probable it finds the export's translations than its own (`score_loss`), and how far from its
-    own the scores are that the export reports (`score_error`, the mean of the hypotheses). With
-    references, so is the loss of BLEU and of chrF. The share of equal tokens is reported, and is a
-    limit where one is asked for.
+    A quantised model is a different model, and its tokens depend on the processor: in int8,
+    CTranslate2 generated 98 % of the float model's tokens with the kernels of one processor and
+    87 % with those of another. Therefore losses are limited, in nats per token as scored by the
+    model in memory: `score_loss`, by which the export's outputs are less probable than the model's
+    own, and `score_error`, the mean error of the scores that the export reports. With references,
+    the loss of BLEU and of chrF is limited as well. The share of equal tokens is reported;
+    `min_agreement` limits it.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
         samples: List of strings.
-        limits: The `Limits`, with the right translations as references; for `max_score_loss`, the
-            largest `score_loss` and `score_error`, the default is `MAX_SCORE_LOSS`.
+        limits: The `Limits`, with correct outputs as references. `max_score_loss` limits both
+            `score_loss` and `score_error`; its default is `MAX_SCORE_LOSS`.
         progress: See `export_saved_model`.
-        left_out: Samples that are not compared, because they would take too long: see
-            `affordable`. The figures say so.
+        left_out: Number of inputs that are not compared because they would take too long: see
+            `affordable`. It is part of the metrics.
     """
 
     pipeline: Generator
@@ -62,23 +63,43 @@ class Agreement:
     def __post_init__(self):
         self.limits.check(MAX_SCORE_LOSS)
         self.limits.check_references(self.samples)
-        self._teacher = Teacher(self.pipeline)
+        self._scorer = Scorer(self.pipeline)
         self._sources = None
 
-    def judge(self, search, expected, exported, what):
-        """Returns the figures of how the outputs of an export agree.
+    def expected(self, search=None, n_best=1):
+        """Returns the model in memory's `Output`s for the samples: see `Reference.outputs`."""
+        reference = Reference(self.pipeline, search, n_best, self.progress)
+        return reference.outputs(self.samples)
+
+    def exported(self, loaded, what, decode=None):
+        """Returns the `Output`s of an export for the samples.
 
         Args:
-            search: The `Search`, or a list, that of each sentence.
-            expected: Outputs of the model in memory for the sentences.
-            exported: Those of the export, in lists of the same length, with tokens.
-            what: Name of what was exported, for the error.
+            loaded: The loaded export.
+            what: Name of the stage, for `progress`.
+            decode: Function from lists of token ids to token ids and scores. `None`: the export's
+                own `decode`.
+        """
+        decode = decode or loaded.decode
+        return outputs_of(
+            lambda ids: decode(ids.to_list()), loaded, self.samples, self.progress, what
+        )
+
+    def judge(self, search, expected, exported, what):
+        """Compares the outputs of an export with those of the model in memory.
+
+        Args:
+            search: The `Search`, or a list with the search of each sentence.
+            expected: Outputs of the model in memory: for each sentence a list of `Output`s.
+            exported: Outputs of the export, in lists of the same lengths, with tokens.
+            what: Name of the export, for errors.
 
         Returns:
-            Dictionary of the figures of a `Parity`, those of the best hypotheses; `hypotheses`,
-            how many were compared; `processor`; in float32 `near_ties`, how many of them differ by
-            rounding, and `other_hypotheses`, see `OTHERS_OF_BEAM`; of a quantised model
-            `score_loss` and `score_error`, and with references BLEU and chrF.
+            Dictionary of the results of `compare` for the best hypotheses; `hypotheses`, the number
+            of compared hypotheses; and `processor`. In float32 also `near_ties`, the number of
+            hypotheses that differ by rounding, and `other_hypotheses`, see `OTHERS_OF_BEAM`. For a
+            quantised model also `score_loss` and `score_error`, and with references `bleu` and
+            `chrf`.
 
         Raises:
             ExportError: If they do not agree.
@@ -87,7 +108,7 @@ class Agreement:
         tokenizer = self.pipeline.target_tokenizer
         parity = compare(self.samples, best_of(expected), best_of(exported), tokenizer)
         report = {
-            **parity.to_dict(),
+            **parity,
             "hypotheses": len(comparisons),
             "processor": describe_processor(),
         }
@@ -99,7 +120,7 @@ class Agreement:
             near_ties = sum(not comparison.same for comparison in comparisons) - others
             return {**report, "near_ties": near_ties, "other_hypotheses": others}
         report.update(_losses(comparisons))
-        limits.require_agreement(parity.token_agreement, "tokens", what)
+        limits.require_agreement(parity["token_agreement"], "tokens", what)
         _require_losses(report, limits.score_loss(MAX_SCORE_LOSS), what)
         if limits.references is not None:
             ours, theirs = (
@@ -111,7 +132,7 @@ class Agreement:
         return report
 
     def _comparisons(self, search, expected, exported):
-        """A `Comparison` of each hypothesis of each sentence."""
+        """Returns a list with a `Comparison` for each hypothesis of each sentence."""
         searches = search if isinstance(search, list) else [search] * len(self.samples)
         longest = self.pipeline.max_length
         columns = searches, self.samples, self._read_sources(), expected, exported
@@ -122,7 +143,7 @@ class Agreement:
         ]
         sources, limits = [source for _, source, _ in rows], [what[-1] for what, *_ in rows]
         readings = [
-            self._teacher.read(sources, [pair[side].tokens for *_, pair in rows], limits)
+            self._scorer.read(sources, [pair[side].tokens for *_, pair in rows], limits)
             for side in (0, 1)
         ]
         return [
@@ -141,7 +162,11 @@ class Agreement:
 
 
 def _require_same(comparisons, what):
-    """Returns how many hypotheses of a beam are other ones, but as probable as they should be."""
+    """Requires equality up to rounding; returns how many hypotheses of a beam are other ones.
+
+    Raises:
+        ExportError: If an output is wrong, or too many hypotheses are other ones.
+    """
     mistakes, others = (
         [
             (comparison, clause)
@@ -156,9 +181,9 @@ def _require_same(comparisons, what):
     for comparison, _ in mistakes:
         if comparison.is_padded:
             raise ExportError(
-                f"{what}: the model in memory emits `pad_id` for "
-                f"{shortened(comparison.sentence)!r}, as a model without training may: where such "
-                "an output ends is not known. The export was not kept."
+                f"{what}: the model in memory generates `pad_id` for "
+                f"{shortened(comparison.sentence)!r}, as an untrained model may. The end of such "
+                "an output is unknown, so it cannot be compared. The export was not kept."
             )
     if mistakes:
         first, clause = mistakes[0]
@@ -167,7 +192,7 @@ def _require_same(comparisons, what):
             became += f", not {shortened(first.expected.text)!r}"
         count = len({id(comparison) for comparison, _ in mistakes})
         raise ExportError(
-            f"{what}: {count} of {len(comparisons)} translations differ from those of the model in "
+            f"{what}: {count} of {len(comparisons)} outputs differ from those of the model in "
             f"memory by more than rounding. First: {shortened(first.sentence)!r} became "
             f"{became}: {clause}. The export was not kept."
         )
@@ -175,7 +200,7 @@ def _require_same(comparisons, what):
 
 
 def _losses(comparisons):
-    """What a quantised model loses, in nats per token."""
+    """Returns the losses of a quantised model, in nats per token."""
     best = [comparison for comparison in comparisons if comparison.rank == 0]
     ours, theirs = (
         sum(reading.score for reading in side) / max(1, sum(reading.tokens for reading in side))
@@ -190,12 +215,12 @@ def _losses(comparisons):
 
 def _require_losses(report, limit, what):
     for name, meaning in (
-        ("score_loss", "the translations are less probable than its own, by"),
-        ("score_error", "the scores are wrong, on average by"),
+        ("score_loss", "the outputs are less probable than its own by"),
+        ("score_error", "the reported scores are wrong by a mean of"),
     ):
-        if not report[name] <= limit:  # not a number is none
+        if not report[name] <= limit:  # also true for NaN
             raise ExportError(
-                f"{what}: for the model in memory {meaning} {report[name]:.2g} nats per token, "
-                f"{limit:g} are allowed; {100 * report['token_agreement']:.1f} % of the tokens are "
-                "the same. The export was not kept."
+                f"{what}: as scored by the model in memory, {meaning} {report[name]:.2g} nats per "
+                f"token, {limit:g} are allowed; {100 * report['token_agreement']:.1f} % of the "
+                "tokens are the same. The export was not kept."
             )

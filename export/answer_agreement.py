@@ -1,4 +1,4 @@
-"""The judgement of an export that answers in one pass: its answers against those in memory."""
+"""Agreement of an exported model that answers in one pass with the model in memory."""
 
 import dataclasses
 
@@ -13,18 +13,19 @@ from keras_transformer.tasks.single_pass.codec import Choice, Codec
 
 @dataclasses.dataclass(frozen=True)
 class AnswerAgreement:
-    """How an exported model must agree with the model in memory before it is kept.
+    """Required agreement of an export with the model in memory.
 
-    In float32 every number must be the same within the codec's `tolerance`, and so every answer
-    that is not tied within it. A quantised model is another model: what is limited is how far its
-    scores of the run's answers are off on average, and with references how much it loses of the
-    codec's metrics. The share of equal answers is reported, and is a limit where one is asked for.
+    In float32, all numbers must be equal within the codec's `tolerance`, and so must all answers
+    that are not tied within it. A quantised model computes other numbers. Two losses are limited:
+    the mean error of the scores that it gives to the answers of the model in memory, and, with
+    references, the loss in the codec's metrics. The share of equal answers is reported;
+    `min_agreement` limits it.
 
     Args:
         codec: The `Codec`.
         examples: List of examples.
-        expected: `Result` of each by the model in memory.
-        limits: The `Limits`; the default of `max_score_loss` is the codec's.
+        expected: List of `Result`s of the model in memory, one per example.
+        limits: The `Limits`. The default of `max_score_loss` is the codec's.
     """
 
     codec: Codec
@@ -33,18 +34,18 @@ class AnswerAgreement:
     limits: Limits = Limits()
 
     def judge(self, answers, what):
-        """Returns the results of how the answers of an export agree.
+        """Compares the answers of an export with those of the model in memory.
 
         Args:
-            answers: `Result` of each example by the export.
-            what: Name of the export, for an error.
+            answers: List of `Result`s of the export, one per example.
+            what: Name of the export, for errors.
 
         Returns:
             Dictionary of `sentences`, the number of examples; `identical` and `agreement`, number
             and share of equal answers; `<number>_difference`, such as `probability_difference`, the
-            largest; `score_error`; `differences`, the first few of other answers; `processor`; and
-            with references the codec's metrics, each a dictionary of `in_memory`, `exported` and
-            `difference`.
+            largest difference of a number; `score_error`, the mean error of the scores;
+            `differences`, the first few answers that differ; `processor`; and with references the
+            codec's metrics, each a dictionary of `in_memory`, `exported` and `difference`.
 
         Raises:
             ExportError: If they do not agree.
@@ -53,7 +54,10 @@ class AnswerAgreement:
         cut = next((example for example, a, b in rows if a.truncated != b.truncated), None)
         if cut is not None:
             shown = shortened(self.codec.shown(cut))
-            raise ExportError(f"{what}: only one of both read all of {shown!r}. It was not kept.")
+            raise ExportError(
+                f"{what}: only one of the two models read all of {shown!r}. The export was not "
+                "kept."
+            )
         others = [(example, a, b) for example, a, b in rows if a.text != b.text]
         report = {
             "sentences": len(rows),
@@ -85,12 +89,12 @@ class AnswerAgreement:
 
     def _require_same(self, report, others, what):
         difference = report[f"{self.codec.number}_difference"]
-        if not difference <= self.codec.tolerance:  # not a number is not
+        if not difference <= self.codec.tolerance:  # also true for NaN
             raise ExportError(
                 f"{what}: a {self.codec.number} differs from that of the model in memory by "
                 f"{difference:.2g}. The export was not kept."
             )
-        for example, ours, theirs in others:  # within the tolerance: a tie, or other names
+        for example, ours, theirs in others:  # numbers agree: a tie, or wrong names
             if isinstance(ours, Choice) and not ours.is_tied(theirs, self.codec.tolerance):
                 shown, *texts = map(shortened, (self.codec.shown(example), theirs.text, ours.text))
                 raise ExportError(
@@ -110,13 +114,13 @@ class AnswerAgreement:
 
 
 def _error(ours, theirs):
-    """By how much a score is off; not a number if there is none."""
+    """Returns the error of a score, NaN if the numbers have other shapes."""
     same_shape = ours.numbers.shape == theirs.numbers.shape
     return abs(ours.score - theirs.score_of(ours)) if same_shape else float("nan")
 
 
 def _gap(ours, theirs):
-    """The largest difference of two arrays; not a number if their shapes differ."""
+    """Returns the largest difference of two results' numbers, NaN if their shapes differ."""
     ours, theirs = ours.numbers, theirs.numbers
     if ours.shape != theirs.shape:
         return float("nan")

@@ -1,5 +1,5 @@
-"""The error of an export."""
+"""Error of an export."""
 
 
 class ExportError(ValueError):
-    """An export that is not possible, or that came out wrong and was not kept."""
+    """Raised if an export is impossible, or was found to be wrong and was not kept."""

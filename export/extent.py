@@ -1,24 +1,25 @@
-"""The extent of a check: how many sentences it can afford, and how far it is."""
+"""Number of sentences that a check compares, and the progress of the check."""
 
 import time
 
 from keras_transformer.export.place import silent
 
 FEW = 32  # sentences that every check compares, however long they take
-MANY = 64  # so many are compared without looking at the clock
-SECONDS = 30.0  # for all sentences, by one search of the model in memory; an export makes many
+MANY = 64  # up to this number, all sentences are compared without measuring the time
+SECONDS = 30.0  # for one search of all sentences with the model in memory; an export runs many
 
 
 def affordable(generator, sentences, progress=silent, clock=time.monotonic):
-    """Returns how many of the sentences a check compares.
+    """Returns the number of sentences that a check compares.
 
-    A model that was trained too little may not stop generating, and then each sentence takes the
-    longest time there is. The model in memory translates `FEW` sentences; if all of them would take
-    longer than `SECONDS`, the check compares as many as that allows, and at least `FEW`.
+    A model with too little training may not stop generating, so that every sentence takes the
+    maximum time. The model in memory therefore decodes `FEW` sentences first. If all sentences
+    would take longer than `SECONDS`, only as many are compared as fit into that time, but at least
+    `FEW`, and at least one that is not empty.
 
     Args:
         generator: A `Generator`.
-        sentences: List of strings, of which one is not empty.
+        sentences: List of strings, at least one of which is not empty.
         progress: See `export_saved_model`.
         clock: Function that returns the time in seconds.
     """
@@ -36,16 +37,16 @@ def affordable(generator, sentences, progress=silent, clock=time.monotonic):
 
 
 def counted(function, progress, what, total):
-    """Wraps a function of batches: after each one, `progress` is told how many sentences are done.
+    """Wraps a function of batches so that it reports the number of finished sentences.
 
     Args:
         function: Function of a list.
-        progress: Function of a string.
-        what: What is done with the sentences, the beginning of that string.
-        total: How many there are.
+        progress: Function of a string, which is called after each batch.
+        what: Beginning of that string, such as `"translating"`.
+        total: Number of all sentences.
 
     Returns:
-        A function like `function`.
+        Function with the same argument and result as `function`.
     """
     done = 0
 

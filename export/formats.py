@@ -1,6 +1,7 @@
-"""The formats of an export: which options, searches and quantisations each accepts.
+"""Formats of an export, with the options, searches and quantisations that each accepts.
 
-A format is known without importing what writes it: each has requirements of its own.
+The module that writes a format is imported only when it is used, because each depends on other
+libraries.
 """
 
 import dataclasses
@@ -11,12 +12,12 @@ from keras_transformer.export.errors import ExportError
 
 @dataclasses.dataclass(frozen=True)
 class Beams:
-    """The beams that a format can hold.
+    """Beam searches that a format supports.
 
     Args:
-        name: The format in an error, such as `"a .tflite file"`.
-        values: Dictionary from fields of a `Beam` to the values that they may have.
-        reason: Why it has no others, a clause for the error. `""`: there is none.
+        name: The format as errors call it, such as `"a .tflite file"`.
+        values: Dictionary from fields of a `Beam` to their allowed values.
+        reason: Reason for the restriction, a clause for the error. `""`: none is given.
     """
 
     name: str
@@ -25,15 +26,15 @@ class Beams:
 
     @property
     def fixed(self):
-        """The fields that have one value only: no option can change them."""
+        """Names of the fields with a single allowed value, for which there are no options."""
         return tuple(name for name, values in self.values.items() if len(values) == 1)
 
     def check(self, beam, any_normalization=False):
-        """Raises a `ValueError` unless the format can hold a beam.
+        """Raises a `ValueError` unless the format supports a beam search.
 
         Args:
             beam: The `Beam`.
-            any_normalization: Whether its normalization does not matter, since it divides by 1.
+            any_normalization: Whether to accept any normalization, because it divides by 1.
         """
         for field, values in self.values.items():
             if any_normalization and field == "normalization":
@@ -49,25 +50,28 @@ class Beams:
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A form in which a pipeline leaves this package.
+    """A format to which pipelines are exported.
 
     Args:
-        name: Its name on the command line.
-        exporter: The function that writes it: a module of this package, `:` and a name.
+        name: Name of the format on the command line.
+        exporter: Function that writes it, as `"module:function"` within this package.
+        place: Function that refuses a path to which it cannot be written, in the same form.
         options: Names of the exporter's options for every pipeline.
-        of_answers: Those for a model that answers in one pass alone.
-        of_searches: Those for a model that generates text alone.
-        of_sources: Those for a model that generates text for a source alone.
-        needs_source: Whether it is for models that generate text for a source alone.
-        quantizations: How its weights may be stored.
-        beams: The `Beams` that it can hold. `None`: none, it is searched greedily.
-        opened_with: Options of `predict` that it takes when it is opened.
-        check: The function that refuses a run before its weights are read, of the configuration,
-            the tokenizers, the quantisation and the origin. `""`: there is none.
+        of_answers: Names of further options for models that answer in one pass.
+        of_searches: Names of further options for models that generate text.
+        of_sources: Names of further options for models that generate text from a source.
+        needs_source: Whether only models that generate text from a source can be exported.
+        quantizations: Allowed values of `quantize`.
+        beams: The supported `Beams`. `None`: only greedy search is supported.
+        opened_with: Options of `predict` that apply when the export is opened.
+        refusal: Function that refuses a run before its weights are read, in the same form as
+            `exporter`. Its arguments are the configuration, the tokenizers, the quantisation and
+            the origin. `""`: there is none.
     """
 
     name: str
     exporter: str
+    place: str
     options: tuple = ("origin", "progress")
     of_answers: tuple = ()
     of_searches: tuple = ("left_out",)
@@ -76,46 +80,56 @@ class Format:
     quantizations: tuple = ("none",)
     beams: Beams | None = None
     opened_with: tuple = ()
-    check: str = ""
+    refusal: str = ""
 
     def export(self, pipeline, path, samples, **options):
-        """Exports a pipeline; returns the report of the exporter.
-
-        Raises:
-            ExportError: If the format is not for such a pipeline.
-            ValueError: If an option has no effect on it.
-        """
-        taken = self.options_of(pipeline)
-        for name in options:
-            if name not in taken:
-                raise ValueError(f"`{name}` has no effect on a model for {pipeline.task}.")
+        """Exports a pipeline and returns the exporter's report."""
         return _imported(self.exporter)(pipeline, path, samples, **options)
 
-    def options_of(self, pipeline):
-        """Returns the names of the options that have an effect on a pipeline, a set.
+    def check_place(self, path):
+        """Raises an `ExportError` or an `OSError` unless the export can be written to `path`."""
+        _imported(self.place)(path)
+
+    def check(self, pipeline, **options):
+        """Refuses options that have no effect on a pipeline.
+
+        Args:
+            pipeline: A `Pipeline`.
+            **options: Values by name. A false value, such as `None` or 0, counts as not given.
 
         Raises:
-            ExportError: If the format is not for such a pipeline.
+            ExportError: If the format does not support such a pipeline.
+            ValueError: If an option has no effect on the pipeline.
         """
-        self.require(pipeline)
+        taken = self.options_of(pipeline)
+        for name, value in options.items():
+            if value and name not in taken:
+                raise ValueError(
+                    f"`{name}` has no effect on a model for {pipeline.task}. "
+                    f"Received: {name}={value!r}."
+                )
+
+    def options_of(self, pipeline):
+        """Returns the set of names of the options that have an effect on a pipeline.
+
+        Raises:
+            ExportError: If the format does not support such a pipeline.
+        """
+        if self.needs_source and not pipeline.has_source:
+            raise ExportError(f"There is no export to {self.name} of a model for {pipeline.task}.")
         of_kind = self.of_searches if pipeline.generates else self.of_answers
         return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
 
-    def require(self, pipeline):
-        """Raises an `ExportError` if the format is not for such a pipeline."""
-        if self.needs_source and not pipeline.has_source:
-            raise ExportError(f"There is no export to {self.name} of a model for {pipeline.task}.")
-
     def check_run(self, run, quantize="none"):
-        """Raises if it is known without the weights of a `Run` that there is no export of it.
+        """Refuses a `Run` that cannot be exported, as far as this is known without its weights.
 
         Raises:
-            ExportError: With what the format cannot express.
+            ExportError: If the format does not support the model; the message says why.
             ValueError: If a file of the run is missing or damaged.
         """
         config = run.read_model_config()
-        if config is not None and self.check:
-            _imported(self.check)(config, run.load_tokenizers(), quantize, run.read_origin())
+        if config is not None and self.refusal:
+            _imported(self.refusal)(config, run.load_tokenizers(), quantize, run.read_origin())
 
 
 QUANTIZED = ("quantize", "min_agreement", "references", "max_loss", "max_score_loss")
@@ -125,6 +139,7 @@ FORMATS = {
         Format(
             "saved-model",
             "saved_model.export:export_saved_model",
+            "place_checks:check_place_of_versions",
             of_answers=("references",),
             of_searches=("search", "n_best", "jit", "batch_sizes", "lengths", "left_out"),
             of_sources=("alignment",),
@@ -134,6 +149,7 @@ FORMATS = {
         Format(
             "litert",
             "litert.export:export_litert",
+            "place_checks:check_place_of_file",
             options=(*QUANTIZED, "lengths", "batch_sizes", "license", "origin", "progress"),
             of_searches=(
                 *("searches", "n_best", "tokenizer", "calibration", "left_out"),
@@ -149,11 +165,12 @@ FORMATS = {
             opened_with=(
                 *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
             ),
-            check="litert.strings:check_run",  # where the file is to take strings
+            refusal="litert.strings:check_run",  # if the file takes strings
         ),
         Format(
             "ctranslate2",
             "ctranslate2.export:export_ctranslate2",
+            "ctranslate2.export:check_place",
             options=(*QUANTIZED, "origin", "progress"),
             needs_source=True,
             quantizations=("none", "float16", "int8"),
@@ -168,20 +185,21 @@ FORMATS = {
                 "it has no penalty like the paper's and no limit that depends on the source",
             ),
             opened_with=("beam", "length_penalty", "normalization", "n_best"),
-            check="ctranslate2.spec:check_run",
+            refusal="ctranslate2.spec:check_run",
         ),
         Format(
             "marian",
             "marian.export:export_marian",
+            "marian.export:check_place",
             options=(*QUANTIZED, "calibration", "origin", "progress"),
             needs_source=True,
             quantizations=("none", "int8"),
-            check="marian.arrays:check_run",
+            refusal="marian.arrays:check_run",
         ),
     )
 }
 
 
-def _imported(place):
-    module, name = place.split(":")
+def _imported(reference):
+    module, name = reference.split(":")
     return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)

@@ -1,25 +1,25 @@
-"""The limits of a quantised export: what it may lose beside the model in memory."""
+"""Limits of the quality that a quantised export may lose."""
 
 import dataclasses
 
 from keras_transformer.export.errors import ExportError
 
-MAX_LOSS = 1.0  # of a metric from 0 to 100, such as BLEU, chrF or accuracy
-NAMES = {"bleu": "BLEU", "chrf": "chrF"}  # of metrics, in an error
+MAX_LOSS = 1.0  # points of a metric from 0 to 100, such as BLEU, chrF or accuracy
+NAMES = {"bleu": "BLEU", "chrf": "chrF"}  # names of metrics in errors
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Storage of an export, and the loss that a quantised one may have.
+    """Quantisation of an export, and the loss of quality that it may cause.
 
     Args:
-        quantize: How its weights are stored; `"none"` is float32, which loses nothing.
-        min_agreement: Smallest share of equal tokens, or answers, of a quantised model. `None`: no
-            limit.
-        references: List of the right outputs for the samples, or `None`.
-        max_loss: Most that a quantised model may lose of a metric from 0 to 100.
-        max_score_loss: Most that its scores may be worse, or wrong, in nats. `None`: what is usual
-            for its kind of model and its quantisation.
+        quantize: Storage of the weights. `"none"` is float32, which loses nothing.
+        min_agreement: Minimum share of equal tokens, or of equal answers, for a quantised model.
+            `None`: no limit.
+        references: List of the correct outputs for the samples, or `None`.
+        max_loss: Maximum loss of a quantised model, in points of a metric from 0 to 100.
+        max_score_loss: Maximum loss of the scores, and maximum error of the reported scores, in
+            nats. `None`: the default for the kind of model and the quantisation.
 
     Raises:
         ValueError: If a limit is out of range.
@@ -42,7 +42,7 @@ class Limits:
                 raise ValueError(f"`{name}` must be at least 0. Received: {limit}.")
 
     def check(self, quantizations):
-        """Raises a `ValueError` unless `quantize` is one of those that a format has."""
+        """Raises a `ValueError` unless `quantize` is one of `quantizations`."""
         if self.quantize not in quantizations:
             raise ValueError(
                 f"`quantize` must be one of {', '.join(quantizations)}. "
@@ -59,49 +59,53 @@ class Limits:
 
     @property
     def is_exact(self):
-        """Whether the export must be the model in memory, but for rounding."""
+        """Whether the export must equal the model in memory, up to rounding."""
         return self.quantize == "none"
 
     def score_loss(self, usual):
-        """Returns the limit of the scores; `usual` are those by quantisation, a dictionary."""
+        """Returns the limit for the scores.
+
+        Args:
+            usual: Dictionary from quantisations to the default limit.
+        """
         return usual[self.quantize] if self.max_score_loss is None else self.max_score_loss
 
     def require_agreement(self, share, of, what):
-        """Raises an `ExportError` if too few `of` the outputs, such as tokens, are the same.
+        """Raises an `ExportError` if too few outputs are equal.
 
         Args:
-            share: The share of equal ones.
-            of: What is counted.
+            share: Share of equal outputs.
+            of: Name of the outputs, such as `"tokens"`.
             what: Name of the export.
         """
         if self.min_agreement is not None and not share >= self.min_agreement:
             raise ExportError(
-                f"{what}: {100 * share:.1f} % of the {of} are those of the model in memory, "
-                f"{100 * self.min_agreement:g} % are asked for. The export was not kept."
+                f"{what}: {100 * share:.1f} % of the {of} equal those of the model in memory, but "
+                f"`min_agreement` requires {100 * self.min_agreement:g} %. The export was not kept."
             )
 
     def compare_quality(self, ours, theirs, what):
-        """Returns metrics of the model in memory beside those of an export.
+        """Compares metrics of an export with those of the model in memory.
 
         Args:
-            ours: Dictionary of metrics of the model in memory, higher is better.
-            theirs: The same of the export.
+            ours: Dictionary of metrics of the model in memory. Higher is better.
+            theirs: Dictionary of the same metrics of the export.
             what: Name of the export.
 
         Returns:
-            For each metric a dictionary of `in_memory`, `exported` and `difference`; a difference
-            below 0 is a loss.
+            For each metric a dictionary of `in_memory`, `exported` and `difference`, which is
+            negative for a loss.
 
         Raises:
             ExportError: If a quantised export loses more than `max_loss`.
         """
         for name in ours:
-            # BLEU of a perfect text is 100 + 4e-14.
+            # Because of rounding, the BLEU of a perfect text is 100 + 4e-14.
             if not self.is_exact and not theirs[name] >= ours[name] - self.max_loss - 1e-9:
                 raise ExportError(
                     f"{what}: {NAMES.get(name, f'the {name}')} falls from {ours[name]:.1f} to "
-                    f"{theirs[name]:.1f}, by more than the {self.max_loss:g} that are allowed. "
-                    "The export was not kept."
+                    f"{theirs[name]:.1f}, by more than the {self.max_loss:g} that `max_loss` "
+                    "allows. The export was not kept."
                 )
         return {
             name: {

@@ -1,15 +1,13 @@
-"""Near ties: whether an export differs from the model in memory by rounding alone.
+"""Near ties: differences between an export and the model in memory that rounding explains.
 
-Two programs add up the same numbers in another order, on another processor in yet another. So their
-scores differ in the last digits, and where two tokens or two hypotheses are nearly tied, the
-searches may take either. Teacher forcing separates that from a mistake: the model in memory is
-given the tokens of the export's output, and then
+Two programs add the same numbers in different orders, and so does one program on two processors.
+Their scores therefore differ in the last digits. Where two tokens or two hypotheses are nearly
+tied, a search may choose either. To tell a near tie from a mistake, the model in memory scores the
+tokens of the export's output (teacher forcing). Within the limits of rounding,
 
-- it must find the log-probability that the export reports,
-- in greedy search, no token that is more probable than the one taken, at any position,
-- in a beam, a hypothesis as good as its own of the same rank,
-
-each within what rounding can do.
+- their log-probability must be the score that the export reports,
+- in greedy search, no other token may be more probable than the chosen one, at any position,
+- in beam search, the hypothesis must be as probable as the model's own of the same rank.
 """
 
 import dataclasses
@@ -17,23 +15,24 @@ import dataclasses
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.decoding.search import Search
-from keras_transformer.export.teacher import Reading
+from keras_transformer.export.reference import Output
+from keras_transformer.export.scorer import Reading
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Two outputs for the same sentence, by the model in memory and by an export.
+    """Two outputs for the same sentence: by the model in memory and by an export.
 
     Args:
         search: The `Search`.
         rank: Rank of the hypothesis, from 0.
         sentence: The sentence.
-        limit: Most tokens of an output.
-        eos_id: The end of an output.
+        limit: Maximum number of tokens of an output.
+        eos_id: Id of the end of an output.
         expected: `Output` of the model in memory.
         exported: `Output` of the export, with tokens.
-        read_expected: `Reading` of the one.
-        read_exported: `Reading` of the other.
+        read_expected: `Reading` of `expected`.
+        read_exported: `Reading` of `exported`.
     """
 
     search: Search
@@ -41,14 +40,14 @@ class Comparison:
     sentence: str
     limit: int
     eos_id: int
-    expected: object
-    exported: object
+    expected: Output
+    exported: Output
     read_expected: Reading
     read_exported: Reading
 
     @property
     def same(self):
-        """Whether both are the same translation."""
+        """Whether both outputs are the same."""
         return (self.expected.text, self.expected.truncated) == (
             self.exported.text,
             self.exported.truncated,
@@ -56,7 +55,7 @@ class Comparison:
 
     @property
     def is_padded(self):
-        """Whether the model in memory emitted `pad_id`: nothing else stops without an end."""
+        """Whether the model in memory generated `pad_id`, so that its output has no end."""
         tokens, score = self.expected.tokens, self.expected.score
         if self.expected.guessed:
             return False
@@ -66,7 +65,7 @@ class Comparison:
 
     @property
     def score_error(self):
-        """How wrong the score is that the export reports, in nats per token."""
+        """Error of the score that the export reports, in nats per token."""
         penalty = self.search.penalty(self.read_exported.tokens)
         return (
             abs(self.exported.score * penalty - self.read_exported.score)
@@ -74,14 +73,14 @@ class Comparison:
         )
 
     def mistake(self):
-        """Returns what is wrong with the export's output, as a clause; `None` if nothing is."""
+        """Returns an error of the export's output as a clause, `None` if there is none."""
         if self.expected.truncated != self.exported.truncated:
-            return "only one of them read the whole source"
+            return "only one of the two models read the whole source"
         if bool(self.expected.tokens) != bool(self.exported.tokens):
-            return "only one of them has such a hypothesis"
+            return "only one of the two models has such a hypothesis"
         guessed = self.expected.guessed or self.exported.guessed
         if self.expected.tokens == self.exported.tokens and not self.same and not guessed:
-            return "the same tokens are written in another way"
+            return "the same tokens are decoded to another text"
         if not self.exported.tokens:
             same = self.expected.score == self.exported.score
             return None if same else f"its score is {self.exported.score:.7g}"
@@ -90,7 +89,7 @@ class Comparison:
         return self._wrong_score() or self._wrong_end()
 
     def other_choice(self):
-        """Returns how a search chose otherwise without a near tie, as a clause; `None` if not."""
+        """Returns a clause if the export chose another output without a near tie, else `None`."""
         guessed = self.expected.guessed or self.exported.guessed
         if self.exported.tokens == self.expected.tokens or self.same and guessed:
             return None
@@ -110,7 +109,7 @@ class Comparison:
         return f"the model in memory prefers its own by {gap:.2g}; rounding explains {bound:.1g}"
 
     def _other_score(self):
-        """Of the same text, whose tokens are not known for certain."""
+        """Compares the reported scores of the same text, if its tokens are not certain."""
         bound = 2 * _bound(self.read_exported, self.search)
         if abs(self.exported.score - self.expected.score) <= bound:
             return None
@@ -139,5 +138,5 @@ class Comparison:
 
 
 def _bound(reading, search):
-    """What rounding can change a score by: every token adds its part."""
+    """Returns how much rounding can change a score; every token contributes to it."""
     return reading.tokens * reading.rounding / search.penalty(reading.tokens)

@@ -1,6 +1,5 @@
-"""Parity of an export with the model in memory, and the copies that are exported."""
+"""Comparison of an export's outputs with the model's own, and copies of models to export."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -8,59 +7,27 @@ import numpy as np
 from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.kernels import DEFAULT
 
-# Runtimes order their additions differently: seen are relative differences of 1e-6.
+# Runtimes add in different orders, which changed scores by 1e-6 of their value.
 SCORE_TOLERANCE = 1e-3
-SHOWN = 5
+SHOWN = 5  # differences in a report
 LONGEST = 120  # characters of a text in an error or a report
 
 
-@dataclasses.dataclass(frozen=True)
-class Parity:
-    """Agreement of two pipelines.
-
-    Args:
-        sentences: Number of sentences that both translated.
-        identical: How many translations are the same, character by character.
-        token_agreement: Share of tokens that are the same at the same position.
-        score_difference: Largest difference between the scores of identical translations, relative
-            to the score, or to 1 where that is larger.
-        differences: The first few that differ: dictionaries of `sentence`, `expected` and `found`.
-    """
-
-    sentences: int
-    identical: int
-    token_agreement: float
-    score_difference: float
-    differences: tuple
-
-    @property
-    def agreement(self):
-        """Share of sentences whose translations are identical."""
-        return self.identical / self.sentences
-
-    def to_dict(self):
-        """Returns the figures as plain values."""
-        return {
-            "sentences": self.sentences,
-            "identical": self.identical,
-            "agreement": self.agreement,
-            "token_agreement": self.token_agreement,
-            "score_difference": self.score_difference,
-            "differences": list(self.differences),
-        }
-
-
 def compare(sentences, expected, exported, tokenizer):
-    """Compares two lists of translations.
+    """Compares two lists of generated texts.
 
     Args:
         sentences: List of strings.
-        expected: `Translation` of each by the model in memory.
-        exported: `Translation` of each by what was exported.
-        tokenizer: Splits the translations into tokens, to count those that agree.
+        expected: List of outputs of the model in memory, such as `Translation`s.
+        exported: List of outputs of the export.
+        tokenizer: `Tokenizer` of the outputs, to count the tokens that agree.
 
     Returns:
-        A `Parity`.
+        Dictionary of `sentences`, the number of sentences; `identical` and `agreement`, number and
+        share of texts that are equal, character by character; `token_agreement`, the share of
+        positions with equal tokens; `score_difference`, the largest difference between the scores
+        of identical texts, relative to the score, or to 1 if that is larger; and `differences`, the
+        first few texts that differ, as dictionaries of `sentence`, `expected` and `found`.
     """
     same = [_shown(ours) == _shown(theirs) for ours, theirs in zip(expected, exported, strict=True)]
     differences = [
@@ -76,54 +43,65 @@ def compare(sentences, expected, exported, tokenizer):
         np.array([translation.score for translation in side]) for side in (expected, exported)
     )
     gaps = np.abs(ours - theirs) / np.maximum(1, np.abs(ours))
-    return Parity(
-        sentences=len(same),
-        identical=sum(same),
-        token_agreement=_token_agreement(expected, exported, tokenizer),
-        score_difference=float(np.max(gaps[same], initial=0.0)),
-        differences=tuple(differences[:SHOWN]),
-    )
+    return {
+        "sentences": len(same),
+        "identical": sum(same),
+        "agreement": sum(same) / len(same),
+        "token_agreement": _token_agreement(expected, exported, tokenizer),
+        "score_difference": float(np.max(gaps[same], initial=0.0)),
+        "differences": differences[:SHOWN],
+    }
 
 
 def require_identical(parity, what):
-    """Returns `parity` if every translation is the same, scores included.
+    """Requires that all texts and scores are the same.
 
     Args:
-        parity: A `Parity`.
-        what: Name of what was exported, for the error.
+        parity: Result of `compare`.
+        what: Name of the export, for the error.
 
     Raises:
-        ExportError: If a translation or a score differs; it names the first sentence that does.
+        ExportError: If a text or a score differs. The message shows the first text that does.
     """
-    if parity.differences:
-        first = parity.differences[0]
+    total, same = parity["sentences"], parity["identical"]
+    if parity["differences"]:
+        first = parity["differences"][0]
         raise ExportError(
-            f"{what}: {parity.sentences - parity.identical} of {parity.sentences} translations "
-            f"differ from those of the model in memory. First: {first['sentence']!r} became "
-            f"{first['found']!r}, not {first['expected']!r}. The export was not kept."
+            f"{what}: {total - same} of {total} outputs differ from those of the model in memory. "
+            f"First: {first['sentence']!r} became {first['found']!r}, not {first['expected']!r}. "
+            "The export was not kept."
         )
-    if not parity.score_difference <= SCORE_TOLERANCE:  # NaN is not agreement either
+    difference = parity["score_difference"]
+    if not difference <= SCORE_TOLERANCE:  # also true for NaN
         raise ExportError(
-            f"{what}: the translations are those of the model in memory, but their scores differ "
-            f"by up to {parity.score_difference:.2g} of the score. The export was not kept."
+            f"{what}: the outputs equal those of the model in memory, but their scores differ by "
+            f"up to {difference:.2g} of the score. The export was not kept."
         )
-    return parity
+
+
+def without_sentences(report):
+    """Returns a report without its sentences, as it is stored in an export."""
+    return {
+        name: without_sentences(value) if isinstance(value, dict) else value
+        for name, value in report.items()
+        if name != "differences"
+    }
 
 
 def in_float32(pipeline):
-    """Returns the pipeline, or one that computes in float32 with the same weights.
+    """Returns the pipeline, or a copy that computes in float32 with the same weights.
 
-    Exports compute in float32 whatever the policy the model was trained under: its weights are
+    Exports compute in float32, whatever dtype policy the model was trained with: the weights are
     float32 in any case, and neither LiteRT nor most CPUs multiply in bfloat16.
 
     Raises:
         ExportError: If the model was quantised in memory.
-        ValueError: If it has several models.
+        ValueError: If the pipeline has several models.
     """
     pipeline.require_one("cannot be exported")
     if any(layer.quantization_mode for layer in pipeline.model._flatten_layers()):
         raise ExportError(
-            "The model was quantised by `model.quantize`, and an export starts from floating "
+            "The model was quantised by `model.quantize`, but an export needs floating-point "
             "weights. Export the model as it was before; exports to LiteRT, CTranslate2 and "
             'Marian quantise it themselves with `quantize="int8"`.'
         )
@@ -134,20 +112,20 @@ def in_float32(pipeline):
 
 
 def copy_pipeline(pipeline, kernels=DEFAULT):
-    """Returns a `Pipeline` in float32 with the same weights, and with some `Kernels`."""
+    """Returns a copy of a `Pipeline` whose model computes in float32 with the given `Kernels`."""
     model = copy_model(pipeline.model, kernels)
     return pipeline.with_model(model)
 
 
 def copy_model(model, kernels=DEFAULT):
-    """Returns a model in float32 with the weights of another, and some `Kernels`."""
+    """Returns a copy of a model that computes in float32 with the given `Kernels`."""
     copy = type(model)(model.config, dtype="float32", kernels=kernels)
     copy.set_weights(model.get_weights())
     return copy
 
 
 def shortened(text):
-    """Returns a text of at most `LONGEST` characters, or its beginning and how long it is."""
+    """Returns a text of at most `LONGEST` characters, or its beginning and its length."""
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST - 30].rstrip()} ... ({len(text)} characters)"

@@ -3,7 +3,7 @@
 import pathlib
 import shutil
 
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 from keras_transformer.files import draft_of
 
 SAVED_MODEL = "saved_model.pb"

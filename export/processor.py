@@ -1,4 +1,4 @@
-"""The processor that an export was checked on: figures of quantised models are those of one."""
+"""The processor that an export was checked on: metrics of quantised models are those of one."""
 
 import os
 import pathlib

@@ -8,10 +8,10 @@ import tensorflow as tf
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.export.extent import counted
 from keras_transformer.export.place import silent
+from keras_transformer.export.searches import ModelSearch, traced
 from keras_transformer.tasks.results import Generated
 from keras_transformer.tasks.strings import generate_strings, map_sorted
 
-SOURCE = tf.TensorSpec([None, None], tf.int32)
 BATCH_SIZE = 32
 
 
@@ -42,13 +42,8 @@ class Reference:
 
     def __init__(self, pipeline, search=None, n_best=1, progress=silent):
         search = pipeline.greedy if search is None else search
-        self.search, self._progress = search, progress
-        self._pipeline = pipeline
-
-        def decode(source):
-            return search(pipeline.searched, source, n_best, pipeline.max_length)[:2]
-
-        self._decode = tf.function(decode, input_signature=[SOURCE], autograph=False)
+        self.search, self._progress, self._pipeline = search, progress, pipeline
+        self._decode = traced(ModelSearch(pipeline, search, n_best))
 
     def outputs(self, sentences):
         """Returns for each of a list of strings a list of M `Output`s, the best first."""
@@ -56,7 +51,8 @@ class Reference:
         pad_id = pipeline.source_tokenizer.pad_id
 
         def decode(ids):
-            return self._decode(ids.to_tensor(pad_id))
+            found = self._decode(ids.to_tensor(pad_id))
+            return found["tokens"], found["scores"]
 
         progress, search = self._progress, type(self.search).__name__.lower()
         what = f"translating with the model in memory ({search})"
@@ -126,11 +122,6 @@ def with_tokens(tokenizer, outputs, *known):
 def best_of(outputs):
     """Returns the first of each sentence."""
     return [best for best, *_ in outputs]
-
-
-def flat(rows):
-    """Returns the elements of a list of lists, in order."""
-    return [element for row in rows for element in row]
 
 
 def _filled(tokenizer, output, known):

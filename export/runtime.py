@@ -1,13 +1,67 @@
-"""Parts that the programs which open an export share: checks, reasons of errors, a pool."""
+"""Parts that the programs which open an export share: outputs of text, checks, errors, a pool."""
 
 import contextlib
 import queue
 import re
 
+import tensorflow as tf
+
 from keras_transformer.checks import is_integer
+from keras_transformer.tasks.results import Translation, to_best, to_n_best
+from keras_transformer.tasks.strings import generate_strings
 
 # What TensorFlow writes before the message of an error in a graph.
 PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
+
+
+class OpenGenerator:
+    """An export of a model that generates text, open.
+
+    Attributes:
+        result: The class of its results.
+        blank: Whether an empty input has an empty output.
+        n_best: Most outputs that it gives for an input.
+        more: How to get more of them, the end of an error.
+    """
+
+    result, blank, n_best = Translation, True, 1
+    more = "`export` has --n-best for more"
+
+    def translate_batch(self, sentences):
+        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        return to_best(self._generate(sentences), self.result)
+
+    def n_best_batch(self, sentences, n):
+        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+
+        Raises:
+            ValueError: If the export gives fewer than `n`.
+        """
+        if not 1 <= n <= self.n_best:
+            raise ValueError(
+                "`n` must be between 1 and the number of translations that the export gives, of "
+                f"which there are {self.n_best}: {self.more}. Received: n={n}."
+            )
+        return to_n_best(self._generate(sentences, n), n, self.result)
+
+    def _generate(self, sentences, n=1, **options):
+        """Returns what `generate_strings` does; `options` are those of `decode`."""
+        check_strings(sentences)
+
+        def decode(ids):
+            return self.decode(ids.to_list(), n=n, **options)
+
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
+
+    def decode(self, sources, n=1):
+        """Returns token ids `[B, M, max_length]` and scores `[B, M]` for lists of token ids.
+
+        Args:
+            sources: List of lists of token ids, each ending in `eos_id`.
+            n: Outputs of each that are needed; M may be more.
+        """
+        raise NotImplementedError
 
 
 class Pool:
@@ -46,15 +100,6 @@ def check_strings(sentences):
     listed = isinstance(sentences, (list, tuple))
     if not listed or not all(isinstance(sentence, str) for sentence in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
-
-
-def check_n_best(n, most):
-    """Raises unless an export gives `n` of the translations of a sentence."""
-    if not 1 <= n <= most:
-        raise ValueError(
-            "`n` must be between 1 and the number of translations that the export gives, of which "
-            f"there are {most}: `export` has --n-best for more. Received: n={n}."
-        )
 
 
 def reason(error):

@@ -1,29 +1,31 @@
-"""The source lengths and batch sizes that an export has graphs of fixed shape for."""
+"""Source lengths and batch sizes of an export's graphs with fixed shapes."""
 
 import numbers
 
 
 def default_lengths(max_length):
-    """Returns few source lengths, each at most four times the one before: 16, 64, ..., the limit.
+    """Returns a few source lengths, each at most four times the one before: 16, 64, ..., the limit.
 
-    Padding costs little: the encoder runs once, in parallel; the decoder runs token by token.
+    Padding costs little, because the encoder runs only once and in parallel, whereas the decoder
+    runs token by token.
     """
     lengths = [16 * 4**power for power in range(10)]
     return [length for length in lengths if length < max_length] + [max_length]
 
 
 def check_shapes(lengths, batch_sizes, max_length):
-    """Raises a `ValueError` unless lengths and batch sizes are as documented."""
+    """Raises a `ValueError` unless lengths and batch sizes are as `export_litert` requires."""
     if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
     if lengths[-1] != max_length:
         raise ValueError(
-            f"`lengths` must end in the pipeline's max_length, {max_length}, which can be chosen "
-            f"when it is made. Received: {lengths}."
+            f"`lengths` must end in the pipeline's `max_length`, {max_length}, which can be chosen "
+            f"when the pipeline is created. Received: {lengths}."
         )
     if not _are_counts(batch_sizes) or len(set(batch_sizes)) < len(batch_sizes):
         raise ValueError(
-            f"`batch_sizes` must be positive numbers, each once. Received: {batch_sizes}."
+            "`batch_sizes` must be positive and without duplicates. "
+            f"Received: batch_sizes={batch_sizes}."
         )
 
 

@@ -1,18 +1,18 @@
-"""The figures of a shortlist: how often a search with it finds what it finds without it."""
+"""The metrics of a shortlist: how often a search with it finds what it finds without it."""
 
 import numpy as np
 
 from keras_transformer.export.parity import compare
 
 
-def shortlist_facts(shortlist):
+def shortlist_metadata(shortlist):
     """Returns what a file keeps of a `Shortlist`, or of `None`: a dictionary."""
     if shortlist is None:
         return {}
     return {"shortlist": {"first": shortlist.first, "best": shortlist.best}}
 
 
-def shortlist_figures(pipeline, sentences, search=None):
+def shortlist_metrics(pipeline, sentences, search=None):
     """Returns how far a search among the candidates agrees with one among all pieces.
 
     Both are searches of the model in memory.
@@ -24,7 +24,8 @@ def shortlist_figures(pipeline, sentences, search=None):
 
     Returns:
         Dictionary of `shortlist`: a dictionary of its `first` and `best`; `candidates`, their mean
-        number for a sentence; and `agreement` and `token_agreement` of a `Parity`. Empty without a
+        number for a sentence; and `agreement` and `token_agreement` of
+        `compare`. Empty without a
         shortlist.
     """
     shortlist = pipeline.shortlist
@@ -37,16 +38,16 @@ def shortlist_figures(pipeline, sentences, search=None):
     )
     parity = compare(sentences, expected, found, pipeline.target_tokenizer)
     config = pipeline.model.config
-    shared = config.target_vocab_size is None or config.tie == "all"
     always = (config.pad_id, config.bos_id, config.eos_id)
     sources = pipeline.source_tokenizer.encode(sentences).to_list()
-    counts = [len(shortlist.candidates(source, always, shared)) for source in sources]
+    counts = [
+        len(shortlist.candidates(source, always, config.shares_vocabulary)) for source in sources
+    ]
     return {
         "shortlist": {
             "first": shortlist.first,
             "best": shortlist.best,
             "candidates": float(np.mean(counts)),
-            "agreement": parity.agreement,
-            "token_agreement": parity.token_agreement,
+            **{name: parity[name] for name in ("agreement", "token_agreement")},
         }
     }

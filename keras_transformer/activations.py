@@ -1,13 +1,15 @@
-"""Activations by name: Keras's, the tanh form of GELU, and functions that a user has registered."""
+"""Activations by name: Keras's own, the tanh form of GELU, and functions registered by users."""
 
-# Known without Keras, whose import takes seconds.
+from collections.abc import Callable
+
+# Accepted without importing Keras, which takes seconds.
 COMMON = ("relu", "gelu", "gelu_tanh", "silu")
 
 
 def gelu_tanh(x):
-    """Returns GELU in its tanh form, as in GPT-2 and T5 1.1.
+    """Returns GELU in its tanh form, as used by GPT-2 and T5 1.1.
 
-    `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`, which differs from `"gelu"` by up to 5e-4.
+    `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`; differs from `"gelu"` by at most 5e-4.
 
     Reference: Hendrycks and Gimpel (2016), "Gaussian Error Linear Units", section 2.
     """
@@ -16,15 +18,15 @@ def gelu_tanh(x):
     return keras.activations.gelu(x, approximate=True)
 
 
-def get(name):
-    """Returns the activation of a name.
+def get(name: str) -> Callable:
+    """Returns the activation function with the given name.
 
     Args:
-        name: That of one of Keras's, `"gelu_tanh"`, or that of a function which is registered by
+        name: Name of a Keras activation, `"gelu_tanh"`, or the name of a function registered with
             `keras.saving.register_keras_serializable`, such as `"my_package>my_function"`.
 
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If no activation has this name.
     """
     import keras
 
@@ -37,22 +39,22 @@ def get(name):
         return keras.activations.get(name)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            "`activation` must be an activation of Keras, such as 'relu', 'gelu' or 'silu', "
-            "'gelu_tanh', or a function that is registered with Keras. "
+            "`activation` must be a Keras activation, such as 'relu', 'gelu' or 'silu', "
+            "'gelu_tanh', or a function registered with Keras. "
             f"Received: activation={name!r}."
         ) from error
 
 
-def name_of(activation):
-    """Returns the name by which `get` finds an activation.
+def name_of(activation: str | Callable | None) -> str:
+    """Returns the name under which `get` finds an activation.
 
     Args:
-        activation: A function, or such a name; `None` is the linear one. Of several names that
-            Keras has for a function the first is returned.
+        activation: A name or a function; `None` means linear. A function that Keras knows by
+            several names, such as silu and swish, gets the name it was defined with.
 
     Raises:
-        TypeError: If it is neither a name nor a function.
-        ValueError: If there is none of that name, or the function is not registered with Keras.
+        TypeError: If `activation` is neither a name nor a function.
+        ValueError: If the name is unknown or the function is not registered with Keras.
     """
     if activation is None:
         return "linear"
@@ -72,8 +74,8 @@ def name_of(activation):
             if _is(known, activation):
                 return known
     raise ValueError(
-        "`activation` must be registered, so that a saved model finds it again: "
-        "`@keras.saving.register_keras_serializable()`. "
+        "`activation` must be registered, so that a saved model can be loaded again: decorate it "
+        "with `@keras.saving.register_keras_serializable()`. "
         f"Received: activation={name or repr(activation)}."
     )
 

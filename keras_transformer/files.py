@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and the drafts that they are written as."""
+"""Atomic writing of files: each is written as a draft and then put in place."""
 
 import contextlib
 import errno
@@ -11,32 +11,34 @@ import secrets
 import shutil
 import socket
 import time
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
-# .NAME.draft-MACHINE-PROCESS-START-RANDOM.SUFFIX: which process writes it.
+# .NAME.draft-MACHINE-PROCESS-START-RANDOM.SUFFIX identifies the process that writes the draft.
 DRAFT = re.compile(r"\..*\.draft-([0-9a-f]{8})-(\d{1,10})-(\d+)-[0-9a-f]{8}(\..+)?")
-# Whether a process of another machine still runs cannot be seen: its draft is stale when nothing
-# in it has changed for so long.
+# A process on another machine cannot be observed: its draft is stale after so long without change.
 STALE_SECONDS = 24 * 60 * 60
-# Of writing to an open file: the system does not name the file.
+# Errors of writing to an open file, for which the system does not name the file.
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @contextlib.contextmanager
-def replacing(path):
+def replacing(path: str | os.PathLike) -> Generator[Path]:
     """Writes a file under a temporary name beside `path` and puts it in place when it is complete.
 
-    A crash, a full disk or an exception in the block leaves what was at `path` before. What killed
-    processes left in the same folder is removed.
+    After a crash, a full disk or an exception in the block, `path` still has its previous content.
+    Stale drafts in the same folder are removed.
 
     Args:
         path: The file to write.
 
     Yields:
-        The temporary path, with the same suffix, to be written by the block.
+        The temporary path that the block must write. It has the suffix of `path`.
 
     Raises:
-        OSError: If the block cannot write, for example because the disk is full; it names `path`.
+        OSError: If the block cannot write, for example because the disk is full. The error names
+            `path`.
     """
     path = Path(path)
     remove_stale_drafts(path.parent)
@@ -45,7 +47,7 @@ def replacing(path):
         yield temporary
         sync(temporary)
         os.replace(temporary, path)
-        sync(path.parent)  # the name itself must also survive a power cut
+        sync(path.parent)  # the name must also survive a power cut
     except OSError as error:
         if error.errno in WRITE_ERRORS and error.filename in (None, str(temporary)):
             error.filename = str(path)
@@ -54,27 +56,27 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
-def write_bytes(path, content):
-    """Replaces a file by `content`, whole or not at all."""
+def write_bytes(path: str | os.PathLike, content: bytes) -> None:
+    """Writes a file atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
-def write_text(path, content):
-    """Replaces a file by `content` in UTF-8, whole or not at all."""
+def write_text(path: str | os.PathLike, content: str) -> None:
+    """Writes a UTF-8 text file atomically."""
     write_bytes(path, content.encode())
 
 
-def write_json(path, fields):
-    """Writes a file of JSON, which is replaced whole."""
+def write_json(path: str | os.PathLike, fields: Any) -> None:
+    """Writes an indented JSON file atomically."""
     write_text(path, json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path, kind=dict):
-    """Returns what `kind` makes of the content of a JSON file; `None` where there is no file.
+def read_json(path: Path, kind: Callable[[Any], Any] = dict) -> Any:
+    """Returns the content of a JSON file, converted by `kind`; `None` if there is no file.
 
     Raises:
-        ValueError: If it is damaged.
+        ValueError: If the file is not JSON or cannot be converted.
     """
     if not path.is_file():
         return None
@@ -84,18 +86,18 @@ def read_json(path, kind=dict):
         raise ValueError(f"{path} is damaged ({error}): put back a copy.") from error
 
 
-def draft_of(path):
-    """Returns a path beside `path`, with the same suffix, whose name identifies its writer."""
+def draft_of(path: str | os.PathLike) -> Path:
+    """Returns a path beside `path`, with the same suffix, whose name identifies this process."""
     path = Path(path)
     process = f"{_machine()}-{os.getpid()}-{_start(os.getpid())}"
     return path.with_name(f".{path.stem}.draft-{process}-{secrets.token_hex(4)}{path.suffix}")
 
 
-def stale_drafts(folder):
+def stale_drafts(folder: str | os.PathLike) -> list[Path]:
     """Returns the drafts in a folder, files and folders, that no running process writes.
 
     Args:
-        folder: A folder. Where it is missing or cannot be read there are none.
+        folder: A folder. If it does not exist or cannot be read, the result is empty.
     """
     try:
         paths = sorted(path for path in Path(folder).iterdir() if DRAFT.fullmatch(path.name))
@@ -104,11 +106,11 @@ def stale_drafts(folder):
     return [path for path in paths if _is_stale(path)]
 
 
-def remove_stale_drafts(folder):
-    """Removes what killed processes left of files and folders that were to be placed in `folder`.
+def remove_stale_drafts(folder: str | os.PathLike) -> None:
+    """Removes the drafts that killed processes left in a folder.
 
-    The drafts of a process that still runs stay: several may write to one folder at a time. Nothing
-    is raised if a draft cannot be removed.
+    Drafts of running processes stay, as several may write to one folder at a time. A draft that
+    cannot be removed is ignored.
     """
     for path in stale_drafts(folder):
         if path.is_dir() and not path.is_symlink():
@@ -118,7 +120,7 @@ def remove_stale_drafts(folder):
                 path.unlink()
 
 
-def sync(path):
+def sync(path: Path) -> None:
     """Waits until a file or a folder is on the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open a folder
@@ -129,43 +131,47 @@ def sync(path):
         os.close(descriptor)
 
 
-def _is_stale(draft):
-    machine, process, start, _ = DRAFT.fullmatch(draft.name).groups()
-    if machine == _machine() and os.name != "nt":  # Windows has no question that does no harm
+def _is_stale(draft: Path) -> bool:
+    match = DRAFT.fullmatch(draft.name)
+    if match is None:
+        return False
+    machine, process, start, _ = match.groups()
+    if machine == _machine() and os.name != "nt":  # on Windows, `os.kill` would end the process
         return not _runs(int(process), int(start))
     try:
         changed = max(path.lstat().st_mtime for path in [draft, *draft.rglob("*")])
-    except OSError:  # it goes away while we look at it: somebody is at work
+    except OSError:  # it disappears while we look at it, so its writer is at work
         return False
     return time.time() - changed > STALE_SECONDS
 
 
-def _runs(process, start):
-    """Whether a process runs that began at `start`: numbers are used again."""
+def _runs(process: int, start: int) -> bool:
+    """Returns whether the process that began at `start` still runs; the system reuses numbers."""
     try:
         os.kill(process, 0)  # signal 0 only checks
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # it runs, for another user
+    except PermissionError:  # it runs and belongs to another user
         pass
     return _start(process) in (start, 0)
 
 
-def _start(process):
-    """When a process began, in ticks; 0 where the system does not show it; -1 if it was killed."""
+def _start(process: int) -> int:
+    """Returns the start time of a process in ticks; 0 if unknown, -1 if it has been killed."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2]
     except OSError:
         return 0
     state, *rest = fields.split()
-    return -1 if state in "ZX" else int(rest[18])  # a zombie waits for its parent only
+    return -1 if state in "ZX" else int(rest[18])  # a zombie only waits for its parent
 
 
 @functools.cache
-def _machine():
-    """A name for the machine since it was started, or for the container: where numbers are unique.
+def _machine() -> str:
+    """Returns a name for this boot of the machine, or for the container.
 
-    On a shared file system process 17 of one machine is not process 17 of another.
+    Process numbers are unique within it: on a shared file system, process 17 of one machine is not
+    process 17 of another.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()

@@ -1,4 +1,4 @@
-"""Registration of the layers with Keras, so that `keras.saving.load_model` knows them."""
+"""Registration of the layers with Keras, so that `keras.saving.load_model` finds them."""
 
 import contextlib
 import importlib
@@ -12,8 +12,8 @@ MODELS = (
 )
 
 
-def register():
-    """Registers the layers now, or as soon as Keras is imported, which takes seconds."""
+def register() -> None:
+    """Registers the layers, or defers that until Keras is imported, which takes seconds."""
     if "keras" in sys.modules:
         import_models()
     else:
@@ -21,28 +21,31 @@ def register():
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds Keras, with a loader that also imports the layers.
+    """Finder of the module `keras` whose loader also imports the layers.
 
-    It stays until Keras is really imported: others, TensorFlow among them, only look for it.
+    It stays installed until Keras is imported: TensorFlow and others call `find_spec` without
+    importing.
     """
 
     def __init__(self):
-        self.looking = False
+        self.is_searching = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "keras" or self.looking:
+        if name != "keras" or self.is_searching:
             return None
-        self.looking = True
+        self.is_searching = True
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self.looking = False
+            self.is_searching = False
         if spec is not None:
             spec.loader = _Loader(spec.loader, self)
         return spec
 
 
 class _Loader(importlib.abc.Loader):
+    """Loader that runs Keras's own loader and then imports the layers."""
+
     def __init__(self, loader, finder):
         self.loader, self.finder = loader, finder
 
@@ -57,7 +60,7 @@ class _Loader(importlib.abc.Loader):
         import_models()
 
 
-def import_models():
-    """Imports every model, and with them the layers: that registers them."""
+def import_models() -> None:
+    """Imports every model and, with the models, all layers; importing registers them."""
     for name in MODELS:
         importlib.import_module(f"keras_transformer.models.{name}")

@@ -24,7 +24,7 @@ UNLIMITED = 2**30  # tokens, more than any output has; the sum with a length fit
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class SearchSetting:
     """The values of one field of a search, and its option on the command line.
 
     Args:
@@ -85,18 +85,18 @@ class Setting:
 
 
 def _is_tensor(value):
-    """Whether a value is a tensor, without the import of TensorFlow."""
+    """Tells a tensor from other values, without the import of TensorFlow."""
     return hasattr(value, "dtype") and not isinstance(value, numbers.Number)
 
 
 def setting(default, help, **limits):
-    """Returns a field of a dataclass with a `Setting`: its default, and the arguments of that."""
-    metadata = {"setting": Setting(help, **limits)}
+    """Returns a field of a dataclass with a default and a `SearchSetting` of other arguments."""
+    metadata = {"setting": SearchSetting(help, **limits)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def settings_of(search):
-    """Returns the `Setting`s of a search or of its class, a dictionary by the names of fields."""
+    """Returns the `SearchSetting`s of a search or of its class, by the names of their fields."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(search)}
 
 
@@ -113,7 +113,7 @@ def check_numbers(kind, **values):
             settings[name].check(name, value)
 
 
-class Settings:
+class SearchSettings:
     """Settings that are checked when they are made."""
 
     def __post_init__(self):
@@ -122,7 +122,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class GreedySettings(Settings):
+class GreedySettings(SearchSettings):
     """The fields of `Greedy`."""
 
     max_length: int | None = setting(
@@ -137,7 +137,7 @@ class GreedySettings(Settings):
 
 
 @dataclasses.dataclass(frozen=True)
-class BeamSettings(Settings):
+class BeamSettings(SearchSettings):
     """The fields of `Beam`."""
 
     size: int = setting(
@@ -198,12 +198,12 @@ class BeamSettings(Settings):
 
     @property
     def has_exponent(self):
-        """Whether `length_penalty` has an effect."""
+        """`True` if `length_penalty` has an effect."""
         return self.normalization in WITH_EXPONENT
 
 
 @dataclasses.dataclass(frozen=True)
-class SampleSettings(Settings):
+class SampleSettings(SearchSettings):
     """The fields of `Sample`."""
 
     temperature: float = setting(

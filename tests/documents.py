@@ -1,7 +1,9 @@
 """The README and the pages of docs/, taken apart: blocks of code, spans of code, prose."""
 
 import ast
+import contextlib
 import dataclasses
+import io
 import pathlib
 import re
 import textwrap
@@ -36,6 +38,7 @@ class Block:
         language: What stands after the fence.
         code: The code.
         needs: What the comment on the line before the fence states that the code needs, or `None`.
+        output: The `text` block that directly follows, which shows what the code prints, or `None`.
     """
 
     page: str
@@ -43,6 +46,7 @@ class Block:
     language: str
     code: str
     needs: str | None
+    output: str | None = None
 
 
 def read(page):
@@ -51,7 +55,7 @@ def read(page):
 
 def blocks(page, language=None):
     """The blocks of a page, of one language or of all."""
-    all_blocks, lines, opened = [], read(page).split("\n"), None
+    all_blocks, lines, opened, closed = [], read(page).split("\n"), None, None
     for number, line in enumerate(lines):
         if not line.startswith(FENCE):
             continue
@@ -59,16 +63,11 @@ def blocks(page, language=None):
             opened = number
             continue
         needs = NEEDS.fullmatch(lines[opened - 1]) if opened else None
-        all_blocks.append(
-            Block(
-                page,
-                opened + 2,
-                lines[opened].removeprefix(FENCE),
-                "\n".join(lines[opened + 1 : number]) + "\n",
-                needs[1] if needs else None,
-            )
-        )
-        opened = None
+        of, code = lines[opened].removeprefix(FENCE), "\n".join(lines[opened + 1 : number]) + "\n"
+        if of == "text" and closed is not None and not any(lines[closed + 1 : opened]):
+            all_blocks[-1] = dataclasses.replace(all_blocks[-1], output=code)
+        all_blocks.append(Block(page, opened + 2, of, code, needs[1] if needs else None))
+        opened, closed = None, number
     assert opened is None, f"{page}:{opened}: the block has no end"
     return [block for block in all_blocks if language in (None, block.language)]
 
@@ -108,9 +107,18 @@ def shell(page):
 
 
 def run(blocks):
-    """Executes Python blocks one after the other, in one namespace, which it returns."""
+    """Executes Python blocks one after the other, in one namespace, which it returns.
+
+    What a block prints must be its `output`, where the page shows one that depends on no model.
+    """
     names = {"__name__": "__main__"}
     for block in blocks:
         code = "\n" * (block.line - 1) + block.code  # errors name the line of the page
-        exec(compile(code, str(ROOT / block.page), "exec"), names)
+        code = compile(code, str(ROOT / block.page), "exec")
+        if block.needs or block.output is None:
+            exec(code, names)
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, names)
+        assert printed.getvalue() == block.output, f"{block.page}:{block.line}"
     return names

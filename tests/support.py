@@ -39,7 +39,14 @@ def small_config(**changes):
 def small_fields(config_class, **changes):
     """The fields of a `small_config` that another configuration has as well, by name."""
     fields = small_config(**changes).to_flat()
-    return {name: value for name, value in fields.items() if name in config_class.options()}
+    names = config_class.options().keys() - config_class.follow
+    return {name: value for name, value in fields.items() if name in names}
+
+
+def with_effect(config_class, **fields):
+    """The fields of a configuration that have an effect beside the others, by name."""
+    unused = config_class.without_effect(fields) - config_class.follow
+    return {name: value for name, value in fields.items() if name not in unused}
 
 
 def randomise(layer, seed=0):

@@ -88,4 +88,4 @@ def test_in_a_saved_model(tmp_path, name):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
-    assert loaded.encoder.blocks[0].config.activation == name
+    assert loaded.encoder.blocks[0].config.block.activation == name

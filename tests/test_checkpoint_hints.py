@@ -7,7 +7,7 @@ from keras_transformer.checkpoint_hints import hint
 
 NAME = "Helsinki-NLP/opus-mt-en-de"
 DOWNLOAD = f"`hf download {NAME} --local-dir opus-mt-en-de` downloads it"
-CONVERT = "`keras-transformer convert hf {} RUN` makes a run of it."
+CONVERT = "`keras-transformer convert hf {} RUN` converts it to a run."
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
@@ -37,7 +37,7 @@ def test_the_name_of_a_repository_is_to_be_downloaded(tmp_path, monkeypatch):
 def test_a_file_of_marian_and_a_run_are_told_apart(tmp_path):
     file = tmp_path / "model.npz"
     file.touch()
-    assert f"`keras-transformer convert marian {file} RUN` makes a run of it." in hint(file)
+    assert f"`keras-transformer convert marian {file} RUN` converts it to a run." in hint(file)
     (tmp_path / "config.toml").touch()
-    with pytest.raises(ValueError, match="must be a folder with a config.json.* It is a run: `fro"):
+    with pytest.raises(ValueError, match="must be a folder with a config.json.* It is a run: open"):
         Translator.from_pretrained(tmp_path)

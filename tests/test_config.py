@@ -7,7 +7,15 @@ import keras
 import pytest
 from support import small_config
 
-from keras_transformer import PRESETS, LanguageModelConfig, Transformer, TransformerConfig
+from keras_transformer import (
+    PRESETS,
+    LanguageModelConfig,
+    SeriesConfig,
+    Transformer,
+    TransformerConfig,
+)
+from keras_transformer.config.recurrent import RecurrentConfig
+from keras_transformer.config.stack import StackConfig
 
 # Table 3, column "params", in millions. Rows A, D and E print none: the base model's 65 holds.
 TABLE_3 = {
@@ -113,6 +121,37 @@ def test_a_preset_of_another_model_is_one_line():
 def test_a_recurrent_decoder_has_no_positions_of_an_attention(position):
     with pytest.raises(ValueError, match=f"`position` must be one of .*position='{position}'"):
         small_config(decoder="ssru", position=position, d_k=6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (SeriesConfig, {"encoder": "lstm", "d_ff": 3}, "`d_ff` .* `SeriesConfig` with encoder='l"),
+        (SeriesConfig, {"encoder": "gru", "num_heads": 4}, "`num_heads` has no effect on .*='gru'"),
+        (SeriesConfig, {"encoder": "gru_attention", "norm": "pre"}, "`norm` has no effect on a"),
+        (RecurrentConfig, {"num_heads": 4}, "`num_heads` has no effect without a self-attention"),
+        (TransformerConfig, {"decoder": "ssru", "window": 3}, "`encoder={'window': 3}` is that of"),
+        (StackConfig, {"autoregression": "ssru", "window": 3}, "`window` has no effect on a dec"),
+        (StackConfig, {"window": 3, "global_every": 1}, "`global_every` must be at least 2"),
+        (
+            TransformerConfig,
+            {"num_decoder_layers": 3, "decoder": {"num_layers": 2}},
+            "`num_decoder_layers` and `num_layers` of the decoder must be .*: 3 and 2",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused(kind, options, message):
+    with pytest.raises(ValueError, match=message) as error:
+        kind(**options)
+    assert "\n" not in str(error.value)
+
+
+def test_options_of_one_stack_and_defaults_are_not_refused():
+    config = TransformerConfig(decoder="ssru", encoder={"window": 3})
+    assert (config.encoder.window, config.decoder.window) == (3, None)
+    assert SeriesConfig(encoder="lstm", d_ff=2048).encoder.cells == "lstm"
+    student = TransformerConfig.preset("student_tiny", decoder={"num_layers": 4})
+    assert student.decoder.num_layers == 4
 
 
 @pytest.mark.slow

@@ -52,7 +52,8 @@ def average_checkpoints(run_dir, last=5, output=None):
     keep = settings.training.keep_checkpoints
     fields = _whole(read_state, _newest(run, last, keep)[-1]).get("fields", {})
     model_class = settings.task.get().pipeline_class().model_class
-    model = model_class(model_config(settings, tokenizers, **fields), dtype="float32")
+    config = run.configure(model_config(settings, tokenizers, **fields))
+    model = model_class(config, dtype="float32")
     paths = _average(run, last, keep, model)
     figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
     try:
@@ -72,9 +73,7 @@ def _write(output, run, settings, tokenizers, model, figures):
         save_settings(settings, new.config)
         if tokenizers is not None:
             new.write_tokenizers(tokenizers)
-        new.write_origin(run.read_origin())
-        new.write_search(run.read_search())
-        new.write_generation(run.read_generation())
+        new.inherit(run)
         model.save(new.model)
         new.update_metrics(parameters=model.count_params(), **figures)
         for file in new.path.iterdir():

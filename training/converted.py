@@ -31,9 +31,7 @@ def write_converted(checkpoint, path):
     try:
         draft.write_tokenizers(checkpoint.tokenizers)
         draft.write_origin(checkpoint.origin)
-        draft.write_search(checkpoint.search)
-        if checkpoint.generation is not None:
-            draft.write_generation(checkpoint.generation.to_dict())
+        draft.write_generation(checkpoint.generation)
         with replacing(draft.model) as temporary:
             checkpoint.model.save(temporary)
         save_settings(settings, draft.config)

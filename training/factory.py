@@ -29,7 +29,7 @@ def model_config(settings, tokenizers, **fields):
         pad_id=source.pad_id,
         bos_id=source.bos_id,
         eos_id=source.eos_id,
-        **{**fields, **target.rules},
+        **fields,
     )
 
 

@@ -11,6 +11,7 @@ from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.derived import VOCABULARY
 from keras_transformer.training.settings.taken_vocabulary import (
     describe,
+    read_rules,
     read_tokenizers,
     refuse_conflicts,
 )
@@ -86,13 +87,12 @@ def take_tokenizers(run, settings, data, console, start=None):
         return None
     if start is not None:
         run.write_tokenizers(start.tokenizers)
-        run.write_origin(start.origin)
-        run.write_search(start.search)
-        run.write_generation(start.generation)
+        run.inherit(start.run)
     elif not run.vocabulary():
-        taken = settings.vocabulary.places is not None
-        make = _copy_tokenizers if taken else _learn_tokenizers
+        places = settings.vocabulary.places
+        make = _learn_tokenizers if places is None else _copy_tokenizers
         run.write_tokenizers(make(settings, data, console))
+        run.write_generation(None if places is None else read_rules(places))
     return run.load_tokenizers()
 
 

@@ -60,7 +60,7 @@ class Session:
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
         )
-        config = model_config(settings, tokenizers, **self.fields)
+        config = run.configure(model_config(settings, tokenizers, **self.fields))
         packing = {"packed": True} if getattr(settings.data, "packed", False) else {}
         self.training = training_class(self.task)(tokenizers, config, **packing)
         sampled = bool(settings.training.subword_sampling)
@@ -77,7 +77,7 @@ class Session:
         self.validator = Validator(self.learner, self.training, data, validation, settings, workers)
         options = settings.training
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
-        self.best = Best(self.task.figures, options.best_by, options.patience)
+        self.best = Best(self.task.metrics, options.best_by, options.patience)
         self.history = History(run.history if workers.is_chief else None, columns_of(self.task))
         self.start, self.check = start, check
         self.update, self.seconds = 0, 0.0
@@ -171,7 +171,7 @@ class Session:
         """What the best validation is the best in; of answers it depends on their number."""
         options = self.settings.training
         by = options.best_by
-        of_texts = by is not None and self.task.figures[by].of_texts
+        of_texts = by is not None and self.task.metrics[by].of_texts
         return [by, options.validate_sentences if of_texts else None]
 
     def fit(self, callbacks=()):

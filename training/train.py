@@ -11,6 +11,7 @@ from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.changes import REOPENS, check_changes
+from keras_transformer.training.data.checksums import plain_damage
 from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
@@ -68,6 +69,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     Raises:
         SettingsError: If the folder holds a run that cannot go on with these settings.
         RunLocked: An `OSError`, if another training writes into the folder.
+        DamagedStore: A `ValueError`, if the files of encoded examples are damaged.
         ValueError: If the loss or a weight is no longer a finite number, the settings do not fit
             the strategy, or the workers' data differ.
         OSError: If something cannot be written, for example because the disk is full. Both name the
@@ -83,7 +85,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
     if not workers.is_chief:
         console = rich.console.Console(quiet=True)
     settings.task.get().require(settings)
-    with Terminations(), workers.watch(), contextlib.ExitStack() as stack:
+    with Terminations(), workers.watch(), plain_damage(), contextlib.ExitStack() as stack:
         workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
         settings = workers.chief_first(lambda: _completed(run, settings))
         metrics = workers.chief_first(lambda: _finished(run, settings))
@@ -177,7 +179,6 @@ def _claim(run, settings):
         if before is not None and before.model.start_from is not None:  # origin, search: of that
             run.origin.unlink(missing_ok=True)
             run.search.unlink(missing_ok=True)
-            run.generation.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
             save_settings(settings, temporary)
     return None

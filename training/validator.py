@@ -35,7 +35,7 @@ class Validator:
         self.steps = corpus.steps(size)
         self.workers = workers
         self.task = settings.task.get()
-        self.of_texts = [name for name, figure in self.task.figures.items() if figure.of_texts]
+        self.of_texts = [name for name, figure in self.task.metrics.items() if figure.of_texts]
         limit = settings.training.validate_sentences
         self.examples = ()
         if self.of_texts and limit:

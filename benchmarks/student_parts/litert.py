@@ -21,16 +21,16 @@ class LiteRT:
 
     def __init__(self, path, texts, threads):
         with zipfile.ZipFile(path) as archive:
-            facts = json.loads(archive.read("facts.json"))
+            metadata = json.loads(archive.read("metadata.json"))
             vocabulary = archive.read("tokenizer.model")
         self._vocabulary = sentencepiece.SentencePieceProcessor(model_proto=vocabulary)
-        self._end, self._pad = (facts["tokens"][name] for name in ("eos", "pad"))
+        self._end, self._pad = (metadata["tokens"][name] for name in ("eos", "pad"))
         self._interpreter = Interpreter(str(path), num_threads=threads)
         self._texts = texts
         rows = self._encode()
         fitting = [
             signature
-            for signature in facts["signatures"]
+            for signature in metadata["signatures"]
             if signature["batch_size"] == len(texts)
             and signature["source_length"] >= max(map(len, rows))
         ]

@@ -8,7 +8,7 @@ export class WorkerTranslator {
   static async load(url, report = () => {}) {
     const translator = new WorkerTranslator(report);
     try {
-      translator.facts = await translator.ask({ command: "load", url });
+      translator.metadata = await translator.ask({ command: "load", url });
       return translator;
     } catch (error) {
       translator.close();

@@ -19,23 +19,23 @@ async function load() {
     if (share === 1) say("Preparing …");
   });
   byId("progress").hidden = true;
-  byId("facts").textContent = describe(translator.facts);
+  byId("metadata").textContent = describe(translator.metadata);
   byId("translate").disabled = false;
   say("Ready.");
   return translator;
 }
 
-function describe(facts) {
+function describe(metadata) {
   const compact = { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 };
-  const size = `${facts.parameters.toLocaleString("en", compact)} parameters`;
-  const weights = facts.quantize === "none" ? "float32" : facts.quantize;
-  const license = facts.license ? [`license: ${facts.license}`] : [];
-  return [size, weights, `up to ${facts.max_length} pieces`, ...license].join(" · ");
+  const size = `${metadata.parameters.toLocaleString("en", compact)} parameters`;
+  const weights = metadata.quantize === "none" ? "float32" : metadata.quantize;
+  const license = metadata.license ? [`license: ${metadata.license}`] : [];
+  return [size, weights, `up to ${metadata.max_length} pieces`, ...license].join(" · ");
 }
 
 async function translate(translator) {
   say("Translating …");
-  show(await translator.translate(byId("source").value), translator.facts.max_length);
+  show(await translator.translate(byId("source").value), translator.metadata.max_length);
 }
 
 function show(result, limit) {

@@ -4,7 +4,7 @@ import { readArchive } from "./archive.js";
 import { loadLiteRt } from "./litert.js";
 import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 
-const FORMAT = 2; // of the facts in the file
+const FORMAT = 2; // of the metadata in the file
 const BYTES_PER_TOKEN = 64; // no token has more
 const WARMING = 2000; // milliseconds that the calls before the first translation may take
 
@@ -18,28 +18,28 @@ export class Translator {
     const [arrived, runtime] = await Promise.allSettled([download(url, report), loadLiteRt()]);
     for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
     const [bytes, litert] = [arrived.value, runtime.value];
-    const { facts, vocabularies } = readMembers(bytes, url);
+    const { metadata, vocabularies } = readMembers(bytes, url);
     // On the processor: its kernels are the ones that the export was checked with.
     const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
     const model = await compiling.catch((cause) => {
       throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
     });
-    const translator = new Translator(litert, model, facts, vocabularies);
+    const translator = new Translator(litert, model, metadata, vocabularies);
     await translator.warmUp();
     return translator;
   }
 
-  constructor(litert, model, facts, { source, target }) {
+  constructor(litert, model, metadata, { source, target }) {
     this.litert = litert;
     this.model = model;
-    this.facts = facts;
+    this.metadata = metadata;
     this.source = source;
     this.target = target;
-    this.signatures = facts.signatures
+    this.signatures = metadata.signatures
       .filter((each) => each.beam_size === null)
       .sort((one, other) => one.source_length - other.source_length);
     const single = this.signatures.filter((each) => each.batch_size === 1);
-    if (single.at(-1)?.source_length !== facts.max_length) {
+    if (single.at(-1)?.source_length !== metadata.max_length) {
       throw new Error("The model cannot search greedily for one sentence: export it again.");
     }
   }
@@ -105,7 +105,7 @@ export class Translator {
 
   /** Tokens of a sentence, as the Python package cuts them: the end of the sentence is the last. */
   encode(sentence) {
-    const { max_length: longest, tokens: special } = this.facts;
+    const { max_length: longest, tokens: special } = this.metadata;
     const bytes = new TextEncoder().encode(sentence);
     const limit = BYTES_PER_TOKEN * longest;
     // As a stream, so that half a character at the limit is left out.
@@ -143,7 +143,7 @@ export class Translator {
 
   /** Tokens of a given length, such as a sentence has. */
   sample(length) {
-    const { tokens: special, vocab_size: size } = this.facts;
+    const { tokens: special, vocab_size: size } = this.metadata;
     const ids = [...Array(size).keys()].filter((id) => !Object.values(special).includes(id));
     return [...ids.slice(0, length - 1), special.eos].map((id) => ({ id }));
   }
@@ -151,7 +151,7 @@ export class Translator {
   /** The outputs of a signature by name, as typed arrays. */
   async run(signature, rows) {
     const shape = [signature.batch_size, signature.source_length];
-    const source = new Int32Array(shape[0] * shape[1]).fill(this.facts.tokens.pad);
+    const source = new Int32Array(shape[0] * shape[1]).fill(this.metadata.tokens.pad);
     rows.forEach((tokens, row) => source.set(tokens.map(({ id }) => id), row * shape[1]));
     const input = new this.litert.Tensor(source, shape);
     let outputs = {};
@@ -188,14 +188,14 @@ async function download(url, report) {
 
 function readMembers(bytes, url) {
   const members = readArchive(bytes);
-  if (!members["facts.json"] || !hasVocabularies(members)) {
+  if (!members["metadata.json"] || !hasVocabularies(members)) {
     throw new Error(
       `${url} was not written by \`keras-transformer export litert\`: it carries no vocabulary.`,
     );
   }
-  const facts = JSON.parse(new TextDecoder().decode(members["facts.json"]));
-  if (facts.format !== FORMAT) {
-    throw new Error(`${url} has format ${facts.format}; this page reads format ${FORMAT}.`);
+  const metadata = JSON.parse(new TextDecoder().decode(members["metadata.json"]));
+  if (metadata.format !== FORMAT) {
+    throw new Error(`${url} has format ${metadata.format}; this page reads format ${FORMAT}.`);
   }
-  return { facts, vocabularies: readVocabularies(members) };
+  return { metadata, vocabularies: readVocabularies(members) };
 }

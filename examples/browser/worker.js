@@ -10,7 +10,7 @@ const commands = {
   async load({ url }) {
     const { Translator } = await import("./translate.js");
     translator = await Translator.load(url, (share) => postMessage({ share }));
-    return translator.facts;
+    return translator.metadata;
   },
   async translate({ sentence }) {
     const begin = performance.now();

@@ -20,7 +20,7 @@ public enum TranslationError: Error {
 /// A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
 /// time. Not for several threads at a time, and not for the main one.
 public final class Translator {
-  private struct Facts: Decodable {
+  private struct Metadata: Decodable {
     struct Signature: Decodable {
       let name: String
       let batchSize: Int
@@ -42,23 +42,23 @@ public final class Translator {
 
   private let interpreter: Interpreter
   private let vocabulary: SentencepieceTokenizer
-  private let facts: Facts
-  private let signatures: [Facts.Signature]
+  private let metadata: Metadata
+  private let signatures: [Metadata.Signature]
 
   public init(path: String) throws {
     let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
     let members = try readArchive(file)
-    guard let json = members["facts.json"] else { throw TranslationError.notAnExport }
+    guard let json = members["metadata.json"] else { throw TranslationError.notAnExport }
     guard let model = members["tokenizer.model"] else { throw TranslationError.otherVocabulary }
     if let table = members["tokenizer.ids.json"] {
-      let ids = try JSONDecoder().decode(Facts.Table.self, from: table).ids
+      let ids = try JSONDecoder().decode(Metadata.Table.self, from: table).ids
       guard ids == Array(0..<ids.count) else { throw TranslationError.otherVocabulary }
     }
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
-    facts = try decoder.decode(Facts.self, from: json)
-    guard facts.format == 2 else { throw TranslationError.otherFormat(facts.format) }
-    signatures = facts.signatures
+    metadata = try decoder.decode(Metadata.self, from: json)
+    guard metadata.format == 2 else { throw TranslationError.otherFormat(metadata.format) }
+    signatures = metadata.signatures
       .filter { $0.beamSize == nil && $0.batchSize == 1 }
       .sorted { $0.sourceLength < $1.sourceLength }
     // The library reads its model from a file.
@@ -71,22 +71,22 @@ public final class Translator {
 
   /// A sentence that is longer than the model reads is cut, translated, and reported as cut.
   public func translate(_ sentence: String) throws -> Translation {
-    let limit = bytesPerToken * facts.maxLength
+    let limit = bytesPerToken * metadata.maxLength
     let words = try vocabulary.encode(beginning(of: sentence, bytes: limit)).map { Int32($0) }
-    let cut = words.count + 1 > facts.maxLength || sentence.utf8.count > limit
+    let cut = words.count + 1 > metadata.maxLength || sentence.utf8.count > limit
     guard !words.isEmpty || cut else { return Translation(text: "", score: 0, cut: false) }
-    let ids = Array(words.prefix(facts.maxLength - 1)) + [facts.tokens.eos]
+    let ids = Array(words.prefix(metadata.maxLength - 1)) + [metadata.tokens.eos]
     guard let signature = signatures.first(where: { $0.sourceLength >= ids.count }) else {
       throw TranslationError.noSignature
     }
-    let padding = Array(repeating: facts.tokens.pad, count: signature.sourceLength - ids.count)
+    let padding = Array(repeating: metadata.tokens.pad, count: signature.sourceLength - ids.count)
     let runner = try interpreter.signatureRunner(with: signature.name)
     try runner.invoke(with: ["source": (ids + padding).withUnsafeBytes { Data($0) }])
     let tokens: [Int32] = try values(runner.output(named: "tokens"))
     let length: [Int32] = try values(runner.output(named: "length"))
     let score: [Float] = try values(runner.output(named: "score"))
     // The last token is the end of the sentence, unless the limit came first.
-    let output = tokens.prefix(Int(length[0])).filter { $0 != facts.tokens.eos }
+    let output = tokens.prefix(Int(length[0])).filter { $0 != metadata.tokens.eos }
     let text = try vocabulary.decode(output.map { Int($0) })
     return Translation(text: text, score: score[0], cut: cut)
   }

@@ -1,8 +1,10 @@
-"""A CTranslate2 model: tokens in and out, searched by CTranslate2, for those who already run it."""
+"""Export to a CTranslate2 model, from tokens to tokens, which CTranslate2 searches."""
 
 import dataclasses
 import json
 import math
+import os
+from collections.abc import Callable
 
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
@@ -16,10 +18,10 @@ from keras_transformer.export.ctranslate2.spec import check_expressible, make_sp
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.limits import MAX_LOSS, Limits
-from keras_transformer.export.parity import in_float32
+from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
-from keras_transformer.export.reference import Reference, outputs_of
+from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.tokenizers.pair import FILES as TOKENIZERS
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
@@ -32,23 +34,29 @@ FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}
 MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
 MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
 BEAM = Beam(4, normalization="average", extra_length=None)
-FIGURES = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
+PROGRESS = "translating with CTranslate2"
+METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
+
+
+def check_place(directory):
+    """Returns the path of the folder to write: see `check_place_of_folder`."""
+    return check_place_of_folder(directory, FILES)
 
 
 def export_ctranslate2(
-    pipeline,
-    directory,
-    samples,
-    quantize="none",
+    pipeline: Pipeline,
+    directory: str | os.PathLike,
+    samples: list,
+    quantize: str = "none",
     *,
-    min_agreement=None,
-    references=None,
-    max_loss=MAX_LOSS,
-    max_score_loss=None,
-    origin=None,
-    progress=None,
-    left_out=0,
-):
+    min_agreement: float | None = None,
+    references: list[str] | None = None,
+    max_loss: float = MAX_LOSS,
+    max_score_loss: float | None = None,
+    origin: dict | None = None,
+    progress: Callable[[str], object] | None = None,
+    left_out: int = 0,
+) -> dict:
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
     Its tokens are SentencePiece's pieces; it adds the end of a source by itself. With the right
@@ -88,7 +96,7 @@ def export_ctranslate2(
         progress, left_out: See `export_saved_model`.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement`, those of a quantised
+        Dictionary of `path`, `bytes`, `quantize`, the metrics of `Agreement`, those of a quantised
         model's weights under `in_float32`, and of the search with a beam `beam_sentences` and
         `beam_agreement`, which is `None` if there are no sentences. All but path and size are also
         in the folder, in its `config.json` under `agreement`.
@@ -100,16 +108,16 @@ def export_ctranslate2(
         ValueError: If ctranslate2 is missing, or an argument is wrong.
     """
     load_ctranslate2()
-    FORMATS["ctranslate2"].require(pipeline)
+    FORMATS["ctranslate2"].check(pipeline)
     samples = pipeline.check_samples(samples)
-    directory = check_place_of_folder(directory, FILES)
+    directory = check_place(directory)
     of_weights = MAX_SCORE_LOSS.get(quantize) if max_score_loss is None else max_score_loss
     limits = Limits(quantize, min_agreement, references, max_loss, of_weights)
     limits.check(FORMATS["ctranslate2"].quantizations)
     if pipeline.shortlist is not None:
         raise ExportError(
-            "A folder for CTranslate2 cannot hold a shortlist. Export the translator without one: "
-            "`translator.with_shortlist(None)`."
+            "A folder for CTranslate2 cannot hold a shortlist. Export the pipeline without one: "
+            "`pipeline.with_shortlist(None)`."
         )
     check_expressible(pipeline.model.config, origin)
     check_space(directory, pipeline, quantize)
@@ -128,7 +136,7 @@ def export_ctranslate2(
         _write(draft, pipeline, quantize)
         progress(f"translating {len(samples)} sentences greedily and with a beam")
         report = _judge(draft, agreement, of_kernels, directory)
-        _keep_facts(draft / CONFIG, report, origin)
+        _keep_metadata(draft / CONFIG, report, origin)
         return report
 
     report = place_folder(directory, write)
@@ -152,29 +160,29 @@ def _write(draft, pipeline, quantize):
         (draft / name).write_bytes(model)
 
 
-def _keep_facts(config, report, origin):
-    """Adds the figures, but no sentences, and the origin to the facts of a model."""
-    facts = json.loads(config.read_text("utf-8"))
+def _keep_metadata(config, report, origin):
+    """Adds the metrics, but no sentences, and the origin to the metadata of a model."""
+    metadata = json.loads(config.read_text("utf-8"))
     if origin:
-        facts["origin"] = origin
-    facts["agreement"] = {name: value for name, value in report.items() if name != "differences"}
-    config.write_text(json.dumps(facts, indent=2), "utf-8")
+        metadata["origin"] = origin
+    metadata["agreement"] = without_sentences(report)
+    config.write_text(json.dumps(metadata, indent=2), "utf-8")
 
 
 def _judge(draft, agreement, of_kernels, name):
-    """The figures of both searches of a draft; with quantised weights also those in float32."""
-    greedy, quantize = _reference(agreement), agreement.limits.quantize
-    expected = greedy.outputs(agreement.samples)
+    """The metrics of both searches of a draft; with quantised weights also those in float32."""
+    search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
+    expected = agreement.expected(search)
 
     def judge(agreement, compute_type="default"):
         loaded = CTranslate2Translator(draft, compute_type=compute_type)
-        return agreement.judge(greedy.search, expected, _outputs(loaded, agreement), name)
+        return agreement.judge(search, expected, agreement.exported(loaded, PROGRESS), name)
 
     report = {}
     if quantize != "none":
         limits = dataclasses.replace(agreement.limits, min_agreement=None)
         weights = judge(dataclasses.replace(agreement, limits=limits), "float32")
-        report["in_float32"] = {name: weights[name] for name in FIGURES if name in weights}
+        report["in_float32"] = {name: weights[name] for name in METRICS if name in weights}
         agreement = dataclasses.replace(agreement, limits=of_kernels)
     report = {**judge(agreement), **report}
     beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
@@ -182,26 +190,13 @@ def _judge(draft, agreement, of_kernels, name):
 
 
 def _judge_beam(draft, agreement, name):
-    """The figures of the sentences to whose end CTranslate2 came."""
+    """The metrics of the sentences to whose end CTranslate2 came."""
     loaded = CTranslate2Translator(draft, BEAM)
-    sentences, reference = agreement.samples, _reference(agreement, BEAM)
-    rows = zip(sentences, reference.outputs(sentences), _outputs(loaded, agreement), strict=True)
-    rows = [row for row in rows if loaded.has_ended(row[2][0].tokens)]
+    columns = agreement.samples, agreement.expected(BEAM), agreement.exported(loaded, PROGRESS)
+    rows = [row for row in zip(*columns, strict=True) if loaded.has_ended(row[2][0].tokens)]
     if not rows:
         return {"sentences": 0, "agreement": None}
     sentences, expected, exported = map(list, zip(*rows, strict=True))
     limits = dataclasses.replace(agreement.limits, references=None, min_agreement=None)
     agreement = dataclasses.replace(agreement, samples=sentences, limits=limits)
     return agreement.judge(BEAM, expected, exported, name)
-
-
-def _reference(agreement, *search):
-    return Reference(agreement.pipeline, *search, progress=agreement.progress)
-
-
-def _outputs(loaded, agreement):
-    def decode(ids):
-        return loaded.decode(ids.to_list())  # [B, M=1, L], [B, M=1]
-
-    samples, progress = agreement.samples, agreement.progress
-    return outputs_of(decode, loaded, samples, progress, "translating with CTranslate2")

@@ -1,29 +1,27 @@
-"""A CTranslate2 model as a translator. The one door to `ctranslate2`."""
+"""Loaded CTranslate2 models. Only this module imports `ctranslate2`."""
 
 import functools
 import json
 import pathlib
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.formats import FORMATS
-from keras_transformer.export.runtime import check_threads, reason
-from keras_transformer.tasks.results import to_best, to_n_best
-from keras_transformer.tasks.strings import generate_strings
+from keras_transformer.export.runtime import OpenGenerator, check_threads, reason
+from keras_transformer.installation import install_hint
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import vocabulary_files
 
 MODEL, CONFIG = "model.bin", "config.json"
-FORCED = "forced_eos_id"  # among the facts of a model: see `TransformerConfig`
-GREEDY = "greedy_max_length"  # among them as well: the longest output of greedy search
+FORCED = "forced_eos_id"  # in the metadata of a model: see `TransformerConfig`
+GREEDY = "greedy_max_length"  # there as well: the longest output of greedy search
 BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops at another moment
 
 
-class CTranslate2Translator:
+class CTranslate2Translator(OpenGenerator):
     """A folder written by `export_ctranslate2`; nothing else is needed.
 
     Any number of threads may share it.
@@ -51,7 +49,7 @@ class CTranslate2Translator:
         CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
     """
 
-    blank = True
+    more = "a wider beam has more"
 
     def __init__(
         self,
@@ -72,9 +70,9 @@ class CTranslate2Translator:
                     f"{path} was not written by `keras-transformer export ctranslate2`, or is "
                     f"damaged: {name} is missing."
                 )
-        self.max_length = _max_length(path / CONFIG)
-        facts = json.loads((path / CONFIG).read_bytes())
-        self._forced_eos_id = facts.get(FORCED)
+        metadata = _read_metadata(path / CONFIG)
+        self.max_length = metadata["max_length"]
+        self._forced_eos_id = metadata.get(FORCED)
         try:
             self.tokenizers = source, target = Tokenizers.from_files(functools.partial(_read, path))
         except ValueError as error:
@@ -93,35 +91,16 @@ class CTranslate2Translator:
             raise ValueError(f"{path} cannot be read by CTranslate2: {reason(error)}") from error
         longest = self.max_length
         if isinstance(search, Greedy):
-            longest = min(longest, facts.get(GREEDY) or longest)
+            longest = min(longest, metadata.get(GREEDY) or longest)
         self._limit = limit = int(search.limit(self.max_length, longest))
         if self._forced_eos_id is not None:  # it has no forced end; that token is put there below
             limit = max(1, limit - 1)
         self._options = {**options, "min_decoding_length": 0, "max_decoding_length": limit}
 
-    def translate_batch(self, sentences):
-        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
-        return to_best(self._translate(sentences, 1))
-
-    def n_best_batch(self, sentences, n):
-        """Returns a list of at most `n` `Translation`s for each of a list of strings.
-
-        Raises:
-            ValueError: If the beam has fewer than `n` hypotheses.
-        """
-        size = self._options["beam_size"]
-        if not 1 <= n <= size:
-            raise ValueError(
-                f"`n` must be between 1 and the `size` of the beam. Received: n={n}, size={size}."
-            )
-        return to_n_best(self._translate(sentences, n), n)
-
-    def _translate(self, sentences, n):
-        def decode(ids):
-            return self.decode(ids.to_list(), n)
-
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return generate_strings(self.tokenizers, self.max_length, decode, batch)
+    @property
+    def n_best(self):
+        """Hypotheses of its beam."""
+        return self._options["beam_size"]
 
     def decode(self, sources, n=1):
         """Runs the model on token ids.
@@ -179,9 +158,10 @@ def _options(search):
     return {"beam_size": search.size, "length_penalty": BY_SUM if by_sum else penalty}
 
 
-def _max_length(path):
+def _read_metadata(path):
     try:
-        return int(json.loads(path.read_bytes())["max_length"])
+        metadata = json.loads(path.read_bytes())
+        return {**metadata, "max_length": int(metadata["max_length"])}
     except (ValueError, KeyError, TypeError) as error:  # neither JSON nor ours
         raise ValueError(
             f"{path} is damaged: it names no `max_length`. Export the model again."
@@ -199,7 +179,7 @@ def load_ctranslate2():
     except ImportError as error:
         raise ValueError(
             "CTranslate2 models need the package ctranslate2. Install it with: "
-            'pip install "keras-transformer-kit[ctranslate2]"'
+            + install_hint("ctranslate2")
         ) from error
     return ctranslate2
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_transformer import activations
 from keras_transformer.export.ctranslate2.runtime import FORCED, GREEDY, load_ctranslate2
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
 from keras_transformer.layers.scores import DotProduct, General
 
@@ -32,8 +32,8 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=No
         pieces: List of strings, the vocabulary of the source.
         target_pieces: That of the target.
         unk_id: Id of the unknown piece.
-        max_length: Longest source and longest output in tokens; is kept among the facts of the
-            model, and changes nothing in it.
+        max_length: Longest source and longest output in tokens, kept in the metadata of the
+            model, where it changes nothing else.
         greedy_length: The same of the longest output of greedy search. `None`: `max_length`.
 
     Raises:
@@ -49,7 +49,8 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=No
         layernorm_embedding=config.embedding_norm,
         activation=_activation(config.activation),
     )
-    _fill_encoder(spec.encoder, model)
+    encoder = spec.encoder
+    _fill_stack(encoder, encoder.embeddings[0], config, model.source_embedding, model.encoder)
     _fill_decoder(spec.decoder, model)
     _set_vocabulary(spec, config, pieces, target_pieces, unk_id)
     spec.config.layer_norm_epsilon = config.layer_norm_epsilon
@@ -79,7 +80,7 @@ def check_expressible(config, origin=None):
     for what, is_there in (
         (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
-        ("a decoder of SSRUs", config.decoder.autoregression == "ssru"),
+        ("a decoder of SSRUs", config.decoder.is_recurrent),
         (_name_of_silent_ids(origin), bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("a feed-forward network without biases", not config.feed_forward_bias),
@@ -141,29 +142,28 @@ def _set_vocabulary(spec, config, pieces, target_pieces, unk_id):
     spec.config.add_source_eos = True
 
 
-def _fill_encoder(spec, model):
-    spec.scale_embeddings = _embedding_scale(model.config)
-    spec.embeddings[0].weight = model.source_embedding.table.numpy()
-    spec.position_encodings.encodings = _positions(model.source_embedding)
-    for layer, block in zip(spec.layer, model.encoder.blocks, strict=True):
-        _fill_self_attention(layer.self_attention, block)
-        _fill_feed_forward(layer.ffn, block)
-    _fill_norms(spec, model.encoder)
-
-
 def _fill_decoder(spec, model):
-    spec.scale_embeddings = _embedding_scale(model.config)
-    spec.embeddings.weight = model.target_embedding.table.numpy()
-    spec.position_encodings.encodings = _positions(model.target_embedding)
+    _fill_stack(spec, spec.embeddings, model.config, model.target_embedding, model.decoder)
     spec.projection.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
     bias = _output_bias(model)
     if bias is not None:
         spec.projection.bias = bias
     for layer, block in zip(spec.layer, model.decoder.blocks, strict=True):
-        _fill_self_attention(layer.self_attention, block)
         _fill_cross_attention(layer.attention, block)
+
+
+def _fill_stack(spec, table, config, embedding, stack):
+    """What encoder and decoder have in common."""
+    spec.scale_embeddings = _embedding_scale(config)
+    table.weight = embedding.table.numpy()
+    spec.position_encodings.encodings = _positions(embedding)
+    for layer, block in zip(spec.layer, stack.blocks, strict=True):
+        _fill_self_attention(layer.self_attention, block)
         _fill_feed_forward(layer.ffn, block)
-    _fill_norms(spec, model.decoder)
+    if stack.norm is not None:
+        _fill_norm(spec.layer_norm, stack.norm)
+    if stack.embedding_norm is not None:
+        _fill_norm(spec.layernorm_embedding, stack.embedding_norm)
 
 
 def _output_bias(model):
@@ -194,14 +194,6 @@ def _positions(embedding):
     if isinstance(position, FixedPosition):
         return position.table(length, embedding.d_model)
     return np.zeros((length, embedding.d_model), np.float32)
-
-
-def _fill_norms(spec, stack):
-    """The normalisations at the end and at the beginning of a stack, if it has any."""
-    if stack.norm is not None:
-        _fill_norm(spec.layer_norm, stack.norm)
-    if stack.embedding_norm is not None:
-        _fill_norm(spec.layernorm_embedding, stack.embedding_norm)
 
 
 def _fill_self_attention(spec, block):

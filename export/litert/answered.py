@@ -9,32 +9,27 @@ from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.contents import Contents
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.kernels import Int8Rows
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.litert.source_ids import screened
-from keras_transformer.export.parity import copy_model
-from keras_transformer.layers.kernels import Kernels
+from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.layers.kernels import DEFAULT, Kernels
 
 
-class Answered(Contents):
+class LiteRTAnswers(Contents):
     """The outputs of a model, for several lengths of its inputs and sizes of a batch.
 
     Args:
-        pipeline: A `SinglePass`.
-        options: The `Options`, of which none has an effect.
+        pipeline: A `SinglePass` in float32.
         samples, limits, lengths, batch_sizes, progress: See `Contents`.
-
-    Raises:
-        ValueError: If an option is wrong, or has no effect.
     """
 
-    def __init__(self, pipeline, samples, limits, lengths, batch_sizes, options, progress):
-        options.refuse(pipeline.task)
+    def __init__(self, pipeline, samples, limits, *shapes_and_progress):
         self._codec = codec = pipeline.codec
         limits.check(codec.max_score_loss)
-        super().__init__(pipeline, samples, limits, lengths, batch_sizes, codec.longest, progress)
+        super().__init__(pipeline, samples, limits, *shapes_and_progress)
+        self._agreement = AnswerAgreement(codec, samples, pipeline.answer(samples), limits)
         self.signatures = [
-            Signature(self._name(rows, length), rows, length)
+            FixedSignature(self._name(rows, length), rows, length)
             for length, rows in itertools.product(self.lengths, self.batch_sizes)
         ]
 
@@ -42,29 +37,25 @@ class Answered(Contents):
         shape = rows if self._codec.longest is None else f"{rows}x{length}"
         return f"{self._codec.verb}_{shape}"
 
-    def begin(self, pipeline):  # noqa: D102
-        self.pipeline = pipeline
-        expected = pipeline.answer(self.samples)
-        self._agreement = AnswerAgreement(self._codec, self.samples, expected, self.limits)
-
     def convert(self, path):  # noqa: D102
-        pipeline, in_int8 = self.pipeline, self.quantize == "int8"
-        kernels = Kernels()
+        self.progress(f"converting {len(self.signatures)} signatures")
+        in_int8, kernels = self.quantize == "int8", DEFAULT
         if in_int8:
-            tables = (layer.table for layer in pipeline.model.embeddings)
+            tables = (layer.table for layer in self.pipeline.model.embeddings)
             kernels = Kernels(look_up=Int8Rows(tables).look_up)
-        pipeline = pipeline.with_model(copy_model(pipeline.model, kernels))
+        pipeline = copy_pipeline(self.pipeline, kernels)
+        _, of_inputs = pipeline.signatures()
+        function = tf.function(of_inputs.lenient, autograph=False)
         functions = {
-            signature.name: self._trace(pipeline, signature) for signature in self.signatures
+            signature.name: function.get_concrete_function(**self._specs(signature))
+            for signature in self.signatures
         }
         content = convert_functions(pipeline.model, functions, self.quantize)
         return share_quantization(content) if in_int8 else content
 
-    def _trace(self, pipeline, signature):
-        checked = screened(pipeline.predict, self._codec.screen, self._codec.nothing)
+    def _specs(self, signature):
         length = None if self._codec.longest is None else signature.source_length
-        specs = self._codec.input_specs(signature.batch_size, length)
-        return tf.function(checked, autograph=False).get_concrete_function(**specs)
+        return self._codec.input_specs(signature.batch_size, length)
 
     def about(self):  # noqa: D102
         return self._codec.metadata()

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 from keras_transformer.tasks.strings import encode
 
 # Seen: every token and every bit of the scores is the same, in float32 and in int8. Room for a near
@@ -35,7 +35,7 @@ def require_rows_as_alone(loaded, sentences, what):
         if signature.batch_size == 1 or not fitting:
             continue
         batch = list(itertools.islice(itertools.cycle(fitting), signature.batch_size))
-        tokens, scores = (array[:, 0] for array in loaded.decode(batch, signature))
+        tokens, scores = (array[:, 0] for array in loaded.decode(batch, signature=signature))
         expected = [np.concatenate(column)[:, 0] for column in zip(*map(alone, batch), strict=True)]
         pad_id = loaded.tokenizers.target.pad_id
         _require_equal(tokens, scores, *expected, pad_id, f"{what}, {signature.name}")
@@ -48,7 +48,7 @@ def _require_equal(tokens, scores, expected, expected_scores, pad_id, what):
     gap = np.max(gaps[same.all(axis=1)], initial=0.0)
     if not (share >= MIN_TOKENS and gap <= MAX_DIFFERENCE):
         raise ExportError(
-            f"{what}: a sentence in a batch is translated otherwise than alone ({100 * share:.1f} "
-            f"% of the tokens are the same, scores differ by up to {gap:.2g} of the score). The "
-            "export was not kept."
+            f"{what}: the output for a sentence differs in a batch from on its own "
+            f"({100 * share:.1f} % of the tokens are the same, scores differ by up to "
+            f"{gap:.2g} of the score). The export was not kept."
         )

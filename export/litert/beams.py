@@ -1,11 +1,11 @@
-"""The beams that a .tflite file can have: its signatures name the size, its facts the settings."""
+"""Beams of a .tflite file: signatures name the size, the metadata holds the settings."""
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import as_dict, from_dict
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
 
-BEAM, DEFAULT = "beam", "default_search"  # in the facts
+BEAM, DEFAULT = "beam", "default_search"  # in the metadata
 
 
 def beam_of(searches, kind):
@@ -41,7 +41,7 @@ def check_beam(search, kind):
     FORMATS["litert"].beams.check(search)
 
 
-def beam_facts(beam, default):
+def beam_metadata(beam, default):
     """Returns what a file keeps of its beam, a dictionary.
 
     Args:
@@ -54,20 +54,20 @@ def beam_facts(beam, default):
     return {BEAM: as_dict(beam), DEFAULT: BEAM if beam == default else "greedy"}
 
 
-def beam_in(facts):
-    """Returns the `Beam` that a file was exported with, or `None`; `facts` are the file's.
+def beam_in(metadata):
+    """Returns the `Beam` that a file was exported with, or `None`; `metadata` are the file's.
 
     Raises:
         ValueError: If they are damaged.
     """
-    return from_dict(facts[BEAM]) if BEAM in facts else None
+    return from_dict(metadata[BEAM]) if BEAM in metadata else None
 
 
-def search_in(facts, search, kind, path):
+def search_in(metadata, search, kind, path):
     """Returns the search that a file is opened with.
 
     Args:
-        facts: Those of the file.
+        metadata: Those of the file.
         search: A `Greedy` or a `Beam`. `None`: that of the file.
         kind: `SIGNATURES` or `STRINGS`.
         path: The file, for the error.
@@ -75,11 +75,11 @@ def search_in(facts, search, kind, path):
     Raises:
         ValueError: If the file's beam is another one, or it has none.
     """
-    held = beam_in(facts)
+    held = beam_in(metadata)
     if search is None:
-        search = held if facts.get(DEFAULT) == BEAM else Greedy()
+        search = held if metadata.get(DEFAULT) == BEAM else Greedy()
     if not isinstance(search, Beam):
-        _check_greedy(search, facts, path)
+        _check_greedy(search, metadata, path)
         return search
     if held is None:
         raise ValueError(
@@ -97,12 +97,12 @@ def search_in(facts, search, kind, path):
     return search
 
 
-def _check_greedy(search, facts, path):
+def _check_greedy(search, metadata, path):
     """Refuses a limit of the outputs that is not that of the file's greedy search."""
     if search.max_length is None:
         return
-    fixed = {each["target_length"] for each in facts[SIGNATURES] if not each.get("beam_size")}
-    if search.limit(None, facts["max_length"]) not in fixed:
+    fixed = {each["target_length"] for each in metadata[SIGNATURES] if not each.get("beam_size")}
+    if search.limit(None, metadata["max_length"]) not in fixed:
         raise ValueError(
             f"`max_length` of the greedy search of {path} is {max(fixed)}, as it was exported. "
             f"Received: search={search!r}."

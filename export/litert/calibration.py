@@ -10,9 +10,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_transformer.export.forced import IDS, read_pairs
-from keras_transformer.export.parity import ExportError, copy_model
-from keras_transformer.layers.kernels import Kernels
+from keras_transformer.export.activations import observe
+from keras_transformer.export.errors import ExportError
 
 # What LiteRT's FULLY_CONNECTED applies itself, before its result is rounded to int8.
 FUSED = (keras.activations.linear, keras.activations.relu)
@@ -60,7 +59,7 @@ def find_ranges(pipeline, calibration, sentences, what):
         what: Name of what is exported, for the error.
 
     Returns:
-        The ranges, as from `calibrate`, and a dictionary of `calibration`, the facts of how they
+        The ranges, as from `calibrate`, and a dictionary of `calibration`, the metadata of how they
         were found; `None` and an empty dictionary where nothing is calibrated.
 
     Raises:
@@ -76,20 +75,18 @@ def find_ranges(pipeline, calibration, sentences, what):
             f"ranges seen in calibration, at most {100 * MAX_OUTSIDE:g} % may. Calibrate with more "
             "sentences, of the kind that is to be translated. The export was not kept."
         )
-    facts = {
+    metadata = {
         "sentences": len(calibration),
         "ranges": "smallest and largest value around each product, in encoder and decoder step",
         "outside": outside,
     }
-    return ranges, {"calibration": facts}
+    return ranges, {"calibration": metadata}
 
 
 def calibrate(pipeline, sentences):
     """Translates sentences and returns the ranges of the activations around every product.
 
-    The encoder reads each sentence, and the decoder every position of its translation by greedy
-    search, both without padding. Every product has ranges of its own, so that encoder and decoder
-    share none.
+    Every product has ranges of its own, so that encoder and decoder share none.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
@@ -200,9 +197,6 @@ def _observe(pipeline, sentences, measure):
 
     Returns:
         Array `[sentences, products, 2, ...]`; empty sentences are left out.
-
-    Raises:
-        ValueError: If all of them are empty.
     """
     names = {dense.path: name for name, dense in products(pipeline.model).items()}
     seen = {}
@@ -217,14 +211,7 @@ def _observe(pipeline, sentences, measure):
         sides = (functools.partial(watch, names[layer.path], side) for side in (0, 1))
         return observed(layer, x, *sides)
 
-    model = copy_model(pipeline.model, Kernels(dense=dense))
-
-    @tf.function(input_signature=[IDS, IDS])
-    def run(source, target):
-        model.hidden_states({"source": source, "target": target}, training=False)
+    def measured(hidden):
         return tf.stack([[seen[name, 0], seen[name, 1]] for name in names.values()])
 
-    ranges = [run(*(ids[None] for ids in pair)) for pair in read_pairs(pipeline, sentences)]
-    if not ranges:
-        raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
-    return np.stack(ranges)
+    return np.stack(observe(pipeline, sentences, dense, measured))

@@ -1,59 +1,37 @@
-"""The contents of a .tflite file: what both kinds of models put into it."""
-
-import dataclasses
+"""Contents of a .tflite file that both kinds of models put into it."""
 
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.packed import FORMAT, SIGNATURES
-from keras_transformer.export.options import SearchOptions
 from keras_transformer.export.shapes import check_shapes, default_lengths
-
-
-@dataclasses.dataclass(frozen=True)
-class Options(SearchOptions):
-    """Options of `export_litert` for models that generate text; see there."""
-
-    searches: list | None = None
-    n_best: int = 1
-    alignment: tuple | None = None
-    tokenizer: bool = False
-    calibration: list | None = None
-    left_out: int = 0
-    source_language: str | None = None
-    target_language: str | None = None
 
 
 class Contents:
     """Contents of a file, and its agreement with the model in memory before it is kept.
 
-    A kind of model defines `begin`, which takes the same pipeline in float32; `convert`, which
-    returns the bytes of the model; `about`, its metadata; `check`, which returns the results of a
-    draft or raises an `ExportError`; and `open`, which runs the finished file once as a user does.
+    A kind of model defines `convert`, which returns the bytes of the model; `about`, its metadata;
+    `check`, which returns the results of a draft or raises an `ExportError`; and `open`, which runs
+    the finished file once as a user does.
 
     Args:
-        pipeline: A `Pipeline`.
+        pipeline: A `Pipeline` in float32.
         samples: List of inputs to check the file with.
         limits: The `Limits`.
         lengths, batch_sizes, progress: See `export_litert`.
-        longest: Longest length that there can be. `None`: inputs have no length.
 
     Attributes:
-        signatures: List of its `Signature`s.
+        signatures: List of its `FixedSignature`s.
     """
 
     signatures = ()
 
-    def __init__(self, pipeline, samples, limits, lengths, batch_sizes, longest, progress):
+    def __init__(self, pipeline, samples, limits, lengths, batch_sizes, progress):
         self.pipeline, self.samples, self.limits = pipeline, samples, limits
         self.quantize, self.progress = limits.quantize, progress
+        longest = pipeline.max_length
         self.lengths, self.batch_sizes = _lengths(lengths, longest), list(batch_sizes)
-        limits.check(FORMATS["litert"].quantizations)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
-
-    def calibrate(self, path):
-        """Finds the ranges of activations, where the quantisation needs them."""
 
     def metadata(self, content):
         """Returns what a program needs to know to use a file with some bytes as its model."""

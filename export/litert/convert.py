@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import Beam, Greedy, Shortlisted
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.kernels import (
@@ -18,12 +19,12 @@ from keras_transformer.export.litert.kernels import (
     single_similarity,
     write,
 )
-from keras_transformer.export.litert.source_ids import refuse_wrong_rows
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.strings import trace_strings
-from keras_transformer.export.parity import ExportError, copy_model
+from keras_transformer.export.parity import copy_model
 from keras_transformer.export.place import save
 from keras_transformer.layers.kernels import Kernels
+from keras_transformer.tasks.generator import signature_of_ids
 
 TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
 
@@ -50,10 +51,10 @@ def convert(
 
     Args:
         model: A `Transformer`; nothing of it is changed.
-        signatures: List of `Signature`.
+        signatures: List of `FixedSignature`.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         ranges: For `"int8_static"`, from `calibrate`.
-        strings: List of `Signature` that take and give strings, see `string_options`.
+        strings: List of `FixedSignature` that take and give strings, see `string_options`.
         tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
         output: For these the name of the text that is generated.
         shortlist: The `Shortlist` of the searches, or `None`.
@@ -168,7 +169,7 @@ def _trace(search, signature, config):
         specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
         # Not scalars: not every runtime has tensors without an axis.
         specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
-    function = tf.function(refuse_wrong_rows(search, config), autograph=False)
+    function = tf.function(signature_of_ids(search, config).lenient, autograph=False)
     return function.get_concrete_function(**specification)
 
 

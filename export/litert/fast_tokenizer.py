@@ -5,7 +5,7 @@ import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -138,7 +138,7 @@ class FastTokenizer:
 
 def operators():
     """Returns what registers TensorFlow Text's operators with a LiteRT interpreter: a list."""
-    from tensorflow_text.core.pybinds import tflite_registrar
+    from tensorflow_text.core.pybinds import tflite_registrar  # ty: ignore[import-not-found]
 
     return tflite_registrar.SELECT_TFTEXT_OPS
 

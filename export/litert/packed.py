@@ -1,4 +1,4 @@
-"""The vocabulary and a JSON of facts, which a .tflite file carries as a ZIP archive at its end."""
+"""The vocabulary and JSON metadata, which a .tflite file carries as a ZIP archive at its end."""
 
 import contextlib
 import dataclasses
@@ -12,11 +12,11 @@ from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
 
 FORMAT = 2
-FACTS = "facts.json"
-SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the facts
-CHECKSUM = "crc32"  # of the model, in the facts
-VOCABULARY = "vocabulary"  # in the facts of a model of anything but text: false
-# What damage makes `zipfile`, `json` and `Signature` raise.
+METADATA = "metadata.json"
+SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the metadata
+CHECKSUM = "crc32"  # of the model, in the metadata
+VOCABULARY = "vocabulary"  # in the metadata of a model of anything but text: false
+# What damage makes `zipfile`, `json` and `FixedSignature` raise.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
     *(ValueError, TypeError, LookupError),
@@ -24,7 +24,7 @@ DAMAGED = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Signature:
+class FixedSignature:
     """A function in a .tflite file, of fixed shape.
 
     Args:
@@ -68,7 +68,7 @@ def make_signatures(
 
     Args:
         lengths, batch_sizes: Their shapes.
-        target_length, beam_size, n_best, alignment: See `Signature`.
+        target_length, beam_size, n_best, alignment: See `FixedSignature`.
         greedy_length: Longest output of greedy search. `None`: `target_length`.
         names: How those of greedy search and those of the beam are called.
     """
@@ -76,43 +76,34 @@ def make_signatures(
     greedy_length = greedy_length or target_length
     shapes = [(f"{batch}x{length}", batch, length) for length in lengths for batch in batch_sizes]
     signatures = [
-        Signature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)
+        FixedSignature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)
         for shape, *sizes in shapes
     ]
     if beam_size is not None:
         signatures += [
-            Signature(f"{beam}{beam_size}_{shape}", *sizes, target_length, beam_size, n_best)
+            FixedSignature(f"{beam}{beam_size}_{shape}", *sizes, target_length, beam_size, n_best)
             for shape, *sizes in shapes
         ]
     return signatures
 
 
-def figures_of(report):
-    """Returns what of a report is kept in the file: the figures, but no sentences."""
-    return {
-        name: figures_of(value) if isinstance(value, dict) else value
-        for name, value in report.items()
-        if name != "differences"
-    }
-
-
-def pack(path, content, tokenizers, facts):
-    """Writes a model, and after it its vocabulary, or both of them, and the facts.
+def pack(path, content, tokenizers, metadata):
+    """Writes a model, and after it its vocabulary, or both of them, and the metadata.
 
     Args:
         path: The file, a `Path`.
         content: The bytes of the model.
         tokenizers: The `Tokenizers`, or `None` for a model of anything but text.
-        facts: Dictionary of plain values.
+        metadata: Dictionary of plain values.
     """
-    facts = {**facts, CHECKSUM: zlib.crc32(content)}
+    metadata = {**metadata, CHECKSUM: zlib.crc32(content)}
     if tokenizers is None:
-        facts[VOCABULARY] = False
+        metadata[VOCABULARY] = False
     path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
         members = {} if tokenizers is None else tokenizers.files()
-        members[FACTS] = json.dumps(facts, indent=2).encode()
+        members[METADATA] = json.dumps(metadata, indent=2).encode()
         for name, member in members.items():
             archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
 
@@ -124,8 +115,8 @@ def unpack(path):
         path: The file, a `Path`.
 
     Returns:
-        The facts, a dictionary of plain values; the lists of `Signature` among them, by their names
-        in the facts; and the `Tokenizers`, `None` of a model of anything but text.
+        The metadata, a dictionary of plain values; its lists of `FixedSignature`, by
+        their names there; and the `Tokenizers`, `None` of a model of anything but text.
 
     Raises:
         ValueError: If it was written by something else or by another version, or is damaged.
@@ -136,36 +127,36 @@ def unpack(path):
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a .tflite file.")
     content, members = _split(path)
-    with _reading(path, FACTS):
-        facts = dict(json.loads(members[FACTS]))
-        version = facts["format"]
+    with _reading(path, METADATA):
+        metadata = dict(json.loads(members[METADATA]))
+        version = metadata["format"]
     if version != FORMAT:
         raise ValueError(
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
         )
-    with _reading(path, FACTS):
-        required = (("max_length", int),) if facts.get(VOCABULARY, True) else ()
+    with _reading(path, METADATA):
+        required = (("max_length", int),) if metadata.get(VOCABULARY, True) else ()
         for name, kind in (*required, ("quantize", str), ("task", str)):
-            if not isinstance(facts[name], kind):
+            if not isinstance(metadata[name], kind):
                 raise TypeError(name)
-        if facts["task"] not in TASKS:
-            raise ValueError(facts["task"])
+        if metadata["task"] not in TASKS:
+            raise ValueError(metadata["task"])
         signatures = {
-            kind: [Signature(**fields) for fields in facts[kind]]
+            kind: [FixedSignature(**fields) for fields in metadata[kind]]
             for kind in (SIGNATURES, STRINGS)
-            if kind == SIGNATURES or kind in facts
+            if kind == SIGNATURES or kind in metadata
         }
         if not all(signatures.values()):
             raise ValueError(SIGNATURES)
     tokenizers = None
-    if facts.get(VOCABULARY, True):
+    if metadata.get(VOCABULARY, True):
         with _reading(path, "vocabulary"):
             tokenizers = Tokenizers.from_files(members.get)
-    if zlib.crc32(content) != facts.get(CHECKSUM, zlib.crc32(content)):
+    if zlib.crc32(content) != metadata.get(CHECKSUM, zlib.crc32(content)):
         raise ValueError(
             f"{path} is damaged: its model is not the one that was written. Export it again."
         )
-    return facts, signatures, tokenizers
+    return metadata, signatures, tokenizers
 
 
 def _split(path):
@@ -174,9 +165,9 @@ def _split(path):
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             begin = min(item.header_offset for item in archive.infolist())
-            names = {FACTS, *FILES} & set(archive.namelist())
-            if FACTS not in names:
-                raise KeyError(FACTS)
+            names = {METADATA, *FILES} & set(archive.namelist())
+            if METADATA not in names:
+                raise KeyError(METADATA)
             return content[:begin], {name: archive.read(name) for name in names}
     except DAMAGED as error:
         raise ValueError(

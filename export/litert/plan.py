@@ -13,10 +13,10 @@ def plan(lengths, signatures):
 
     Args:
         lengths: Number of tokens of each source, none above the longest signature's.
-        signatures: List of `Signature`.
+        signatures: List of `FixedSignature`.
 
     Returns:
-        List of pairs: a `Signature` and the numbers of at most `batch_size` sources.
+        List of pairs: a `FixedSignature` and the numbers of at most `batch_size` sources.
     """
     calls = []
     left = sorted(range(len(lengths)), key=lambda number: -lengths[number])

@@ -1,12 +1,11 @@
-"""LiteRT files as translators: what `keras-transformer translate` and the checks run.
+"""Loaded .tflite files, as `keras-transformer translate` and the checks run them.
 
-The one door to `ai_edge_litert`.
+Only this module imports `ai_edge_litert`.
 """
 
 import pathlib
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
@@ -14,17 +13,11 @@ from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.packed import SIGNATURES, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
-from keras_transformer.export.runtime import (
-    Pool,
-    check_n_best,
-    check_strings,
-    check_threads,
-    reason,
-)
+from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, reason
+from keras_transformer.installation import install_hint
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import to_best, to_n_best
-from keras_transformer.tasks.strings import generate_strings
+from keras_transformer.tasks.results import to_best
 
 
 class LiteRTFile:
@@ -65,12 +58,12 @@ class LiteRTFile:
             num_parallel_calls=num_parallel_calls,
         )
         path = pathlib.Path(path)
-        self.facts, signatures, self.tokenizers = unpack(path)
+        self.metadata, signatures, self.tokenizers = unpack(path)
         if self.kind not in signatures:
             raise ValueError(
                 f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
             )
-        self.search = search = search_in(self.facts, search, self.kind, path)
+        self.search = search = search_in(self.metadata, search, self.kind, path)
         self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
             # All of them now: the file may be another one later.
@@ -85,10 +78,10 @@ class LiteRTFile:
         for signature in self.signatures:
             if signature.name not in inside:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
-        self.max_length = self.facts.get("max_length")
-        self.pipeline = TASKS[self.facts["task"]].pipeline_class()
+        self.max_length = self.metadata.get("max_length")
+        self.pipeline = TASKS[self.metadata["task"]].pipeline_class()
         if not issubclass(self.pipeline, self.answers):
-            raise ValueError(f"{path} holds a model for {self.facts['task']}.")
+            raise ValueError(f"{path} holds a model for {self.metadata['task']}.")
         self.result = getattr(self.pipeline, "result", None)
         self.blank = getattr(self.pipeline, "blank", True)
         self.output = self.pipeline.output
@@ -112,13 +105,13 @@ class LiteRTFile:
             return self.signatures
         if signature not in self.signatures:
             raise ValueError(
-                "`signature` must be one of the translator's `signatures`: "
+                "`signature` must be one of the file's `signatures`: "
                 f"{', '.join(choice.name for choice in self.signatures)}. Received: {signature!r}."
             )
         return [signature]
 
 
-class LiteRTTranslator(LiteRTFile):
+class LiteRTTranslator(LiteRTFile, OpenGenerator):
     """A .tflite file written by `export_litert`; nothing else is needed.
 
     Args:
@@ -134,33 +127,22 @@ class LiteRTTranslator(LiteRTFile):
 
         Args:
             sentences: List of strings.
-            signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
+            signature: Which signature runs. `None`: for each sentence the shortest that holds it.
         """
-        check_strings(sentences)
-        return to_best(self._translate(sentences, signature), self.result)
+        return to_best(self._generate(sentences, signature=signature), self.result)
 
-    def n_best_batch(self, sentences, n):
-        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+    @property
+    def n_best(self):
+        """Hypotheses that its search returns."""
+        return self.signatures[0].n_best
 
-        Raises:
-            ValueError: If the file's searches return fewer than `n`.
-        """
-        check_n_best(n, self.signatures[0].n_best)
-        return to_n_best(self._translate(sentences), n, self.result)
-
-    def _translate(self, sentences, signature=None):
-        def decode(ids):
-            return self.decode(ids.to_list(), signature)
-
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
-
-    def decode(self, sources, signature=None):
+    def decode(self, sources, signature=None, n=1):
         """Runs the model on token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
-            signature: The `Signature` to run. `None`: for each source the shortest that holds it.
+            signature: Which signature runs. `None`: for each source the shortest that holds it.
+            n: Has no effect: LiteRT returns all M hypotheses.
 
         Returns:
             Token ids `[B, M, max_length]`, int32, the best of M first, each row ending in `eos_id`
@@ -168,7 +150,7 @@ class LiteRTTranslator(LiteRTFile):
 
         Raises:
             ValueError: If a source is longer than every signature, or its ids are not those of a
-                sentence: see `source` in the facts of the file.
+                sentence: see `source` in the metadata of the file.
         """
         signatures = self._choices(signature)
         check_source_ids(sources, self.tokenizers.source)
@@ -246,6 +228,6 @@ def load_interpreter(name="Interpreter"):
     except ImportError as error:
         raise ValueError(
             "LiteRT files need the package ai-edge-litert. Install it with: "
-            'pip install "keras-transformer-kit[litert]"'
+            + install_hint("litert")
         ) from error
     return getattr(interpreter, name)

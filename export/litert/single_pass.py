@@ -24,14 +24,14 @@ class LiteRTSinglePass(LiteRTFile):
     def __init__(self, path, num_threads=None, num_parallel_calls=1):
         super().__init__(path, num_threads=num_threads, num_parallel_calls=num_parallel_calls)
         self.path = path
-        self.codec = self.pipeline.codec_class.from_metadata(self.facts, self.tokenizers)
+        self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
 
     def answer_batch(self, examples, signature=None):
         """Returns a `Result` for each of a list of examples.
 
         Args:
             examples: List of what the task takes, such as strings.
-            signature: The `Signature` to run. `None`: for each row the shortest that holds it.
+            signature: Which signature runs. `None`: for each row the shortest that holds it.
 
         Raises:
             ValueError: If one of them is refused, an image of another size, say.
@@ -48,7 +48,7 @@ class LiteRTSinglePass(LiteRTFile):
         """Runs the model on its inputs.
 
         Args:
-            signature: The `Signature` to run. `None`: for each row the shortest that holds it.
+            signature: Which signature runs. `None`: for each row the shortest that holds it.
             **inputs: Arrays `[R, ...]`, R at least 1, by their names in the file.
 
         Returns:

@@ -4,8 +4,8 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
-from keras_transformer.export.parity import ExportError
 
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the weights

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.packed import make_signatures
-from keras_transformer.export.parity import ExportError
 
 NAMES = ("translate", "translate_beam")
 
@@ -53,7 +53,7 @@ def trace_strings(search, signature, tokenizers, output):
     Args:
         search: What the signature's search does: a function from `source` and, with a beam,
             `extra_length` and `length_penalty` to a dictionary of `tokens` and `score`.
-        signature: A `Signature`.
+        signature: A `FixedSignature`.
         tokenizers: A pair of `FastTokenizer`s, of sources and of outputs.
         output: Name of the text that is generated.
     """

@@ -1,4 +1,4 @@
-"""The string-in, string-out signatures of a .tflite file as a translator."""
+"""A .tflite file that is open, called by its string-in, string-out signatures."""
 
 import functools
 
@@ -35,7 +35,7 @@ class LiteRTStringTranslator(LiteRTFile):
 
         Args:
             sentences: List of strings.
-            signature: The `Signature` to run. `None`: for each sentence the shortest that holds it.
+            signature: Which signature runs. `None`: for each sentence the shortest that holds it.
         """
         check_strings(sentences)
         signatures = self._choices(signature)

@@ -4,9 +4,8 @@ import re
 
 import numpy as np
 
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.marian.settings import from_config, unexpressed
-from keras_transformer.export.parity import ExportError
-from keras_transformer.pretrained.families.marian import LOGITS, SILENT, weights_of
 from keras_transformer.pretrained.files.marian.arrays import (
     MULTIPLIER,
     OUTPUT,
@@ -15,6 +14,7 @@ from keras_transformer.pretrained.files.marian.arrays import (
     Quantized,
 )
 from keras_transformer.pretrained.files.marian.settings import settings_array
+from keras_transformer.pretrained.files.marian.weights import LOGITS, SILENT, weights_of
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
@@ -36,7 +36,9 @@ def make_arrays(model, tokenizers):
     sizes = check_expressible(config, tokenizers)
     arrays = {}
     for weight in weights_of(config, sizes):
-        arrays[weight.names[0]] = weight.layout.theirs(weight.variable(model).numpy())
+        variable = weight.variable(model)
+        if variable is not None:
+            arrays[weight.names[0]] = weight.layout.theirs(variable.numpy())
     for name, array in list(arrays.items()):
         bias = re.sub(r"_W([qkvo12])$", r"_b\1", name)  # Marian's maps all have one
         if bias != name:

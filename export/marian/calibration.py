@@ -5,11 +5,9 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.forced import IDS, read_pairs
-from keras_transformer.export.parity import copy_model
-from keras_transformer.layers.kernels import Kernels
-from keras_transformer.pretrained.families.marian import weights_of
+from keras_transformer.export.activations import observe
 from keras_transformer.pretrained.files.marian.arrays import OUTPUT
+from keras_transformer.pretrained.files.marian.weights import weights_of
 from keras_transformer.pretrained.names import SAME
 
 LARGEST = 127  # of int8
@@ -35,23 +33,28 @@ def find_multipliers(pipeline, sentences):
     Raises:
         ValueError: If all sentences are empty.
     """
-    watch = _Watch(pipeline.model)
-    model = copy_model(pipeline.model, Kernels(dense=watch.dense))
+    config, largest = pipeline.model.config, {}
+    weights = weights_of(config, (config.vocab_size, config.output_size))
+    kernels = [weight for weight in weights if weight.layout == SAME]
+    names = {weight.variable(pipeline.model).path: weight.theirs for weight in kernels}
+    products = [*names.values(), OUTPUT]  # in order
 
-    @tf.function(input_signature=[IDS, IDS], autograph=False)
-    def largest(source, target):
-        inputs = {"source": source, "target": target}
-        hidden = model.hidden_states(inputs, training=False)
-        watch.see(OUTPUT, hidden)
-        return watch.seen()
+    def see(name, x):
+        flat = tf.reshape(x, [-1, x.shape[-1]])  # [positions, features]
+        largest[name] = tf.reduce_max(tf.abs(flat), axis=1)
 
-    rows = [largest(*(ids[None] for ids in pair)) for pair in read_pairs(pipeline, sentences)]
-    if not rows:
-        raise ValueError(f"None of the {len(sentences)} sentences holds a token to calibrate with.")
-    columns = zip(*rows, strict=True)
+    def dense(layer, x):
+        if layer.kernel.path in names:
+            see(names[layer.kernel.path], x)
+        return layer(x)
+
+    def measured(hidden):
+        see(OUTPUT, hidden)
+        return [largest[name] for name in products]
+
+    columns = zip(*observe(pipeline, sentences, dense, measured), strict=True)
     return {
-        name: LARGEST / _bound(name, column)
-        for name, column in zip(watch.names, columns, strict=True)
+        name: LARGEST / _bound(name, column) for name, column in zip(products, columns, strict=True)
     }
 
 
@@ -67,33 +70,3 @@ def _bound(name, rows):
         rows = [row.max(keepdims=True) for row in rows]
     largest = np.concatenate(rows)
     return (largest.mean() + DEVIATIONS * largest.std()) or 1.0
-
-
-class _Watch:
-    """The largest activations before the products of a model, one sentence at a time."""
-
-    def __init__(self, model):
-        config = model.config
-        weights = weights_of(config, (config.vocab_size, config.output_size))
-        kernels = [weight for weight in weights if weight.layout == SAME]
-        self._names = {weight.variable(model).path: weight.theirs for weight in kernels}
-        self._largest = {}
-
-    @property
-    def names(self):
-        """Marian's names of the products, in order."""
-        return [*self._names.values(), OUTPUT]
-
-    def see(self, name, x):
-        flat = tf.reshape(x, [-1, x.shape[-1]])  # [positions, features]
-        self._largest[name] = tf.reduce_max(tf.abs(flat), axis=1)
-
-    def dense(self, layer, x):
-        """The kernel of linear maps; see `Kernels`."""
-        if layer.kernel.path in self._names:
-            self.see(self._names[layer.kernel.path], x)
-        return layer(x)
-
-    def seen(self):
-        """Returns the largest activations of all products, in the order of `names`."""
-        return [self._largest[name] for name in self.names]

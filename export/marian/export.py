@@ -1,7 +1,9 @@
-"""A folder that Marian translates with, and in 8 bits the browsers' engine."""
+"""Export to a folder for Marian, and in int8 for the browsers' engine."""
 
 import dataclasses
 import json
+import os
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,11 +20,11 @@ from keras_transformer.export.marian.arrays import (
 )
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.settings import minimum_version
-from keras_transformer.export.parity import in_float32
+from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference
-from keras_transformer.export.shortlists import shortlist_figures
+from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.files.marian.arrays import Quantized
 from keras_transformer.pretrained.files.marian.binary import write_bin
@@ -30,34 +32,40 @@ from keras_transformer.pretrained.files.marian.model_file import read
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.files.marian.settings import as_yaml
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
 MODEL, BINARY, INTGEMM = "model.npz", "model.bin", "model.intgemm.alphas.bin"
 SHARED, SEPARATE = ("vocab.spm",), ("source.spm", "target.spm")
-DECODER, INTGEMM_DECODER, FACTS = "decoder.yml", "decoder.intgemm.yml", "facts.json"
+DECODER, INTGEMM_DECODER, METADATA = "decoder.yml", "decoder.intgemm.yml", "metadata.json"
 SHORTLIST = "lex.s2t.bin"
 FILES = {
-    MODEL, BINARY, INTGEMM, *SHARED, *SEPARATE, DECODER, INTGEMM_DECODER, FACTS, SHORTLIST,
+    MODEL, BINARY, INTGEMM, *SHARED, *SEPARATE, DECODER, INTGEMM_DECODER, METADATA, SHORTLIST,
 }  # fmt: skip
 PRECISION = "int8shiftAlphaAll"
 
 
+def check_place(directory):
+    """Returns the path of the folder to write: see `check_place_of_folder`."""
+    return check_place_of_folder(directory, FILES)
+
+
 def export_marian(
-    pipeline,
-    directory,
-    samples,
-    quantize="none",
+    pipeline: Pipeline,
+    directory: str | os.PathLike,
+    samples: list,
+    quantize: str = "none",
     *,
-    calibration=None,
-    min_agreement=None,
-    references=None,
-    max_loss=MAX_LOSS,
-    max_score_loss=None,
-    origin=None,
-    progress=None,
-    left_out=0,
-):
+    calibration: list[str] | None = None,
+    min_agreement: float | None = None,
+    references: list[str] | None = None,
+    max_loss: float = MAX_LOSS,
+    max_score_loss: float | None = None,
+    origin: dict | None = None,
+    progress: Callable[[str], object] | None = None,
+    left_out: int = 0,
+) -> dict:
     """Writes a folder that Marian loads: `marian-decoder -c decoder.yml`.
 
     It holds `model.npz`, `model.bin`, the vocabularies and `decoder.yml`; in int8 also
@@ -82,12 +90,12 @@ def export_marian(
         calibration: List of sentences that show the sizes of the activations, for int8. `None`:
             `samples`.
         min_agreement, references, max_loss, max_score_loss, origin, progress, left_out: See
-            `export_ctranslate2`; the origin stands in `facts.json`.
+            `export_ctranslate2`; the origin stands in `metadata.json`.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, the figures of `Agreement` and those of
-        `shortlist_figures`. With the activation gelu also `minimum_marian_version`, which is in
-        `facts.json` as well: older engines compute another function under that name.
+        Dictionary of `path`, `bytes`, `quantize`, the metrics of `Agreement` and those of
+        `shortlist_metrics`. With the activation gelu also `minimum_marian_version`, which is in
+        `metadata.json` as well: older engines compute another function under that name.
 
     Raises:
         ExportError: If Marian cannot express the model, the translations differ, or something else
@@ -95,9 +103,9 @@ def export_marian(
         OSError: If it cannot be written.
         ValueError: If an argument is wrong.
     """
-    FORMATS["marian"].require(pipeline)
+    FORMATS["marian"].check(pipeline)
     samples = pipeline.check_samples(samples)
-    directory = check_place_of_folder(directory, FILES)
+    directory = check_place(directory)
     limits = Limits(quantize, min_agreement, references, max_loss, max_score_loss)
     limits.check(FORMATS["marian"].quantizations)
     if calibration is not None and quantize == "none":
@@ -114,10 +122,10 @@ def export_marian(
     if shortlist is not None:
         shortlist = cut_shortlist(shortlist, pipeline)
     draft = _Draft(agreement, directory, shortlist, origin, progress or silent)
-    figures = shortlist_figures(restricted, samples)
+    metrics = shortlist_metrics(restricted, samples)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration))
     size = sum(file.stat().st_size for file in directory.iterdir())
-    return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **figures}
+    return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **metrics}
 
 
 def _quiet(pipeline):
@@ -134,16 +142,16 @@ def _quiet(pipeline):
 
 @dataclasses.dataclass(frozen=True)
 class _Draft:
-    """The folder on its way."""
+    """The folder while it is written and checked."""
 
     agreement: Agreement
     name: str
     shortlist: Shortlist | None
     origin: dict | None
-    progress: object
+    progress: Callable[[str], object]
 
     def write(self, folder, calibration):
-        """Fills the folder; returns the figures of its check."""
+        """Fills the folder; returns the metrics of its check."""
         pipeline, in_int8 = self.agreement.pipeline, self.agreement.limits.quantize == "int8"
         self.progress("writing the weights")
         arrays = make_arrays(pipeline.model, pipeline.tokenizers)
@@ -165,13 +173,12 @@ class _Draft:
         for name, ours in written.items():
             _require_same(folder / name, ours)
         report = self._judge(folder / (INTGEMM if in_int8 else MODEL), vocabularies)
-        figures = {name: value for name, value in report.items() if name != "differences"}
-        facts = {"origin": self.origin} if self.origin else {}
-        facts["agreement"] = figures
+        metadata = {"origin": self.origin} if self.origin else {}
+        metadata["agreement"] = without_sentences(report)
         minimum = minimum_version(pipeline.model.config)
         if minimum is not None:
-            facts["minimum_marian_version"] = report["minimum_marian_version"] = minimum
-        (folder / FACTS).write_text(json.dumps(facts, indent=2), "utf-8")
+            metadata["minimum_marian_version"] = report["minimum_marian_version"] = minimum
+        (folder / METADATA).write_text(json.dumps(metadata, indent=2), "utf-8")
         return report
 
     def _judge(self, path, vocabularies):

@@ -1,4 +1,4 @@
-"""The contents of a SavedModel that answers in one pass."""
+"""Contents of a SavedModel whose model answers in one pass."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,7 +7,7 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.saved_model.guide import Page
-from keras_transformer.export.saved_model.inputs import of_these_shapes
+from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.metadata import write_codec
 from keras_transformer.export.saved_model.warmup import Request
@@ -17,22 +17,22 @@ from keras_transformer.tasks.strings import map_sorted
 BATCH_SIZE = 64
 
 
-class Answered:
-    """The answers of a model to requests, and its outputs for its own inputs.
+class SavedModelAnswers:
+    """Signatures of a model that answers in one pass.
+
+    One signature takes a request and returns the answers. If the codec names another, that one
+    takes the inputs of the model and returns its outputs.
 
     Args:
         pipeline: A `SinglePass` in float32.
         samples: List of examples.
-        options: The `Options` of models that generate text, of which none has an effect.
-        references: List of the right answers to the samples, or `None`.
-        progress: See `export_saved_model`.
+        progress, references: See `export_saved_model`.
 
     Attributes:
-        weights, functions, requests, modules: See `Generated`.
+        weights, functions, requests, modules: See `SavedModelGeneration`.
     """
 
-    def __init__(self, pipeline, samples, options, references, progress):
-        options.refuse(pipeline.task)
+    def __init__(self, pipeline, samples, progress, references):
         self._pipeline, self._codec, self._progress = pipeline, pipeline.codec, progress
         limits = Limits(references=references)
         expected = pipeline.answer(samples)
@@ -41,15 +41,16 @@ class Answered:
         self.weights, self.modules = pipeline.weights, self._guide.modules
         self.functions = {
             signature.name: tf.function(
-                of_these_shapes(signature.function, signature.inputs), autograph=False
+                with_checked_shapes(signature.strict, signature.inputs), autograph=False
             ).get_concrete_function(**signature.inputs)
             for signature in pipeline.signatures()
+            if signature.name is not None
         }
         request = {k: v.numpy() for k, v in pipeline.codec.request(samples[:1]).items()}
         self.requests = [Request(DEFAULT, request)]
 
     def page(self, model):
-        """Returns the `Page` about a model of that name."""
+        """Returns the `Page` about the model, which is served under the name `model`."""
         guide = self._guide
         constants = {name: f"tf.constant({value})" for name, value in guide.request.items()}
         request = ", ".join(f'"{name}": {value}' for name, value in guide.request.items())
@@ -65,11 +66,15 @@ class Answered:
         )
 
     def write_metadata(self, draft):
-        """Writes what the codec needs into the folder of a version."""
+        """Writes the metadata of the codec into the folder of a version."""
         write_codec(draft, self._codec)
 
     def verify(self, draft, name):
-        """Returns the results of the first signature; all must agree, as both programs load it."""
+        """Checks every signature through both loaders; returns the results of the first one.
+
+        Raises:
+            ExportError: If a signature does not agree with the model in memory.
+        """
         reports = []
         for load, program in LOADERS:
             self._progress(f"calling every signature as {program} loads it")
@@ -91,7 +96,7 @@ def _results(model, signature, codec, examples):
         outputs = _arrays(model.run(signature, **inputs))
         for output, names in _arrays(codec.named(outputs)).items():
             if not np.array_equal(names, outputs[output], equal_nan=names.dtype.kind == "f"):
-                raise ExportError(f"{signature}: `{output}` does not belong to its numbers.")
+                raise ExportError(f"{signature}: `{output}` does not match the model's numbers.")
         return codec.results(_arrays(codec.answers(outputs, rest)))
 
     return map_sorted(answer, examples, BATCH_SIZE, codec.size)

@@ -1,4 +1,4 @@
-"""A search that XLA compiles for a handful of shapes, and no other."""
+"""Search that XLA compiles for a few shapes only."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ from keras_transformer.tasks.generator import SOURCE
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
-    """The shapes `[B, S]` of token ids for which a search is compiled: each size, each length.
+    """Shapes `[B, S]` of token ids for which a search is compiled: every batch size and length.
 
     Args:
-        batch_sizes: Numbers of sentences, increasing. A larger batch is decoded in parts of the
-            largest, one after the other.
-        lengths: Lengths in tokens, increasing; the last one is the longest there can be.
+        batch_sizes: Numbers of sentences, increasing. A batch larger than the last one is decoded
+            in parts of that size, one after the other.
+        lengths: Source lengths in tokens, increasing; the last one is the maximum length.
 
     Raises:
         ValueError: If one of them is empty, not positive or not increasing.
@@ -34,18 +34,18 @@ class Buckets:
 
 
 class BucketedSearch:
-    """A search compiled by XLA for each of a few shapes, to which every batch is padded.
+    """Search that XLA compiles for each of a few shapes, to which every batch is padded.
 
-    XLA compiles again for every new shape, which takes seconds. Batches are padded with
-    copies of their first sentence, which end no later than it does; sentences with padding.
+    XLA compiles again for every new shape, which takes seconds. A sentence is lengthened with
+    padding. A batch is filled with copies of its first sentence, so they do not prolong the search.
 
     Args:
-        search: From token ids `[B, S]`, int32, and settings `[B]`, if it has any, to a dictionary
-            of tensors whose first axis is B.
+        search: Function of token ids `[B, S]`, int32, and of settings `[B]`, if it has any. Returns
+            a dictionary of tensors whose first axis is B.
         buckets: The `Buckets`.
         pad_id: Id of padding.
         eos_id: Id of the end of a sentence.
-        inputs: The `tf.TensorSpec`s of what the search is called with.
+        inputs: The `tf.TensorSpec`s of the arguments of `search`.
     """
 
     def __init__(self, search, buckets, pad_id, eos_id, inputs=(SOURCE,)):
@@ -60,7 +60,7 @@ class BucketedSearch:
         width = _smallest(self._buckets.lengths, length)
         batches = tf.maximum((batch + size - 1) // size, 1)
         source = tf.pad(source, [[0, 0], [0, width - length]], constant_values=self._pad_id)
-        # The sentence that pads an empty batch.
+        # An empty batch is padded with an empty sentence.
         end = tf.one_hot([0], width, self._eos_id, self._pad_id, dtype=tf.int32)  # [1, width]
         rows = tf.range(batches * size)
         rows = tf.where(rows < batch, rows, 0)
@@ -88,13 +88,13 @@ class BucketedSearch:
 
 
 def _smallest(choices, number):
-    """The smallest of increasing `choices` that is at least `number`, or the last of them."""
+    """Returns the smallest of increasing `choices` that is at least `number`, or the last one."""
     smaller = tf.reduce_sum(tf.cast(tf.constant(choices) < number, tf.int32))
     return tf.gather(choices, tf.minimum(smaller, len(choices) - 1))
 
 
 def _joined(batches):
-    """`[batches, size, ...]` as `[batches * size, ...]`."""
+    """Reshapes `[batches, size, ...]` to `[batches * size, ...]`."""
     joined = tf.reshape(batches, tf.concat([[-1], tf.shape(batches)[2:]], 0))
     joined.set_shape([None, *batches.shape[2:]])
     return joined

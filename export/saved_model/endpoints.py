@@ -1,32 +1,31 @@
-"""The kinds of signatures of a SavedModel that generates text."""
+"""Kinds of signatures of a SavedModel that generates text."""
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Found
-from keras_transformer.export.saved_model.inputs import of_these_shapes
+from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.searches import RequestedSearch
 from keras_transformer.tasks.generator import SENTENCES, SOURCE
 from keras_transformer.tasks.token_rows import assertions
 
 
 class Endpoint:
-    """A signature: inputs, a search, and named outputs, all with the same first axis.
+    """A signature: named inputs, a search, and named outputs, all with the same first axis.
 
     Args:
-        name: The signature's name.
+        name: Name of the signature.
         search: The `ModelSearch`.
-        graph: The same in a graph.
-        beam: The `Beam` of all endpoints with one.
-        several: Whether it answers with all M outputs of a sentence; otherwise with the best one,
-            without that axis.
+        graph: The same search as a graph.
+        beam: The `Beam` that all endpoints with a beam share.
+        several: Whether it returns all M outputs of each sentence. Otherwise it returns the best
+            output, without the axis M.
 
     Attributes:
-        pipeline: The `Generator`, which knows the vocabulary and the longest length L.
+        pipeline: The `Generator`, with the vocabulary and the maximum length L.
         inputs: The `tf.TensorSpec`s of the inputs.
-        last_axes: The letters of an output's last axes, by its name, where it has other than the
-            batch and the n-best list.
-        function: The `tf.function` to export, from the inputs to a dictionary.
+        last_axes: Letters of the axes of an output after batch and n-best list, by its name.
+        function: The `tf.function` to export. It takes the inputs and returns a dictionary.
     """
 
     inputs = ()
@@ -36,39 +35,44 @@ class Endpoint:
         self.name, self.search, self.beam = name, search, beam
         self.pipeline = search.pipeline
         self._graph, self._several = graph, several
-        answer = of_these_shapes(self.answer, {spec.name: spec for spec in self.inputs})
+        answer = with_checked_shapes(self.answer, {spec.name: spec for spec in self.inputs})
         self.function = tf.function(answer, input_signature=self.inputs, autograph=False)
 
     def answer(self, *inputs):
-        """Returns the outputs for the inputs, by name."""
+        """Returns the outputs for the inputs, a dictionary."""
         raise NotImplementedError
 
     def searches(self, sentences):
-        """Returns for each of a list of strings the search by which its answer is judged."""
+        """Returns the search with which the answer to each of a list of strings is compared."""
         return [self.search.search] * len(sentences)
 
     def example(self, sentences):
-        """Returns the inputs that request the translation of a list of strings, by name."""
+        """Returns the inputs of a request for a list of strings, a dictionary."""
         raise NotImplementedError
 
     def _find(self, *inputs):
-        """Returns the `Found` of the search."""
+        """Runs the search and returns its `Found`."""
         return Found(**self._graph(*inputs))
 
     def _answers(self, value):
-        """`[B, M, ...]` as it is, or the first of each sentence, `[B, ...]`."""
+        """Returns `[B, M, ...]` unchanged, or the best output of each sentence, `[B, ...]`."""
         return value if self._several else tf.squeeze(value, 1)
 
 
 class Sentences(Endpoint):
-    """Strings to translations.
+    """Signature from strings to generated texts.
 
-    `sentences`, string `[B]`, UTF-8, to `translation` (of a language model `text`), string, and
-    `score`, float32, both `[B]`, or `[B, M]` with the best first; and `truncated`, boolean `[B]`:
-    whether the sentence was longer than `max_length` tokens and was cut. An empty sentence stays
-    empty, where a model translates. Where a search finds fewer than M, the others are empty and
-    have a score of -1e9. So is all that a string gets which is not UTF-8; the other sentences of
-    its batch are as without it.
+    The input is `sentences`, string `[B]`, in UTF-8. The outputs are
+
+    - the text, string `[B]`, or `[B, M]` with the best first; named `translation` for a translator
+      and `text` for a language model;
+    - `score`, float32, of the same shape;
+    - `truncated`, boolean `[B]`: whether the sentence had more than `max_length` tokens and was
+      truncated.
+
+    The translation of an empty sentence is empty. If a search finds fewer than M outputs, the
+    others are empty with a score of -1e9. A string that is not valid UTF-8 has only such outputs
+    and does not affect the other sentences of its batch.
     """
 
     inputs = (SENTENCES,)
@@ -77,7 +81,7 @@ class Sentences(Endpoint):
         return self._written(self._translate(sentences))
 
     def _translate(self, sentences, *settings):
-        """Returns the outputs that `Generator.generate` has for the search."""
+        """Returns the outputs of `Generator.generate` with the search."""
         return self.pipeline.generate(sentences, lambda ids: self._find(ids, *settings))
 
     def _written(self, outputs):
@@ -92,12 +96,13 @@ class Sentences(Endpoint):
 
 
 class SentencesAndSettings(Sentences):
-    """Strings to their best translations, by the search that the request names.
+    """Signature from strings to texts, with settings of the search in the request.
 
-    `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1 to the size of
-    the beam N; `length_penalty`, float32 `[B]`, see `beam_decode`; and `max_length`, int32 `[B]`,
-    the longest output in tokens; to what `Sentences` gives, `[B, M]`. Of `beam_size` hypotheses no
-    more than `beam_size` are given. Settings that are out of range are an error.
+    The inputs are `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1
+    to the size N of the beam; `length_penalty`, float32 `[B]`, see `beam_decode`; and
+    `max_length`, int32 `[B]`, the maximum output length in tokens. The outputs are those of
+    `Sentences`, `[B, M]`, of which at most `beam_size` are filled. Settings that are out of range
+    are an error.
     """
 
     inputs = (*Sentences.inputs, *RequestedSearch.settings)
@@ -109,7 +114,7 @@ class SentencesAndSettings(Sentences):
         return self._written(self._translate(sentences, *settings))
 
     def _checks(self, sentences, beam_size, length_penalty, max_length):
-        """Assertions about the settings."""
+        """Returns assertions about the settings."""
         settings = beam_size, length_penalty, max_length
         hypotheses, (shortest, longest) = self.beam.size, self._lengths()
         checks = {
@@ -121,7 +126,7 @@ class SentencesAndSettings(Sentences):
         checks |= {
             f"`beam_size` must be from 1 to {hypotheses}.": (beam_size >= 1)
             & (beam_size <= hypotheses),
-            # Not a number is not below infinity either.
+            # The second comparison also excludes NaN.
             "`length_penalty` must be at least 0 and finite.": (length_penalty >= 0)
             & (length_penalty < float("inf")),
             f"`max_length` must be from {shortest} to {longest}.": (max_length >= shortest)
@@ -133,7 +138,7 @@ class SentencesAndSettings(Sentences):
         return self.beam.min_length, self.pipeline.max_length
 
     def searches(self, sentences):
-        """Returns the searches that `example` requests, one for each sentence."""
+        """Returns the searches that `example` requests, one per sentence."""
         settings = self.example(sentences)
         penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
         return [
@@ -142,7 +147,7 @@ class SentencesAndSettings(Sentences):
         ]
 
     def example(self, sentences):
-        """Returns inputs by name; the settings are of every kind, each sentence has its own."""
+        """Returns the inputs of a request whose settings vary from sentence to sentence."""
         numbers = np.array([len(sentence) for sentence in sentences], "int32")
         shortest, longest = self._lengths()
         return {
@@ -154,14 +159,18 @@ class SentencesAndSettings(Sentences):
 
 
 class Alignments(Sentences):
-    """Strings to the best translation of each and what its tokens attended to in the source.
+    """Signature from strings to the best translation of each, with its attention to the source.
 
-    `sentences`, string `[B]`, UTF-8, to what `Sentences` gives; `tokens`, int32 `[B, T]`;
-    `source_pieces`, string `[B, S]`, and `target_pieces`, string `[B, T]`, as SentencePiece writes
-    them, the end of the sentence included; and `alignment`, float32 `[B, T, S]`. S and T are the
-    lengths of the longest source and translation of the batch. After the end, tokens are
-    `pad_id`, pieces are empty and weights are 0. Of an empty sentence there is only the end of
-    the source.
+    The input is `sentences`, string `[B]`, in UTF-8. The outputs are those of `Sentences` and
+
+    - `tokens`, int32 `[B, T]`;
+    - `source_pieces`, string `[B, S]`, and `target_pieces`, string `[B, T]`, as SentencePiece
+      writes them, including the end of the sentence;
+    - `alignment`, float32 `[B, T, S]`, the attention of each target token to the source tokens.
+
+    S and T are the lengths of the longest source and translation of the batch. After the end of a
+    sentence, tokens are `pad_id`, pieces are empty and weights are 0. An empty sentence has no
+    pieces but the end of its source.
     """
 
     last_axes = {
@@ -181,7 +190,7 @@ class Alignments(Sentences):
         longest = tf.reduce_max(tf.where(tf.reduce_any(real, axis=0), columns, 0))  # T
         real = real[:, :longest]  # [B, T]
         tokens = tf.where(real, tokens[:, :longest], pad_id)
-        # A compiled search has padded the sources: S may be less than the width it looked at.
+        # A compiled search pads the sources, so its weights may have more than S columns.
         weights = self._answers(outputs["found"].alignment)  # [B, L, S or more]
         weights = weights[:, :longest, : tf.shape(source)[1]]  # [B, T, S]
         return {
@@ -194,20 +203,22 @@ class Alignments(Sentences):
 
 
 def _pieces(tokenizer, ids):
-    """Names of ids. TensorFlow Serving knows no operation of SentencePiece that gives them."""
+    """Returns the pieces of ids; TensorFlow Serving has no SentencePiece operation for this."""
     names = tokenizer.pieces(range(tokenizer.vocab_size))
     names[tokenizer.pad_id] = ""
     return tf.gather(tf.constant(names), ids)
 
 
 class Ids(Endpoint):
-    """Token ids to token ids.
+    """Signature from token ids to token ids.
 
-    `source`, int32 `[B, S]`, each row ending in `eos_id`, to `tokens`, int32 `[B, L]`, each row
-    ending in `eos_id` and then padding, and `score`, float32 `[B]`; or `[B, M, L]` and `[B, M]`
-    with the best first. Whatever follows the first `eos_id` of a row is ignored: TensorFlow Serving
-    pads the rows of a batch with the first id of a request, not with `pad_id`. A row without
-    `eos_id`, longer than `max_length`, or with ids that are not in the vocabulary is an error.
+    The input is `source`, int32 `[B, S]`, of which each row ends in `eos_id`. The outputs are
+    `tokens`, int32 `[B, L]`, where each row ends in `eos_id` and is then padded, and `score`,
+    float32 `[B]`; or `[B, M, L]` and `[B, M]` with the best first.
+
+    Ids after the first `eos_id` of a row are ignored, because TensorFlow Serving pads the rows of
+    a batch with the first id of a request, not with `pad_id`. A row is an error if it has no
+    `eos_id`, is longer than `max_length`, or contains ids outside the vocabulary.
     """
 
     inputs = (SOURCE,)
@@ -215,7 +226,8 @@ class Ids(Endpoint):
 
     def answer(self, source):  # noqa: D102
         _, of_ids = self.pipeline.signatures(self._find)
-        return {name: self._answers(value) for name, value in of_ids.function(source).items()}
+        outputs = of_ids.strict(source=source)
+        return {name: self._answers(value) for name, value in outputs.items()}
 
     def example(self, sentences):  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])

@@ -1,108 +1,127 @@
-"""A SavedModel for TensorFlow Serving: strings, ids or arrays in, answers out, tokenizer inside."""
+"""Export to a SavedModel for TensorFlow Serving, with the tokenizer inside."""
+
+import os
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.parity import in_float32
 from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
-from keras_transformer.export.saved_model.answered import Answered
-from keras_transformer.export.saved_model.generated import Generated, Options
+from keras_transformer.export.saved_model.answered import SavedModelAnswers
+from keras_transformer.export.saved_model.generated import SavedModelGeneration
 from keras_transformer.export.saved_model.guide import README, model_name
 from keras_transformer.export.saved_model.metadata import write_origin
 from keras_transformer.export.saved_model.warmup import PATH, write_requests
+from keras_transformer.tasks.pipeline import Pipeline
 
 
 def export_saved_model(
-    pipeline,
-    directory,
-    samples,
-    search=None,
-    n_best=None,
+    pipeline: Pipeline,
+    directory: str | os.PathLike,
+    samples: list,
+    search: Greedy | Beam | None = None,
+    n_best: int | None = None,
     *,
-    jit=False,
-    batch_sizes=(1, 4, 16),
-    lengths=None,
-    alignment=None,
-    references=None,
-    origin=None,
-    progress=None,
-    left_out=0,
-):
+    jit: bool = False,
+    batch_sizes: Sequence[int] | None = None,
+    lengths: Sequence[int] | None = None,
+    alignment: tuple[int, int | None] | None = None,
+    references: list[str] | None = None,
+    origin: dict | None = None,
+    progress: Callable[[str], object] | None = None,
+    left_out: int = 0,
+) -> dict:
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
-    Of a model that generates text it has five signatures, see `Sentences`, `Ids` and
-    `SentencesAndSettings`, and with an alignment a sixth, see `Alignments`:
+    A model that generates text gets five signatures, and a sixth with `alignment`:
 
-    - `serving_default`, strings `[B]` to what `translate_batch` gives with `search`;
-    - `n_best`, strings to the best M translations of a beam;
-    - `tokens`, token ids `[B, S]` to those of `greedy_decode`;
-    - `beam_tokens`, token ids to the best M of a beam;
-    - `search`, strings to the best M translations of a beam whose size, length penalty and longest
-      output the request names for each sentence;
-    - `alignment`, strings `[B]` to what `serving_default` gives, the tokens of source and
-      translation, and what each token of the translation attended to in the source, `[B, T, S]`.
+    - `serving_default`: from strings `[B]` to the best output of each, found with `search`;
+    - `n_best`: from strings to the best M outputs of a beam search;
+    - `tokens`: from token ids `[B, S]` to the token ids of greedy search;
+    - `beam_tokens`: from token ids to the best M outputs of a beam search;
+    - `search`: from strings, with a beam size, length penalty and maximum output length for each,
+      to the best M outputs of a beam search;
+    - `alignment`: from strings `[B]` to the outputs of `serving_default`, the tokens of source and
+      translation, and the attention of each target token to the source tokens, `[B, T, S]`.
 
-    Of a model that answers in one pass, `serving_default` is from a request to the answers of the
-    pipeline's `Codec`. If that has a `signature` of its own, such as `tokens`, there is one of that
-    name from the inputs of the model to its outputs.
+    A model that answers in one pass gets `serving_default`, from a request to the answers of the
+    pipeline's `Codec`. If the codec names a second signature, such as `tokens`, that one takes the
+    inputs of the model and returns its outputs.
 
-    Beside the model lie requests with which TensorFlow Serving warms it up, a `README.md` that
-    explains how to start it and how to send requests, and if a codec needs it its metadata; for
-    searches also parameters for the server's batching.
+    The version also contains requests with which TensorFlow Serving warms up the model, and a
+    `README.md` that explains how to start the server and how to send requests. There are batching
+    parameters for the server if the model generates text, and metadata of the codec if it needs
+    some.
 
-    The version appears in `directory` when it is complete and every signature has answered
-    `samples` as the model in memory does, loaded in both ways that TensorFlow has. If one does
-    not, or on any other error, `directory` is as it was before.
+    The version appears in `directory` only after every signature, loaded as TensorFlow Serving and
+    as Python load it, has answered `samples` like the model in memory. Otherwise, and after any
+    other error, `directory` is left unchanged.
 
     Args:
-        pipeline: A `Translator`, a `Classifier` or any other pipeline; one with a shortlist exports
-            its searches among the candidates.
-        directory: Folder of the versions, as TensorFlow Serving expects it; made if missing.
+        pipeline: A `Translator`, a `Classifier` or any other pipeline. If it has a shortlist, the
+            exported searches use it.
+        directory: Folder of the versions, as TensorFlow Serving expects it; created if missing.
         samples: List of real inputs, such as sentences, to check the export with.
-        search: The search of `serving_default`. A `Beam` is also that of the signatures with a
-            beam; beside a `Greedy` these use the `Beam` of 4, or of `n_best` if that is more.
+        search: The search of `serving_default`. A `Beam` is also used by all signatures with a
+            beam; with a `Greedy` these use `Beam(4)`, or a beam of `n_best` if that is more.
             `None`: the pipeline's own `search`.
-        n_best: Translations M. `None`: 4, or the size of the beam if that is less.
-        jit: Whether XLA compiles the searches, when the model is loaded, for each of `batch_sizes`
-            and of `lengths`. On a processor TensorFlow Serving does so only with a flag: see the
+        n_best: Number M of outputs. `None`: 4, or the size of the beam if that is less.
+        jit: Whether XLA compiles the searches for each of `batch_sizes` and `lengths` when the
+            model is loaded. On CPUs, TensorFlow Serving needs an option for this: see the
             `README.md`.
-        batch_sizes: Numbers of sentences to compile for, increasing. Others are padded or split.
-        lengths: Source lengths in tokens to compile for, increasing; the last one is the
-            pipeline's `max_length`. Others are padded. `None`: see `default_lengths`.
-        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
-            heads: whose attention the signature `alignment` gives. `None`: there is none.
-        references: List of the right answers, for the report of a model that answers in one pass.
-            `None`: they are not known.
-        origin: Dictionary of what is known of the checkpoint that the weights come from: see
-            `Run.read_origin`. It is kept in `assets.extra/origin.json`, and the `README.md` has it.
-        progress: Function that is called with a stage of the work, a string, when it begins, such
-            as `print`. `None`: nothing is shown.
-        left_out: Samples that are not among `samples` because the check would take too long,
-            for the figures.
+        batch_sizes: Numbers of sentences to compile for, increasing. Other batches are padded or
+            split. `None`: 1, 4 and 16.
+        lengths: Source lengths in tokens to compile for, increasing; the last one must be the
+            pipeline's `max_length`. Other sources are padded. `None`: see `default_lengths`.
+        alignment: Layer and head of the decoder whose attention the signature `alignment` returns,
+            a pair of integers; a head of `None` is the mean of the layer's heads. `None`: there is
+            no such signature.
+        references: List of the correct answers, for the report of a model that answers in one
+            pass. `None`: they are not known.
+        origin: Provenance of the original checkpoint, a dictionary: see `Run.read_origin`. It is
+            written to `assets.extra/origin.json` and to the `README.md`.
+        progress: Function that is called with the name of each stage as it begins, such as
+            `print`. `None`: no progress is shown.
+        left_out: Number of inputs that are not among `samples` because the check would take too
+            long. It appears in the report.
 
     The options from `search` to `alignment` and `left_out` are for models that generate text.
 
     Returns:
-        Dictionary of `path`, `bytes`, `signatures`, `python_needs`, the modules that a Python
-        program imports before it loads the version, and the results of an `Agreement` or an
-        `AnswerAgreement` for `serving_default`; with a shortlist, under `shortlist`, those of
-        `shortlist_figures`.
+        Dictionary of `path`, `bytes` and `signatures`; `python_needs`, the modules that a Python
+        program imports before it loads the version; and the results of `Agreement` or
+        `AnswerAgreement` for `serving_default`. With a shortlist, `shortlist` has the results of
+        `shortlist_metrics`.
 
     Raises:
-        ExportError: If the answers differ, or `directory` holds something else.
+        ExportError: If the answers differ, or `directory` contains something else.
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
         ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` or
-            `lengths` are not as described, there is no such layer or head, or an option has no
-            effect on such a model.
-        OSError: If it cannot be written.
+            `lengths` are not as described, the layer or head does not exist, or an option has no
+            effect on the model.
+        OSError: If the version cannot be written.
     """
+    options = {
+        "search": search,
+        "n_best": n_best,
+        "jit": jit,
+        "batch_sizes": batch_sizes,
+        "lengths": lengths,
+        "alignment": alignment,
+        "left_out": left_out,
+    }
+    FORMATS["saved-model"].check(pipeline, references=references, **options)
     samples = pipeline.check_samples(samples)
     directory = check_place_of_versions(directory)
-    pipeline = in_float32(pipeline)
-    options = Options(search, n_best, jit, tuple(batch_sizes), lengths, alignment, left_out)
+    pipeline, progress = in_float32(pipeline), progress or silent
     check_space(directory, pipeline)
-    progress, kind = progress or silent, Generated if pipeline.generates else Answered
-    contents = kind(pipeline, samples, options, references, progress)
+    if pipeline.generates:
+        contents = SavedModelGeneration(pipeline, samples, progress, **options)
+    else:
+        contents = SavedModelAnswers(pipeline, samples, progress, references)
     model = model_name(directory)
 
     def write(draft):

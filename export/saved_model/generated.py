@@ -1,9 +1,7 @@
-"""The contents of a SavedModel that generates text."""
+"""Contents of a SavedModel whose model generates text."""
 
-import dataclasses
 import functools
 
-from keras_transformer.export.options import SearchOptions
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 from keras_transformer.export.saved_model.endpoints import Alignments
@@ -31,55 +29,42 @@ from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import make_requests
 from keras_transformer.export.searches import traced
 from keras_transformer.export.shapes import default_lengths
-from keras_transformer.export.shortlists import shortlist_figures
+from keras_transformer.export.shortlists import shortlist_metrics
 
+BATCH_SIZES = (1, 4, 16)  # compiled by default
 TEXT_OPERATIONS = {"tensorflow_text": "registers the operations of the tokenizer"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Options(SearchOptions):
-    """Options of `export_saved_model` for models that generate text; see there."""
-
-    search: object = None
-    n_best: int | None = None
-    jit: bool = False
-    batch_sizes: tuple = (1, 4, 16)
-    lengths: list | None = None
-    alignment: tuple | None = None
-    left_out: int = 0
-
-
-class Generated:
-    """Searches of a model, each from strings or from token ids.
+class SavedModelGeneration:
+    """Signatures of a model that generates text, from strings and from token ids.
 
     Args:
         pipeline: A `Generator` in float32.
         samples: List of strings.
-        options: The `Options`.
-        references: `None`.
-        progress: See `export_saved_model`.
+        progress, search, n_best, jit, batch_sizes, lengths, alignment, left_out: See
+            `export_saved_model`.
 
     Attributes:
-        weights: The variables to track.
+        weights: Variables that the SavedModel tracks.
         functions: Dictionary from the names of the signatures to functions.
-        requests: Requests that warm the server up.
-        modules: Modules that a Python program must import, and why.
+        requests: Requests that warm up the server.
+        modules: Modules that a Python program must import, and the reason for each.
     """
 
     modules = TEXT_OPERATIONS
 
-    def __init__(self, pipeline, samples, options, references, progress):
-        if references is not None:
-            raise ValueError(f"`references` has no effect on a model for {pipeline.task}.")
-        self._pipeline, self._samples, self._options = pipeline, samples, options
-        self._progress = progress
-        self._search = search = pipeline.search if options.search is None else options.search
-        n_best, alignment = options.n_best, options.alignment
+    def __init__(
+        self, pipeline, samples, progress, search, n_best, jit, batch_sizes, lengths, alignment,
+        left_out,
+    ):  # fmt: skip
+        self._pipeline, self._samples, self._progress = pipeline, samples, progress
+        self._jit, self._left_out = jit, left_out
+        self._search = search = pipeline.search if search is None else search
         self.endpoints = make_endpoints(pipeline, search, n_best, alignment=alignment)
-        self._buckets = _buckets(pipeline.max_length, options)
-        kernels, matrix = output_kernels(pipeline.model, options.jit)
+        self._buckets = _buckets(pipeline.max_length, lengths, batch_sizes if jit else (1,))
+        kernels, matrix = output_kernels(pipeline.model, jit)
         fast = copy_pipeline(pipeline, kernels)
-        graph_of = _compiled(pipeline, self._buckets) if options.jit else traced
+        graph_of = _compiled(pipeline, self._buckets) if jit else traced
         exported = make_endpoints(fast, search, n_best, graph_of, alignment)
         self.weights = fast.weights + matrix
         self.functions = {endpoint.name: endpoint.function for endpoint in exported}
@@ -89,35 +74,35 @@ class Generated:
         return make_requests(self.endpoints, self._buckets, self._samples)
 
     def page(self, model):
-        """Returns the `Page` about a model of that name."""
+        """Returns the `Page` about the model, which is served under the name `model`."""
         sample = next(sample for sample in self._samples if sample.strip())
-        return page_of(model, self.endpoints, sample, self._buckets if self._options.jit else None)
+        return page_of(model, self.endpoints, sample, self._buckets if self._jit else None)
 
     def write_metadata(self, draft):
-        """Writes parameters of the server and the beam into the folder of a version."""
-        buckets = self._buckets if self._options.jit else None
+        """Writes the server's batching parameters and the beam into the folder of a version."""
+        buckets = self._buckets if self._jit else None
         (draft / BATCHING).write_text(batching_parameters(buckets), "utf-8")
         write_beam(draft, self.endpoints[0].beam)
 
     def verify(self, draft, name):
-        """Returns the results of the check of a draft; errors call it `name`."""
+        """Checks a draft, which errors call `name`, and returns the results."""
         pipeline, samples, progress = self._pipeline, self._samples, self._progress
         progress(f"translating {len(samples)} sentences with the model in memory")
         expected = [best for best, *_ in pipeline.n_best(samples, 1, self._search)]
         report = verify(draft, name, self.endpoints, samples, self.requests, expected, progress)
-        if self._options.left_out:
-            report = {**report, "sentences_left_out": self._options.left_out}
-        return {**report, **shortlist_figures(pipeline, samples, self._search)}
+        if self._left_out:
+            report = {**report, "sentences_left_out": self._left_out}
+        return {**report, **shortlist_metrics(pipeline, samples, self._search)}
 
 
 def page_of(model, endpoints, sample, buckets=None):
     """Returns the `Page` about the signatures of a model that generates text.
 
     Args:
-        model: Name of the model.
+        model: Name under which the model is served.
         endpoints: List of `Endpoint`s.
-        sample: A string for the examples.
-        buckets: The `Buckets` for which the model is compiled, if it is.
+        sample: String for the examples.
+        buckets: The `Buckets` for which the model is compiled. `None`: it is not compiled.
     """
     pipeline, kinds = endpoints[0].pipeline, {endpoint.name: endpoint for endpoint in endpoints}
     ids = pipeline.encode([sample])[0].numpy().tolist()
@@ -168,7 +153,7 @@ def page_of(model, endpoints, sample, buckets=None):
 
 
 def _alignment(endpoints, values):
-    """The parts of the page about alignments: nothing if no endpoint gives them."""
+    """Returns the parts of the page about alignments, empty if no endpoint returns them."""
     aligned = next((kind for kind in endpoints.values() if isinstance(kind, Alignments)), None)
     if aligned is None:
         return "", ""
@@ -179,7 +164,7 @@ def _alignment(endpoints, values):
 
 
 def _axes(endpoint, name, spec):
-    """The axes of a tensor of a signature."""
+    """Returns the letters of the axes of a signature's tensor."""
     if name in {input.name for input in endpoint.inputs}:
         return "B" if spec.shape.rank == 1 else "B, S"
     last = endpoint.last_axes.get(name, ())
@@ -187,20 +172,19 @@ def _axes(endpoint, name, spec):
     return ", ".join(["B", *n_best, *last])
 
 
-def _buckets(max_length, options):
-    lengths = default_lengths(max_length) if options.lengths is None else options.lengths
-    lengths, sizes = tuple(lengths), options.batch_sizes if options.jit else (1,)
-    buckets = Buckets(sizes, lengths)
+def _buckets(max_length, lengths, batch_sizes):
+    lengths = tuple(default_lengths(max_length) if lengths is None else lengths)
+    buckets = Buckets(tuple(BATCH_SIZES if batch_sizes is None else batch_sizes), lengths)
     if lengths[-1] != max_length:
         raise ValueError(
-            f"`lengths` must end in the pipeline's max_length, {max_length}. "
+            f"`lengths` must end in the pipeline's `max_length`, {max_length}. "
             f"Received: lengths={lengths}."
         )
     return buckets
 
 
 def _compiled(pipeline, buckets):
-    """Wraps a search so that it is compiled for the shapes of `buckets`."""
+    """Returns a function that compiles a search for the shapes of `buckets`."""
     tokenizer = pipeline.source_tokenizer
 
     def compiled(search):

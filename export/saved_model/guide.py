@@ -1,8 +1,9 @@
-"""The texts beside a SavedModel, for whoever runs it with TensorFlow Serving."""
+"""README and batching parameters of a SavedModel, for those who serve it."""
 
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -16,22 +17,22 @@ from keras_transformer.export.saved_model.templates import (
 
 BATCHING, README = "batching_parameters.txt", "README.md"
 XLA_FLAG = "--xla_cpu_compilation_enabled=true"
-LARGEST_BATCH = 32  # of several requests, where the model is not compiled for certain sizes
+LARGEST_BATCH = 32  # sentences that the server batches, where the model is not compiled
 
 
 def model_name(directory):
-    """Returns the name under which to serve the versions in a folder: that of the folder.
+    """Returns the name under which to serve the versions in a folder: the name of the folder.
 
-    What would have to be quoted in a shell or an address becomes a hyphen.
+    Characters that would have to be quoted in a shell or a URL become hyphens.
     """
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", directory.resolve().name).strip("-.") or "translator"
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", directory.resolve().name).strip("-.") or "model"
 
 
 def batching_parameters(buckets=None):
-    """Returns the text of a file for TensorFlow Serving's `--batching_parameters_file`.
+    """Returns the contents of TensorFlow Serving's `--batching_parameters_file`.
 
     Args:
-        buckets: The `Buckets` for which the model is compiled, if it is.
+        buckets: The `Buckets` for which the model is compiled. `None`: it is not compiled.
     """
     sizes = buckets.batch_sizes if buckets else ()
     text = BATCHING_PARAMETERS.substitute(largest=largest_batch(buckets))
@@ -40,26 +41,26 @@ def batching_parameters(buckets=None):
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """Text about the model in the README of a version.
+    """README of a version, as the values for its template.
 
     Args:
-        purpose: What it does, the beginning of a sentence.
+        purpose: The model's purpose, the beginning of a sentence.
         functions: Dictionary from the names of the signatures to concrete functions.
         axes: Function of the name of a signature, the name of one of its tensors and its
-            `tf.TensorSpec` to the letters of its axes, such as `"B, S"`.
-        notes: What the letters and the outputs mean, in Markdown.
-        requests: Dictionary from signatures to JSON of an example of their inputs.
-        modules: Modules that a Python program must import, and why: a dictionary.
-        arguments: Dictionary from the inputs of the first signature to Python of the example.
-        output: Which of its outputs the example prints.
-        flags: Flags of the server, after a space.
-        serving: What else there is to know about the server, in Markdown.
-        grpc: A section with a client for gRPC.
+            `tf.TensorSpec`. Returns the letters of the axes, such as `"B, S"`.
+        notes: Explanation of the letters and the outputs, in Markdown.
+        requests: Dictionary from the names of signatures to JSON, example inputs of each.
+        modules: Dictionary from modules that a Python program must import to the reason for each.
+        arguments: Dictionary from the inputs of the first signature to Python code of an example.
+        output: Name of the output that the example prints.
+        flags: Options of the server, preceded by a space.
+        serving: Further notes on the server, in Markdown.
+        grpc: A section with a gRPC client.
     """
 
     purpose: str
     functions: dict
-    axes: object
+    axes: Callable
     notes: str
     requests: dict
     modules: dict
@@ -70,7 +71,7 @@ class Page:
     grpc: str = ""
 
     def text(self, model):
-        """Returns the page in Markdown for a model of that name."""
+        """Returns the page in Markdown; `model` is the name under which it is served."""
         first, *_ = self.functions
         written = self.functions[first].structured_outputs[self.output].dtype == tf.string
         imports = (f"import {name}  # {why}\n" for name, why in self.modules.items())
@@ -98,7 +99,7 @@ class Page:
         )
 
     def _row(self, name):
-        """A row of the table: a signature with its inputs and outputs."""
+        """Returns a row of the table: a signature with its inputs and outputs."""
 
         def cells(tensors):
             return ", ".join(
@@ -113,17 +114,17 @@ class Page:
 
 
 def json_of(inputs):
-    """Returns inputs as JSON that may stand between single quotes in a shell."""
+    """Returns inputs as JSON that can be put between single quotes in a shell."""
     return json.dumps(inputs).replace("'", "\\u0027")
 
 
 def largest_batch(buckets):
-    """Returns how many sentences a batch of several requests may have."""
+    """Returns the largest number of sentences that the server batches."""
     return buckets.batch_sizes[-1] if buckets else LARGEST_BATCH
 
 
 def compiled(buckets):
-    """Returns the section about the shapes for which the searches are compiled."""
+    """Returns the paragraph about the shapes for which the searches are compiled."""
     sizes, lengths = (
         f"{', '.join(map(str, values[:-1]))} and {values[-1]}" if values[1:] else str(values[0])
         for values in (buckets.batch_sizes, buckets.lengths)

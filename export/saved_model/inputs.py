@@ -1,22 +1,22 @@
-"""Inputs of signatures, whose shapes are checked in the graph."""
+"""Checks, in the graph, of the shapes of a signature's inputs."""
 
 import functools
 
 import tensorflow as tf
 
 
-def of_these_shapes(function, specs):
+def with_checked_shapes(function, specs):
     """Wraps a function so that its graph refuses tensors of other shapes.
 
-    TensorFlow Serving checks the shapes of a request by itself. Python calls a signature with
-    whatever it is given, and a column of strings would be answered as if it were something else.
+    TensorFlow Serving itself checks the shapes of a request. Python does not: without this check,
+    a signature would also accept strings of shape `[B, 1]`, for example, and return a wrong result.
 
     Args:
         function: Function of tensors.
-        specs: Dictionary from its arguments, in their order, to `tf.TensorSpec`s.
+        specs: Dictionary from the names of its arguments, in order, to `tf.TensorSpec`s.
 
     Returns:
-        A function with the same arguments.
+        Function with the same arguments.
     """
 
     @functools.wraps(function)

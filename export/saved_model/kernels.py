@@ -1,34 +1,34 @@
-"""The output weights in the layout that a search reads fastest."""
+"""Output weights in the memory layout that a search reads fastest."""
 
 import tensorflow as tf
 
 from keras_transformer.layers.kernels import DEFAULT, Kernels
 
-WIDTH = 4096  # columns of a part: rows of a wider matrix are pages of memory apart
-LANES = 16  # numbers in a register; parts begin where one does
+WIDTH = 4096  # largest number of columns in a block; rows of wider ones are memory pages apart
+LANES = 16  # float32 numbers in a vector register; the width of a block is a multiple
 
 
 class OutputMatrix:
-    """Multiplies by a copy of a tied table, `[D, V]`.
+    """Product with the tied output weights, from a transposed copy `[D, V]` of the table.
 
-    The table is `[V, D]`, for looking up. On a processor a step of a search reads the copy 1.2 to
-    2 times as fast. XLA multiplies a few rows by a wide matrix three times slower than by parts of
-    it: for it the copy is in parts. A single row it multiplies by the table as fast, but ten times
-    slower where a bias is added to the product.
+    The table itself is `[V, D]`, for embedding lookups. On a CPU, a step of a search runs 1.2 to 2
+    times as fast with the copy. With XLA the copy is split into blocks of columns, because XLA
+    takes three times as long to multiply a few rows by a wide matrix as by its blocks. For a
+    single row XLA is as fast with the table, but takes ten times as long if a bias is added.
 
     Args:
         table: The table, a variable `[V, D]`.
         jit: Whether XLA compiles the searches.
 
     Attributes:
-        parts: The variables that hold the copy.
+        blocks: The variables that hold the copy.
     """
 
     def __init__(self, table, jit=False):
         vocab_size = table.shape[0]
         width = _width(vocab_size) if jit else vocab_size
         transposed = tf.transpose(table.value)  # [D, V]
-        self.parts = [
+        self.blocks = [
             tf.Variable(transposed[:, first : first + width], trainable=False, name="output_matrix")
             for first in range(0, vocab_size, width)
         ]
@@ -37,25 +37,25 @@ class OutputMatrix:
         """Returns the logits `[B, N, V]` of hidden states `[B, N, D]`."""
         vocab_size, depth = table.shape
         rows = tf.reshape(x, [-1, depth])  # [B * N, D]
-        logits = tf.concat([tf.matmul(rows, block) for block in self.parts], axis=1)  # [B * N, V]
+        logits = tf.concat([tf.matmul(rows, block) for block in self.blocks], axis=1)  # [B * N, V]
         return tf.reshape(logits, [-1, x.shape[1] or tf.shape(x)[1], vocab_size])  # [B, N, V]
 
 
 def output_kernels(model, jit=False):
-    """Returns the `Kernels` for a copy of a model, and the variables that they add.
+    """Returns the `Kernels` for a copy of a model, and a list of the variables that they add.
 
     Args:
-        model: A `Transformer` or a `LanguageModel`. If its output weights are not tied, they are
-            such a matrix anyway.
+        model: A `Transformer` or a `LanguageModel`. Output weights that are not tied are `[D, V]`
+            already, and need no other kernel.
         jit: Whether XLA compiles the searches.
     """
     if not model.output_weights.is_tied:
         return DEFAULT, []
     matrix = OutputMatrix(model.output_layer.table, jit)
-    return Kernels(project=matrix), matrix.parts
+    return Kernels(project=matrix), matrix.blocks
 
 
 def _width(vocab_size):
-    """The width of parts of nearly the same size, at most `WIDTH`."""
+    """Returns the width of blocks of nearly equal size, at most `WIDTH`."""
     count = -(-vocab_size // WIDTH)
     return -(-vocab_size // (count * LANES)) * LANES

@@ -1,12 +1,12 @@
-"""SavedModels as the programs that use them load them: TensorFlow Serving and Python."""
+"""Loaders of SavedModels: as TensorFlow Serving loads them, and as Python does."""
 
 import numpy as np
 import tensorflow as tf
 
 import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel needs its operations)
-from keras_transformer.export.parity import ExportError
+from keras_transformer.export.errors import ExportError
 
-# Of TensorFlow Text, which TensorFlow Serving links; it has had them for long.
+# Operations of TensorFlow Text that TensorFlow Serving has included for a long time.
 TOKENIZERS = {
     *("SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"),
     "FastWordpieceTokenizeWithOffsets",
@@ -14,22 +14,22 @@ TOKENIZERS = {
 
 
 class SessionModel:
-    """Loads a SavedModel as TensorFlow Serving does: from the graph alone, without its objects.
+    """A SavedModel loaded as TensorFlow Serving loads it: from the graph alone.
 
-    What Python's loader puts together from the objects can hide that the graph is incomplete.
+    Python's loader restores Python objects as well, which can hide that the graph is incomplete.
 
     Args:
-        path: The folder of the SavedModel.
+        path: Folder of the SavedModel.
 
     Raises:
-        ExportError: If it has operations that TensorFlow Serving does not have.
+        ExportError: If it contains operations that TensorFlow Serving does not have.
     """
 
     def __init__(self, path):
         self._session = tf.compat.v1.Session(graph=tf.Graph())
         logger = tf.get_logger()
         level = logger.level
-        logger.setLevel("ERROR")  # it advises to use the other loader
+        logger.setLevel("ERROR")  # suppresses the advice to use the other loader
         try:
             with self._session.graph.as_default():
                 meta = tf.compat.v1.saved_model.loader.load(self._session, ["serve"], str(path))
@@ -53,7 +53,7 @@ class SessionModel:
 
 
 class PythonModel:
-    """Loads a SavedModel as a Python program does."""
+    """A SavedModel loaded as a Python program loads it."""
 
     def __init__(self, path):
         self._model = tf.saved_model.load(str(path))
@@ -68,12 +68,12 @@ class PythonModel:
         pass
 
 
-# Both ways to load a SavedModel, and the program that loads it so.
+# Each loader with the name of the program that loads in this way.
 LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
 
 
 def check_operations(graph):
-    """Raises unless every operation is one that TensorFlow Serving has."""
+    """Raises an `ExportError` if a graph has operations that TensorFlow Serving does not have."""
     functions = graph.library.function
     nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
     names = {node.op for node in nodes} - {function.signature.name for function in functions}

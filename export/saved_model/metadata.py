@@ -1,38 +1,37 @@
-"""The metadata of a SavedModel that no signature keeps, such as its beam or names of columns."""
+"""Metadata of a SavedModel that its signatures do not contain, such as the beam's settings."""
 
 import json
 
 from keras_transformer.decoding.search import as_dict, from_dict
 from keras_transformer.files import read_json
 
-PATH = "assets.extra/facts.json"
+PATH = "assets.extra/metadata.json"
 ORIGIN, README = "assets.extra/origin.json", "README.md"
 SEARCH = "assets.extra/search.json"
 
 
 def write_origin(folder, origin):
-    """Keeps what is known of a checkpoint that the weights come from in the folder of a version.
+    """Writes the provenance of the weights into the folder of a version and into its README.
 
     Args:
         folder: The folder, with a `README.md`.
-        origin: A dictionary, or nothing.
+        origin: Provenance of the original checkpoint, a dictionary, or `None`.
     """
     if not origin:
         return
-    (folder / ORIGIN).parent.mkdir(exist_ok=True)
-    (folder / ORIGIN).write_text(json.dumps(origin, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    _write(folder / ORIGIN, origin)
     known = "\n".join(f"- {name}: {value}" for name, value in origin.items() if value)
     with (folder / README).open("a", encoding="utf-8") as file:
         file.write(f"\n## Origin of the weights\n\n{known}\n")
 
 
 def write_beam(folder, beam):
-    """Keeps the `Beam` of the signatures with one in the folder of a version."""
-    (folder / SEARCH).write_text(json.dumps(as_dict(beam), indent=2) + "\n", "utf-8")
+    """Writes the `Beam` of the signatures into the folder of a version."""
+    _write(folder / SEARCH, as_dict(beam))
 
 
 def read_beam(folder):
-    """Returns the `Beam` of the signatures of a version, or `None` if it is not known.
+    """Returns the `Beam` of the signatures of a version, or `None` if there is no file of it.
 
     Raises:
         ValueError: If the file is damaged.
@@ -41,22 +40,25 @@ def read_beam(folder):
 
 
 def write_codec(folder, codec):
-    """Writes what a `Codec` needs into the folder of a version."""
+    """Writes the metadata of a `Codec`, if it has any, into the folder of a version."""
     if metadata := codec.line_metadata():
-        path = folder / PATH
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(metadata, indent=2) + "\n", "utf-8")
+        _write(folder / PATH, metadata)
+
+
+def _write(path, values):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def read_codec(folder, codec_class):
-    """Returns the `Codec` of a version; its class, where a class is all that its answers need.
+    """Returns the `Codec` of a version, or its class if the codec needs no metadata.
 
     Args:
-        folder: The folder of the version, a `pathlib.Path`.
-        codec_class: The class of the codec.
+        folder: Folder of the version, a `pathlib.Path`.
+        codec_class: Class of the codec.
 
     Raises:
-        ValueError: If its metadata is needed and missing, or damaged.
+        ValueError: If the metadata is damaged, or is needed and missing.
     """
     path = folder / PATH
     try:
@@ -64,7 +66,7 @@ def read_codec(folder, codec_class):
     except (OSError, ValueError, KeyError, TypeError) as error:
         if not path.exists():
             raise ValueError(
-                f"{folder} has no {PATH}, which holds the names of columns and the length of a "
+                f"{folder} has no {PATH}, which contains the names of columns and the length of a "
                 "window. Export it again."
             ) from None
         raise ValueError(f"{path} cannot be read ({error!r}). Export it again.") from error

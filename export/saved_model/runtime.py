@@ -1,7 +1,7 @@
-"""A SavedModel as a translator: what `keras-transformer translate` and the checks run."""
+"""Loaded SavedModels, as `keras-transformer translate` and `predict` use them."""
 
+import os
 import pathlib
-import re
 
 import numpy as np
 import tensorflow as tf
@@ -12,77 +12,71 @@ import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedMo
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
-from keras_transformer.export.runtime import check_n_best, reason
+from keras_transformer.export.runtime import OpenGenerator, reason, rule
 from keras_transformer.export.saved_model.metadata import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import to_best, to_n_best
+from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.strings import check_sentence
 
 
-class SavedModelTranslator:
-    """A SavedModel written by `export_saved_model`.
+class SavedModelTranslator(OpenGenerator):
+    """A loaded SavedModel of a model that generates text.
+
+    Any number of threads may share it.
 
     Args:
-        path: The folder of a version, or the folder of all versions: then the newest is taken.
-        search: A `Beam` to search with, by the signature `search`, which takes its `size`,
-            `length_penalty` and `max_length`; all else but `extra_length`, which is `None`, is as
-            it was exported. `None`: the searches of `serving_default` and `n_best`.
+        path: Folder of a version, or of all versions, of which the newest is loaded.
+        search: A `Beam` whose `size`, `length_penalty` and `max_length` are passed to the signature
+            `search`. Its other settings are those of the export, except that outputs have no
+            limit that depends on the source (`extra_length=None`). `None`: the searches of
+            `serving_default` and `n_best`.
 
     Raises:
-        TypeError: If `search` is something else.
-        ValueError: If it is no SavedModel, or one of something else; when it translates, if its
-            beam has fewer hypotheses.
+        TypeError: If `search` is not a `Beam`.
+        ValueError: If there is no SavedModel, or it was exported from a model that does not
+            generate text. A beam that is larger than the exported one is an error of the first
+            call.
     """
 
-    def __init__(self, path, search=None):
+    def __init__(self, path: str | os.PathLike, search: Beam | None = None):
         if search is not None:
             check_search(search, Beam)
         path = newest_version(path)
         self._model, self._translate, self._kind = _open(path, Generator)
-        self.blank = self._kind.blank
+        self.blank, self.result = self._kind.blank, self._kind.result
         self.path, self.search = path, search
         if search is not None and "search" not in self._model.signatures:
             raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
 
-    def translate_batch(self, sentences):
-        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        if self.search is not None:
-            return to_best(self._search(batch), self._kind.result)
-        outputs = self._read(self._translate(sentences=batch))
-        for name in ("text", "score"):
-            outputs[name] = tf.expand_dims(outputs[name], 1)  # [B, M=1]
-        return to_best(outputs, self._kind.result)
-
     @property
     def n_best(self):
-        """Translations that its signature for several gives, 0 without one."""
+        """Number of outputs that its signature for several returns; 0 without such a signature."""
         signature = self._model.signatures.get("n_best" if self.search is None else "search")
         return 0 if signature is None else signature.structured_outputs[self._kind.output].shape[1]
 
-    def attention(self, sentence):
-        """Returns what each piece of a translation attended to, as far as the export gives it.
+    def attention(self, sentence: str) -> dict[str, Attention]:
+        """Returns the attention of each token of the translation to the source.
 
         Args:
             sentence: A string.
 
         Returns:
-            `{"cross": Attention}`, without single layers and heads: the export gives one layer, and
-            one head or the mean of all.
+            `{"cross": Attention}` with one layer, and one head or the mean of all heads, as chosen
+            in the export.
 
         Raises:
             TypeError: If `sentence` is not a string.
-            ValueError: If it is empty, or the model was exported without its alignments.
+            ValueError: If it is empty, or the model was exported without `alignment`.
         """
         batch = tf.constant([check_sentence(sentence)])
         signature = self._model.signatures.get("alignment")
         if signature is None:
             raise ValueError(
-                f"{self.path} has no signature `alignment`, which gives attention weights. Export "
-                "a translator again with --alignment."
+                f"{self.path} has no signature `alignment`, which returns attention weights. "
+                "Export the model again with --alignment."
             )
         outputs = {name: value[0].numpy() for name, value in signature(sentences=batch).items()}
         target, source = (
@@ -92,100 +86,96 @@ class SavedModelTranslator:
         cut = bool(outputs["truncated"])
         return {"cross": Attention("cross", target, source, weights, False, cut)}
 
+    def _generate(self, sentences, n=None):
+        """Returns the outputs of the signature `n_best`; without `n` those of the default one."""
+        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        if self.search is not None:
+            outputs = self._search(batch)
+        elif n is not None:
+            outputs = self._model.signatures["n_best"](sentences=batch)
+        else:
+            outputs = self._translate(sentences=batch)
+            for name in (self._kind.output, "score"):
+                outputs[name] = tf.expand_dims(outputs[name], 1)  # [B, M=1]
+        # Results call the texts "text".
+        return {"text" if name == self._kind.output else name: outputs[name] for name in outputs}
+
     def _search(self, batch):
-        """What the signature `search` gives, all sentences searched in the same way."""
+        """Returns the outputs of the signature `search`, with the same settings for each string."""
         signatures, size = self._model.signatures, [batch.shape[0]]
         longest = signatures["tokens"].structured_outputs["tokens"].shape[-1]
         try:
-            outputs = signatures["search"](
+            return signatures["search"](
                 sentences=batch,
                 beam_size=tf.fill(size, self.search.size),
                 length_penalty=tf.fill(size, float(self.search.length_penalty)),
                 max_length=tf.fill(size, min(self.search.max_length or longest, longest)),
             )
-        except tf.errors.InvalidArgumentError as error:  # what is out of the range of this export
-            rule = re.search(r"`\w+` must [^.]*", error.message)
-            raise ValueError(f"{self.path}: {rule[0] if rule else reason(error)}.") from error
-        return self._read(outputs)
-
-    def _read(self, outputs):
-        """The outputs of a signature with the texts under the name that results have for them."""
-        return {"text" if name == self._kind.output else name: outputs[name] for name in outputs}
-
-    def n_best_batch(self, sentences, n):
-        """Returns a list of at most `n` `Translation`s for each of a list of strings.
-
-        Raises:
-            ValueError: If the export gives fewer than `n`.
-        """
-        check_n_best(n, self.n_best)
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        if self.search is not None:
-            return to_n_best(self._search(batch), n, self._kind.result)
-        outputs = self._read(self._model.signatures["n_best"](sentences=batch))
-        return to_n_best(outputs, n, self._kind.result)
+        except tf.errors.InvalidArgumentError as error:  # a setting that the export does not allow
+            raise ValueError(f"{self.path}: {rule(error)}") from error
 
 
 class SavedModelSinglePass:
-    """A SavedModel of a model that answers in one pass.
+    """A loaded SavedModel of a model that answers in one pass.
 
     Args:
-        path: The folder of a version, or the folder of all versions: then the newest is taken.
+        path: Folder of a version, or of all versions, of which the newest is loaded.
 
     Raises:
-        ValueError: If it is no SavedModel, one of something else, or its facts are missing.
+        ValueError: If there is no SavedModel, it was exported from a model that generates text, or
+            its metadata is missing.
 
     Attributes:
-        codec: Its `Codec`, or the class, where that is all that its answers need.
+        codec: Its `Codec`, or the class if the codec needs no metadata.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike):
         self.path = newest_version(path)
         self._model, self._answer, kind = _open(self.path, SinglePass)
         self.codec = read_codec(self.path, kind.codec_class)
 
-    def answer_batch(self, examples):
-        """Returns a `Result` for each of a list of examples, as one batch.
+    def answer_batch(self, examples: list) -> list[Result]:
+        """Returns a `Result` for each of a list of examples, computed as one batch.
 
         Raises:
-            ValueError: If the model refuses one of them, an image of another size, say.
+            ValueError: If the model refuses an example, such as an image of the wrong size.
         """
         return self.codec.results(self.run(**self.codec.request(self.codec.check(examples))))
 
-    def run(self, **request):
-        """Returns the answers to a request, a dictionary of arrays."""
+    def run(self, **request: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the answers to a request, both as arrays by name."""
         request = {name: tf.convert_to_tensor(value) for name, value in request.items()}
         try:
             answers = self._answer(**request)
         except tf.errors.InvalidArgumentError as error:
-            rule = re.search(r"assertion failed: \[([^\]]+)\]", error.message)
-            raise ValueError(f"{self.path}: {rule[1] if rule else reason(error)}") from error
+            raise ValueError(f"{self.path}: {rule(error)}") from error
         return {name: value.numpy() for name, value in answers.items()}
 
 
 def newest_version(path):
-    """Returns the folder of a SavedModel: the path, or the newest version in it.
+    """Returns the folder of a SavedModel: the path itself, or the newest version in it.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there is no SavedModel.
     """
     path = pathlib.Path(path)
     if (path / SAVED_MODEL).exists():
         return path
     known = versions(path)
     if not known:
-        raise ValueError(f"{path} is not a SavedModel: it holds no {SAVED_MODEL}.")
+        raise ValueError(f"{path} is not a SavedModel: it contains no {SAVED_MODEL}.")
     return path / str(known[-1])
 
 
 def pipeline_class_of(path):
-    """Returns the class of what a SavedModel was exported from, by the name of its answers.
+    """Returns the class of the pipeline that a SavedModel was exported from.
 
     Args:
-        path: The folder of a version, or of all versions.
+        path: Folder of a version, or of all versions.
 
     Returns:
-        The class; `None` if its answers are not known, or it is damaged.
+        The class, found by the inputs and outputs of the default signature. `None` if no pipeline
+        has these, or the SavedModel is damaged.
     """
     try:
         content = (newest_version(path) / SAVED_MODEL).read_bytes()
@@ -205,7 +195,7 @@ def _kind_of(inputs, outputs):
 
 
 def _open(path, wanted):
-    """A loaded SavedModel, its first signature, and the class of what it was exported from."""
+    """Returns a loaded SavedModel, its default signature, and the class of its pipeline."""
     model = _load(path)
     signature = model.signatures.get("serving_default")
     names = {name for task in TASKS.values() for name in task.pipeline_class().request}
@@ -228,7 +218,7 @@ def _listed(names):
 def _load(path):
     try:
         return tf.saved_model.load(str(path))
-    except Exception as error:  # of a file that is cut short an IndexError, for example
+    except Exception as error:  # such as an IndexError for a truncated file
         raise ValueError(
             f"{path} cannot be read as a SavedModel: {_damaged_file(path)} is damaged or missing "
             f"({reason(error)}). Copy all of its files again, or export it again."
@@ -236,7 +226,7 @@ def _load(path):
 
 
 def _damaged_file(path):
-    """The file for which a SavedModel cannot be read."""
+    """Returns the path of the file that keeps a SavedModel from being read."""
     prefix = path / "variables" / "variables"
     shards = sorted(prefix.parent.glob("variables.data-*"))
     if not _is_saved_model(path / SAVED_MODEL):

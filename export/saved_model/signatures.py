@@ -1,4 +1,4 @@
-"""The signatures of a SavedModel that generates text, in a table."""
+"""Table of the signatures of a SavedModel that generates text."""
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
@@ -14,25 +14,26 @@ from keras_transformer.tasks.signatures import DEFAULT
 
 
 def make_endpoints(pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None):
-    """Returns the signatures of an export, in order; the table to add another one to.
+    """Returns the signatures of an export, in order. A new signature is a new row of the table.
 
     Args:
         pipeline: A `Generator`.
-        search: The search of the default signature. A `Beam` is that of all others with a beam,
-            which otherwise use one of 4, or of `n_best` if that is more.
-        n_best: Translations M that the signatures with several give. `None`: 4, or the beam's size
-            if that is less.
-        graph_of: Makes of each search the function that the endpoints call.
-        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
-            heads: with it there is a signature that also gives what each token attended to.
+        search: The search of the default signature. A `Beam` is also used by all signatures with a
+            beam; with a `Greedy` these use `Beam(4)`, or a beam of `n_best` if that is more.
+        n_best: Number M of outputs of the signatures that return several. `None`: 4, or the beam's
+            size if that is less.
+        graph_of: Function from a search to the graph that the endpoints call.
+        alignment: Layer and head of the decoder, a pair of integers; a head of `None` is the mean
+            of the layer's heads. Adds a signature that also returns this attention. `None`: there
+            is no such signature.
 
     Returns:
         List of `Endpoint`s.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
-        ValueError: If `n_best` is not between 1 and the size of the beam, or there is no such layer
-            or head.
+        ValueError: If `n_best` is not between 1 and the size of the beam, or the layer or head does
+            not exist.
     """
     check_search(search, Greedy, Beam)
     config = pipeline.model.config

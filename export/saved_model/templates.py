@@ -1,23 +1,23 @@
-"""The wording of the texts beside a SavedModel."""
+"""Templates of the texts that are written with a SavedModel."""
 
 import string
 
 BATCHING_PARAMETERS = string.Template("""\
 # For tensorflow_model_server --enable_batching --batching_parameters_file=...
 max_batch_size { value: $largest }
-# A request that comes alone waits so long for others. Sentences of one batch are decoded together
-# and all of them are ready when the longest is.
+# How long a single request waits for others, in microseconds. The sentences of a batch are decoded
+# together, and all are ready when the longest one is.
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 100 }
-# Token ids of several requests become one batch although they differ in length.
+# Requests with token ids of different lengths can share a batch.
 pad_variable_length_inputs: true
 """)
 
 PAGE = string.Template("""\
 # $model
 
-$purpose, under TensorFlow Serving. Written by `keras-transformer export saved-model`; neither a
-server nor a client needs that package.
+$purpose, under TensorFlow Serving. Written by `keras-transformer export saved-model`; neither
+server nor clients need that package.
 
 | signature | inputs | outputs |
 |---|---|---|
@@ -29,19 +29,19 @@ $notes
 In the folder of this file:
 
 ```sh
-docker run -p 8500:8500 -p 8501:8501 \\
+docker run --detach --rm --name $model -p 8500:8500 -p 8501:8501 \\
   -v "$$(dirname "$$PWD"):/models/$model" -e MODEL_NAME=$model \\
-  tensorflow/serving$flags
+  tensorflow/serving:2.20.0$flags
 ```
 
-$serving## Ask it over REST
+$serving## Send requests over REST
 
 ```sh
 $requests```
 
-The answer is `{"outputs": {...}}` with the outputs of the table.
+The response is `{"outputs": {...}}` with the outputs of the table.
 
-$grpc## Load it in Python
+$grpc## Load the model in Python
 $needs
 In the folder of this file:
 
@@ -57,47 +57,48 @@ curl http://localhost:8501/v1/models/$model:predict -d \\
   '{$signature"inputs": $inputs}'
 """)
 NEEDS = """
-It needs the operations of the package `tensorflow-text`, of TensorFlow's version: without its
-import, loading fails with "Op type not registered 'SentencepieceOp'".
+The model uses operations of the package `tensorflow-text`, in the same version as TensorFlow.
+Without its import, loading fails with "Op type not registered 'SentencepieceOp'".
 """
 
-# The parts of the page for a model that generates text.
+# Parts of the page for a model that generates text.
 NOTES = string.Template("""\
-- B: sentences of a request, any number. S: tokens of its longest source, at most $max_length.
-- M: outputs for a sentence, the best first. Where a search finds fewer, the others are empty
-  and have a score of -1e9.
-- L: $max_length, the longest output in tokens.
-- Token ids are those of the SentencePiece vocabulary inside. A source ends in $eos_id, and whatever
-  follows is ignored; an output ends in $eos_id and is padded with $pad_id.
-- `score` is the sum of the log-probabilities of the tokens; from a search with a beam it is divided
-  by the penalty for the length.
-- `search` takes its settings with each sentence: `beam_size`, 1 to $beam_size hypotheses, of which
-  no more than that are given; `length_penalty`, at least 0; `max_length`, the longest output in
-  tokens, $shortest to $max_length. Settings out of range are an error.
-- Strings are UTF-8. Of a sentence of more than $max_length tokens the beginning is read, and
-  `truncated` says so. A string that is not UTF-8 has empty outputs with a score of -1e9. $empty
-  Token ids that cannot be read are an error.
+- B: number of sentences in a request. S: tokens of its longest source, at most $max_length.
+- M: number of outputs per sentence, the best first. If a search finds fewer, the others are empty
+  with a score of -1e9.
+- L: $max_length, the maximum output length in tokens.
+- Token ids are those of the SentencePiece vocabulary in the model. A source ends in $eos_id, and
+  ids after that are ignored. An output ends in $eos_id and is padded with $pad_id.
+- `score` is the sum of the tokens' log-probabilities. A beam search divides it by the length
+  penalty.
+- `search` takes settings with each sentence: `beam_size`, the number of hypotheses, from 1 to
+  $beam_size (outputs beyond it are empty); `length_penalty`, at least 0; and `max_length`, the
+  maximum output length in tokens, from $shortest to $max_length. Settings out of range are an
+  error.
+- Strings are UTF-8. A sentence of more than $max_length tokens is truncated, and `truncated` is
+  true. A string that is not valid UTF-8 has empty outputs with a score of -1e9. $empty Token ids
+  that are invalid are an error.
 $alignment
-How they search:
+Searches of the signatures:
 
 $searches
 """)
 SERVING = string.Template("""\
-To decode the sentences of several requests together, add
+To decode the sentences of several requests together, add this option:
 
 ```sh
   --enable_batching --batching_parameters_file="/models/$model/$$(basename "$$PWD")/$batching"
 ```
 
-A request then may hold $largest sentences and no more, and token ids that cannot be read, or
-settings out of range, are an error for all requests that share their batch.
+A request may then contain at most $largest sentences. Invalid token ids, or settings out of range,
+are an error for all requests in the same batch.
 
-While it loads the model, the server answers the requests in `assets.extra`, so that the
-first client need not wait for what is done only once.
+While the server loads the model, it answers the warm-up requests in `assets.extra`, so that no
+client has to wait for the work of the first call.
 $compiled
 """)
 GRPC = string.Template("""\
-## Ask it over gRPC
+## Send requests over gRPC
 
 After `pip install tensorflow-serving-api`:
 
@@ -139,21 +140,21 @@ $alignment_grpc```
 
 # By whether an empty input has an empty output.
 EMPTY = {
-    True: "An empty sentence stays empty.",
-    False: "An output begins with its prompt, and its score is that of what follows; an empty "
-    "prompt is the beginning of any text.",
+    True: "The output for an empty sentence is empty.",
+    False: "An output begins with its prompt; its score is that of the tokens after the prompt. An "
+    "empty prompt starts a new text.",
 }
 
-# Parts of the text above, for an export with that signature.
+# Parts of the page for an export with the signature `alignment`.
 ALIGNMENT = string.Template("""\
-- T: tokens of the longest translation of a request. `alignment[b, t, s]` is how much of its
-  attention the decoder gave to piece s of source b when it generated piece t of the translation; a
-  row sums to 1. After the end of a sentence or translation ids are $pad_id, pieces are empty and
-  weights are 0; an empty sentence has no pieces. Where the server decodes several requests
-  together, S and T are those of all of them.
-- `source_pieces` and `target_pieces` are the tokens as SentencePiece writes them, the end, `$end`,
-  included. Without it and one after the other, with a space for each `▁`, they are the text as
-  SentencePiece normalises it; what the vocabulary does not have is `$unknown`.
+- T: tokens of the longest translation of a request. `alignment[b, t, s]` is the attention weight
+  of source token s when the decoder generated token t of translation b; the weights of a token sum
+  to 1. After the end of a sentence or translation, ids are $pad_id, pieces are empty and weights
+  are 0. An empty translation has no pieces. If the server decodes several requests together, S and
+  T are the maxima over all of them.
+- `source_pieces` and `target_pieces` are the tokens as SentencePiece writes them, including the
+  end, `$end`. Joined without the end, and with a space for each `▁`, they are the text as
+  SentencePiece normalises it, with `$unknown` for characters that are not in the vocabulary.
 """)
 ALIGNMENT_GRPC = string.Template("""
 answer = predict("alignment", sentences=[$sentence])
@@ -164,9 +165,9 @@ for target, weights in zip(answer["target_pieces"][0], answer["alignment"][0]):
 """)
 
 COMPILED = string.Template("""
-The searches are compiled by XLA while the model is loaded, for batches of $sizes and sources of
-$lengths tokens, to which requests are padded; larger batches are decoded in parts. On a
-processor the server must be started with `$flag`, as above; without it, it
+XLA compiles the searches while the model is loaded, for batches of $sizes and sources of
+$lengths tokens. Requests are padded to these shapes, and larger batches are decoded in parts.
+On CPUs, the server must be started with `$flag`, as above; otherwise it
 cannot load the model. Images for GPUs were reported to lack the compiler
 (https://github.com/tensorflow/serving/issues/2214).
 """)

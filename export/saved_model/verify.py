@@ -1,4 +1,4 @@
-"""Verification of a SavedModel: the answers of its signatures against those in memory."""
+"""Verification of a SavedModel: its signatures compared with the model in memory."""
 
 import dataclasses
 import functools
@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.extent import counted
-from keras_transformer.export.parity import ExportError, shortened
+from keras_transformer.export.parity import shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
@@ -18,43 +19,43 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
 
 BATCH_SIZE = 32
-# What a signature calls the texts that a model generates.
+# Names of the outputs with texts.
 TEXTS = {task.pipeline_class().output for task in TASKS.values()}
-# Of other numbers than scores, such as weights of attention, which lie between 0 and 1.
+# For numbers other than scores, such as attention weights, which lie between 0 and 1.
 TOLERANCE = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer(Output):
-    """What an endpoint answers to a sentence.
+class EndpointOutput(Output):
+    """One output of an endpoint for a sentence.
 
     Args:
-        others: Dictionary of those of its outputs that an `Output` has no place for, arrays.
+        others: Dictionary of the endpoint's further outputs for the sentence, arrays.
     """
 
     others: dict = dataclasses.field(default_factory=dict)
 
 
 def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
-    """Loads a SavedModel in both ways that TensorFlow has and calls every signature.
+    """Loads a SavedModel with both loaders and calls every signature.
 
     Args:
         path: Its folder.
         name: Name of the export, for errors.
-        endpoints: List of `Endpoint`s: how to call them and what the answers should be.
-        sentences: List of strings to translate.
-        requests: `Request`s that TensorFlow Serving will make while it loads the model.
-        expected: Translations of `sentences` by the model itself, for the first endpoint.
+        endpoints: List of `Endpoint`s, which make requests and compute the expected answers.
+        sentences: List of strings.
+        requests: `Request`s with which TensorFlow Serving will warm up the model.
+        expected: Outputs of the model in memory for `sentences`, for the first endpoint.
         progress: See `export_saved_model`.
 
     Returns:
-        The figures of the first endpoint, see `Agreement`.
+        The metrics of the first endpoint: see `Agreement`.
 
     Raises:
-        ExportError: If an answer differs by more than rounding, or there is none.
+        ExportError: If an answer differs by more than rounding, or a call fails.
     """
     translations = [
-        [Answer(translation.text, translation.score, translation.truncated)]
+        [EndpointOutput(translation.text, translation.score, translation.truncated)]
         for translation in expected
     ]
     answers = [
@@ -84,7 +85,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
 
 
 def _judge(model, name, endpoints, agreement, answers, answers_of):
-    """The figures of every endpoint of a model that is loaded."""
+    """Returns the metrics of every endpoint of a loaded model."""
 
     def answer_of(endpoint):
         return lambda **inputs: model.run(endpoint.name, **inputs)
@@ -94,7 +95,7 @@ def _judge(model, name, endpoints, agreement, answers, answers_of):
         answers_of(endpoint, answer_of(endpoint), agreement.samples) for endpoint in endpoints
     ]
     known = [
-        _decoded(tokenizer, rows)
+        rows
         for rows in (*exported, *answers)
         if all(answer.tokens is not None for row in rows for answer in row)
     ]
@@ -111,25 +112,8 @@ def _judge(model, name, endpoints, agreement, answers, answers_of):
     return reports
 
 
-def _decoded(tokenizer, rows):
-    """Answers in token ids, with the text in the place of ids that are written as numbers."""
-    return [
-        [
-            dataclasses.replace(answer, text=text)
-            for answer, text in zip(row, _written(tokenizer, row), strict=True)
-        ]
-        for row in rows
-    ]
-
-
-def _written(tokenizer, row):
-    ids = tf.ragged.constant([answer.tokens for answer in row], tf.int32, ragged_rank=1)
-    texts = tokenizer.decode(ids.to_tensor(tokenizer.pad_id)).numpy()
-    return [text.decode("utf-8", "replace") for text in texts]
-
-
 def _require_others(what, sentence, expected, exported, pad_id):
-    """Raises unless all other outputs are the same, numbers within `TOLERANCE`."""
+    """Raises unless all further outputs are equal, numbers within `TOLERANCE`."""
     for output, ours in expected.items():
         if not _same(*_equally_long(ours, exported[output], pad_id)):
             raise ExportError(
@@ -139,7 +123,7 @@ def _require_others(what, sentence, expected, exported, pad_id):
 
 
 def _equally_long(ours, theirs, pad_id):
-    """Both with as many rows: in a batch that has a near tie, the longest output may be longer."""
+    """Pads two arrays to the same number of rows, which a near tie in the batch may change."""
     longest = max(len(ours), len(theirs))
     padding = {"O": b"", "i": pad_id}.get(ours.dtype.kind, 0)
 
@@ -153,11 +137,11 @@ def _equally_long(ours, theirs, pad_id):
 def _same(ours, theirs):
     if ours.shape != theirs.shape or ours.dtype.kind != "f":
         return np.array_equal(ours, theirs)
-    return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # not a number is not the same
+    return bool(np.all(np.abs(ours - theirs) <= TOLERANCE))  # false for NaN
 
 
 def _answers(endpoint, call, sentences, progress, where):
-    """Of each sentence a list of what an endpoint answers: one or the n best, as `Answer`s."""
+    """Returns for each sentence a list of `EndpointOutput`s, the best one or the n best."""
     tokenizer = endpoint.pipeline.target_tokenizer
 
     def answer(batch):
@@ -168,7 +152,7 @@ def _answers(endpoint, call, sentences, progress, where):
 
 
 def _rows(tokenizer, outputs):
-    """Of each sentence a list of `Answer`s; ids are written as numbers."""
+    """Returns for each sentence a list of `EndpointOutput`s; token ids are also decoded."""
     outputs = {name: np.asarray(value) for name, value in outputs.items()}
     scores = outputs.pop("score")
     count = len(scores)
@@ -176,12 +160,13 @@ def _rows(tokenizer, outputs):
     truncated = outputs.pop("truncated", np.zeros(count, bool))
     texts, tokens = _texts(tokenizer, outputs, scores)
     rows = []
-    for number in range(count):
+    for number, (cut, *columns) in enumerate(
+        zip(truncated.tolist(), texts, scores.tolist(), tokens, strict=True)
+    ):
         others = {name: value[number] for name, value in outputs.items()}
-        columns = texts[number], scores[number].tolist(), tokens[number]
         rows.append(
             [
-                Answer(text, score, bool(truncated[number]), ids, others=others)
+                EndpointOutput(text.decode("utf-8", "replace"), score, cut, ids, others=others)
                 for text, score, ids in zip(*columns, strict=True)
             ]
         )
@@ -189,14 +174,15 @@ def _rows(tokenizer, outputs):
 
 
 def _texts(tokenizer, outputs, scores):
-    """Takes the translations out of the outputs, or otherwise their ids; and the tokens."""
+    """Removes texts or token ids from the outputs; returns texts `[B, M]` and tokens of each.
+
+    Tokens are `None` for an endpoint that returns texts.
+    """
     written = next((name for name in TEXTS if name in outputs), None)
     if written:
-        texts = outputs.pop(written).reshape(scores.shape)
-        texts = [[text.decode("utf-8", "replace") for text in row] for row in texts]
-        return texts, [[None] * len(row) for row in texts]
+        return outputs.pop(written).reshape(scores.shape), np.full(scores.shape, None)
     ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]
-    texts = [[" ".join(map(str, sequence)) for sequence in row] for row in ids]
+    texts = tokenizer.decode(tf.constant(ids.reshape(-1, ids.shape[-1]))).numpy()
     tokens = [
         [
             tokens_of(tokenizer, sequence) if exists(score) else ()
@@ -204,4 +190,4 @@ def _texts(tokenizer, outputs, scores):
         ]
         for pair in zip(ids, scores, strict=True)
     ]
-    return texts, tokens
+    return texts.reshape(scores.shape), tokens

@@ -1,15 +1,15 @@
-"""Requests that TensorFlow Serving answers while it loads a model, before those of clients.
+"""Warm-up requests, which TensorFlow Serving answers while it loads a model.
 
-It reads them from `assets.extra/tf_serving_warmup_requests` when it loads a version: a TFRecord
-file of `tensorflow.serving.PredictionLog`. The package with those messages, tensorflow-serving-api,
-is not needed to write them. This is all of them that is used:
+TensorFlow Serving reads them from `assets.extra/tf_serving_warmup_requests`, a TFRecord file of
+`tensorflow.serving.PredictionLog` messages. They are encoded here by hand, so that an export does
+not need the package tensorflow-serving-api. These are the fields that are used:
 
     message PredictionLog { PredictLog predict_log = 6; }
     message PredictLog { PredictRequest request = 1; }
     message PredictRequest { ModelSpec model_spec = 1; map<string, TensorProto> inputs = 2; }
     message ModelSpec { string name = 1; string signature_name = 3; }
 
-Reference: https://www.tensorflow.org/tfx/serving/saved_model_warmup, and the wire format at
+Reference: https://www.tensorflow.org/tfx/serving/saved_model_warmup, and for the wire format
     https://protobuf.dev/programming-guides/encoding.
 """
 
@@ -28,7 +28,7 @@ class Request:
 
     Args:
         signature: Name of the signature.
-        inputs: Dictionary from the names of its inputs to arrays.
+        inputs: Dictionary from the names of the inputs to arrays.
     """
 
     signature: str
@@ -36,12 +36,12 @@ class Request:
 
 
 def make_requests(endpoints, buckets, sentences):
-    """Returns one request for each endpoint and each shape: `Request`s.
+    """Returns a list of `Request`s, one for each endpoint and each shape.
 
     Args:
         endpoints: List of `Endpoint`s.
-        buckets: The `Buckets` that have the shapes.
-        sentences: List of strings to make sentences of every length from.
+        buckets: The `Buckets` with the shapes.
+        sentences: List of strings, from which sentences of every length are made.
     """
     texts = [
         sentence_of_length(endpoints[0].pipeline.source_tokenizer, sentences, length)
@@ -58,16 +58,16 @@ def _arrays(inputs):
 
 
 def sentence_of_length(tokenizer, sentences, length):
-    """Returns a string of as many tokens as possible, at most `length`, `eos_id` included.
+    """Returns a string of `length` tokens including `eos_id`, or of as many below as possible.
 
     Args:
         tokenizer: A `Tokenizer`.
-        sentences: List of strings, of which it is a part, repeated where they are too short.
+        sentences: List of strings. The result is a part of them, repeated if they are too short.
         length: Number of tokens.
     """
     ids = tokenizer.encode([" ".join(sentences)])[0, :-1]
     ids = tf.tile(ids, [-(-length // max(len(ids), 1))])[:length]
-    # After a cut the rest may be split into other pieces: every cut is tried.
+    # A text that is cut may be tokenized differently, so every cut is tried.
     begins = tf.ragged.constant([ids.numpy()[:count].tolist() for count in range(length)], tf.int32)
     texts = tokenizer.decode(begins)
     lengths = tokenizer.encode(texts).row_lengths().numpy()
@@ -76,15 +76,15 @@ def sentence_of_length(tokenizer, sentences, length):
 
 
 def write_requests(path, model, requests):
-    """Writes requests as TensorFlow Serving reads them.
+    """Writes requests to a file for TensorFlow Serving.
 
     Args:
         path: The file.
-        model: Name of the model.
-        requests: List of `Request`.
+        model: Name under which the model is served.
+        requests: List of `Request`s.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be written.
     """
     path.parent.mkdir(exist_ok=True)
     try:
@@ -106,14 +106,14 @@ def _prediction_log(model, request):
 
 
 def _message(*fields):
-    """A message of which every field is a string or another message: number, length, content."""
+    """Encodes a message of strings and messages: number, length and content of each field."""
     return b"".join(
         _varint(number << 3 | 2) + _varint(len(content)) + content for number, content in fields
     )
 
 
 def _varint(number):
-    """A number in groups of seven bits, the lowest first; all but the last have bit 8 set."""
+    """Encodes a number in groups of seven bits, lowest first; all but the last have bit 8 set."""
     if number < 128:
         return bytes([number])
     return bytes([number & 127 | 128]) + _varint(number >> 7)

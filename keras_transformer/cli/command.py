@@ -26,12 +26,21 @@ EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 # A line of TensorFlow's C++ log: its severity, after the date where an older release writes one.
 LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:.]+| )")
 
-MAX_LENGTH = click.option(
-    "--max-length",
-    type=click.IntRange(1),
-    metavar="TOKENS",
-    help="Longest input and longest output, their ends included.  [default: the model's]",
-)
+
+def max_length(default=None, least=1):
+    """Returns the option `--max-length`; without a default it is the model's."""
+    text = "Longest input and longest output, their ends included."
+    return click.option(
+        "--max-length",
+        type=click.IntRange(least),
+        default=default,
+        show_default=default is not None,
+        metavar="TOKENS",
+        help=text if default else f"{text}  [default: the model's]",
+    )
+
+
+MAX_LENGTH = max_length()
 
 
 class ShardType(click.ParamType):

@@ -2,9 +2,11 @@
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, warn
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, max_length, warn
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
+from keras_transformer.config.arguments import options_of
+from keras_transformer.config.stack import StackConfig
 
 
 class Conversions(click.Group):
@@ -50,14 +52,7 @@ def hugging_face(directory, run, license, name):
     help="SentencePiece file of both languages; twice for source and target.  [default: the .spm "
     "files beside MODEL]",
 )
-@click.option(
-    "--max-length",
-    type=click.IntRange(2),
-    default=512,
-    show_default=True,
-    metavar="N",
-    help="Longest source and longest output in tokens.",
-)
+@max_length(default=options_of(StackConfig)["max_length"].default, least=2)
 @click.option(
     "--gelu",
     type=click.Choice(["exact", "sigmoid"]),

@@ -1,4 +1,4 @@
-"""The sentences that an export is checked with, their languages, and its figures."""
+"""The sentences that an export is checked with, their languages, and its metrics."""
 
 import json
 
@@ -56,19 +56,19 @@ def languages_of(run):
     return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
 
 
-def record(run, **figures):
-    """Keeps figures in the run, if it can be written: the export is in its place by now."""
+def record(run, **metrics):
+    """Keeps metrics in the run, if it can be written: the export is in its place by now."""
     from keras_transformer.tasks.run import Run
 
     try:
-        Run(run).update_metrics(**figures)
+        Run(run).update_metrics(**metrics)
     except (OSError, ValueError) as error:  # not writable, or not JSON
         reason = getattr(error, "strerror", None) or error
-        click.echo(f"Warning: {run} keeps no figures of this export: {reason}.", err=True)
+        click.echo(f"Warning: {run} keeps no metrics of this export: {reason}.", err=True)
 
 
 def print_report(report, source):
-    """Prints the figures of an export as JSON.
+    """Prints the metrics of an export as JSON.
 
     Args:
         report: What the exporter returned.

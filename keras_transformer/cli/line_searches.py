@@ -14,7 +14,7 @@ from keras_transformer.text.lines import one_line
 
 
 @dataclasses.dataclass(frozen=True)
-class Best:
+class OwnSearch:
     """The translation that an export's own search finds.
 
     Args:

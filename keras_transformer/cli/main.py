@@ -21,7 +21,6 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.convert import convert
 from keras_transformer.cli.distill import distill
 from keras_transformer.cli.export import export
-from keras_transformer.cli.export_marian import marian
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
@@ -213,7 +212,6 @@ cli.add_command(predict)
 cli.add_command(predict, "translate")
 cli.add_command(convert)
 cli.add_command(distill)
-export.add_command(marian)
 cli.add_command(export)
 cli.add_command(plot)
 cli.add_command(shortlist)

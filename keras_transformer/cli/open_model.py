@@ -177,7 +177,7 @@ def _saved_model(path, search, n_best):
         values = {"length_penalty": search.length_penalty} if given("length_penalty") else {}
         search = dataclasses.replace(beam, size=search.size, **values)
     translator = SavedModelTranslator(path, search)
-    return _exported(path, translator, n_best, translator.n_best)
+    return _exported(path, translator, n_best)
 
 
 def _litert(path, search, n_best):
@@ -206,23 +206,23 @@ def _litert(path, search, n_best):
     translator = LiteRTTranslator(path, search)
     if not isinstance(translator.search, Beam):
         refuse(["n_best"], f"needs --beam with {path}.")
-    return _exported(path, translator, n_best, translator.signatures[0].n_best)
+    return _exported(path, translator, n_best)
 
 
 def _refuse_all_but(taken, path):
     refuse(sorted(ALL - {*taken}), f"has no effect on {path}: its searches are part of it.")
 
 
-def _exported(path, translator, n_best, most):
-    """The searches of an export that gives up to `most` translations of a sentence."""
-    from keras_transformer.cli.line_searches import Best, Several
+def _exported(path, translator, n_best):
+    """The best output of an export for each line, or the best few."""
+    from keras_transformer.cli.line_searches import OwnSearch, Several
 
     if n_best is None:
-        return Best(translator)
-    if n_best > most:
+        return OwnSearch(translator)
+    if n_best > translator.n_best:
         raise click.UsageError(
-            f"--n-best {n_best} is more than {path} gives, which is {most}. Export it again with "
-            f"--n-best {n_best}."
+            f"--n-best {n_best} is more than {path} gives, which is {translator.n_best}. Export it "
+            f"again with --n-best {n_best}."
         )
     return Several(translator, n_best)
 
@@ -239,7 +239,7 @@ def _ctranslate2(path, search, n_best):
         search = Greedy() if n_best is None else Beam(max(4, n_best))
     if isinstance(search, Beam):
         search = _search_of_ctranslate2(path, search)
-    return _exported(path, CTranslate2Translator(path, search), n_best, getattr(search, "size", 1))
+    return _exported(path, CTranslate2Translator(path, search), n_best)
 
 
 def _search_of_ctranslate2(path, search):

@@ -261,12 +261,12 @@ def name_default(run, search, others="--greedy and --beam"):
     own = _searches_of(run)
     if len(own) > 1:
         how = "greedily" if isinstance(search, Greedy) else f"with {search}"
-        says = f"are searched {how}, since their search.json differ. {others} replace it."
+        says = f"are searched {how}, since their own searches differ. {others} replace it."
     elif isinstance(own.pop(), Greedy):
         return
     else:
-        says = "are searched as their" if several else "is searched as its"
-        says = f"{says} search.json says: {search}. {others} replace it."
+        verb = "are" if several else "is"
+        says = f"{verb} searched by default with {search}. {others} replace it."
     click.echo(f"{name} {says}", err=True)
 
 

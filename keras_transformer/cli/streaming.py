@@ -2,7 +2,7 @@
 
 import itertools
 
-from keras_transformer.cli.line_searches import Best, Format
+from keras_transformer.cli.line_searches import Format, OwnSearch
 from keras_transformer.tasks.results import Score
 from keras_transformer.text.lines import (
     binary_lines,
@@ -60,7 +60,7 @@ def answer_stream(
         ValueError: For a bad line, with its number, if `strict`.
     """
     if hasattr(search, "translate_batch"):
-        search = Best(search)
+        search = OwnSearch(search)
     begin, end = bounds or (0, None)
     count, source = begin, itertools.islice(without_mark(source), begin, end)
     while lines := list(itertools.islice(source, window)):

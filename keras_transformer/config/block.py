@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from keras_transformer.checks import (
     check_activation,
     check_count,
-    check_fields,
     check_flag,
     check_positive,
     check_rate,
 )
 from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.part_config import PartConfig
 
 Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
@@ -69,7 +69,7 @@ def check_groups(num_heads, num_key_value_heads, is_product):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BlockConfig:
+class BlockConfig(PartConfig):
     """Everything that decides the arithmetic of a block, except its width and its positions.
 
     Those belong to the whole stack: see `StackConfig`.
@@ -158,7 +158,7 @@ class BlockConfig:
     )
 
     def __post_init__(self):
-        check_fields(self)
+        super().__post_init__()
         check_groups(self.num_heads, self.num_key_value_heads, self.score != "additive")
         if not self.norm_bias and self.norm_type == "rms":
             raise ValueError(
@@ -168,12 +168,12 @@ class BlockConfig:
 
     @property
     def is_pre_norm(self):
-        """Whether a sublayer reads its input normalised, instead of its output being normalised."""
+        """`True` if the input of a sublayer is normalised, `False` if its output is."""
         return self.norm == "pre"
 
     @property
     def is_gated(self):
-        """Whether the feed-forward network has a gate."""
+        """`True` if the feed-forward network has a gate."""
         return self.feed_forward_type == "gated"
 
     @property

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 from keras_transformer.checks import check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
-from keras_transformer.config.options import Options
+from keras_transformer.config.part_config import PartConfig
 
 LABELS = "Names of the classes, in the order of the logits; at least two, all different."
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NextTokenHead(Options):
+class NextTokenHead(PartConfig):
     """Logits of the token that follows each position.
 
     Args:
@@ -28,6 +28,11 @@ class NextTokenHead(Options):
     output_bias: bool = option(
         False, "Whether a bias is added to the logits. The paper's output weights have none."
     )
+
+    @property
+    def is_tied(self):
+        """`True` if the output weights are the table of an embedding."""
+        return self.tie != "none"
 
 
 @documented
@@ -81,8 +86,13 @@ class TargetHead(NextTokenHead):
 
     @property
     def starts_with_zeros(self):
-        """Whether zeros stand for the embedding of the start of an output."""
+        """`True` if zeros stand for the embedding of the start of an output."""
         return self.decoder_start == "zeros"
+
+    @property
+    def shares_vocabulary(self):
+        """`True` if source and target have one vocabulary."""
+        return self.target_vocab_size is None or self.tie == "all"
 
     def check_with(self, config):  # noqa: D102
         size, tokens = config.output_size, config.input
@@ -123,7 +133,7 @@ class TargetHead(NextTokenHead):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenLabelsHead(Options):
+class TokenLabelsHead(PartConfig):
     """A class label for each token.
 
     Args:
@@ -182,13 +192,13 @@ class ImageLabelsHead(LabelsHead):
 
     @property
     def has_class_token(self):
-        """Whether a learned token stands before the patches."""
+        """`True` if a learned token stands before the patches."""
         return self.pooling == "class"
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SpansHead(Options):
+class SpansHead(PartConfig):
     """The first and the last token of an answer in a passage.
 
     Args:
@@ -205,7 +215,7 @@ class SpansHead(Options):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NumberHead(Options):
+class NumberHead(PartConfig):
     """One number at every step.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from keras_transformer.checks import check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count
-from keras_transformer.config.options import Options
+from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.table_format import TableFormat
 
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
@@ -15,7 +15,7 @@ OptionalNumber = Annotated[float | None, functools.partial(check_positive, optio
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenInput(Options):
+class TokenInput(PartConfig):
     """Token ids and their embedding; of an encoder-decoder the vocabulary of its sources.
 
     Args:
@@ -58,7 +58,7 @@ class TokenInput(Options):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PatchInput(Options):
+class PatchInput(PartConfig):
     """The patches of an image; their number is the length of the encoder's input.
 
     Args:
@@ -95,7 +95,7 @@ class PatchInput(Options):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SeriesInput(Options):
+class SeriesInput(PartConfig):
     """Numbers at every step of a time series.
 
     Args:

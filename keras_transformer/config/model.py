@@ -137,6 +137,9 @@ class ModelConfig:
                 f"Received: name={name!r}."
             )
         fields = {**PRESETS[name], **changes}
+        for alias, (stack, key) in cls.aliases.items():
+            if alias not in changes and key in cls.description[stack].begin(changes.get(stack))[1]:
+                fields.pop(alias, None)
         for stack in {*STACKS} & PRESETS[name].keys() & changes.keys():
             part = cls.description[stack]
             fields[stack] = part.begin(PRESETS[name][stack])[1] | part.begin(changes[stack])[1]
@@ -190,7 +193,7 @@ class ModelConfig:
 
     @property
     def has_vocabulary(self):
-        """Whether the model reads tokens of a vocabulary."""
+        """`True` if the model reads tokens of a vocabulary."""
         return hasattr(self.input, "vocab_size")
 
     @property

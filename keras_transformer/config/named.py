@@ -7,10 +7,11 @@ from keras_transformer.checks import check_choice
 from keras_transformer.config import heads, inputs
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
-from keras_transformer.config.recurrent import OF_ATTENTION, Cells, RecurrentConfig
+from keras_transformer.config.recurrent import Cells, RecurrentConfig
 from keras_transformer.config.stack import StackConfig
 
 STACK = Part(StackConfig(), leave_out=("autoregression",))
+RECURRENT = RecurrentConfig(cells="lstm_attention")  # the one with an effect of every option
 
 
 class TransformerConfig(ModelConfig):
@@ -150,8 +151,21 @@ class ImageClassifierConfig(ModelConfig):
     def complete(self):  # noqa: D102
         rows, columns = self.input.grid
         length = max(1, rows * columns + self.head.has_class_token)
+        if self.encoder.max_length not in (StackConfig().max_length, length):
+            raise ValueError(
+                f"`max_length` follows from the number of patches, here {length}. "
+                f"Received: max_length={self.encoder.max_length}."
+            )
         encoder = dataclasses.replace(self.encoder, max_length=length)
         object.__setattr__(self, "encoder", encoder)
+
+    def check(self):  # noqa: D102
+        super().check()
+        if self.encoder.position == "binary":
+            raise ValueError(
+                "`position` must be another one for patches, which have a row and a column. "
+                "Received: position='binary'."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,15 +179,11 @@ class StepsEncoder(Part):
 
     def options(self, base=None):  # noqa: D102
         if base is None:
-            return {**super().options(RecurrentConfig()), **super().options(self.default)}
-        options = super().options(base)
-        if isinstance(base, RecurrentConfig) and not base.has_attention:
-            options = {key: options[key] for key in options if key not in OF_ATTENTION}
-        return options
+            return {**super().options(RECURRENT), **super().options(self.default)}
+        return super().options(base)
 
     def kind_option(self):  # noqa: D102
-        (field,) = (f for f in dataclasses.fields(RecurrentConfig) if f.name == self.kind)
-        return field
+        return RECURRENT.options()[self.kind]
 
     def begin(self, given):  # noqa: D102
         base, table = super().begin(given)

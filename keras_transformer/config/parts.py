@@ -3,10 +3,6 @@
 import dataclasses
 from typing import Any
 
-from keras_transformer.config.arguments import options_of
-from keras_transformer.config.block import BlockConfig
-from keras_transformer.config.stack import StackConfig
-
 PARTS = ("input", "encoder", "decoder", "head")
 STACKS = ("encoder", "decoder")
 
@@ -34,12 +30,13 @@ class Part:
         Args:
             base: The configuration that they change. `None`: any that the part may have.
         """
-        base = self.default if base is None else base
-        return options_of(*classes_of(base), leave_out=(*self.leave_out, self.kind))
+        options = (self.default if base is None else base).options()
+        left_out = (*self.leave_out, self.kind)
+        return {name: field for name, field in options.items() if name not in left_out}
 
     def kind_option(self):
         """Returns the field of the option that a string sets, or `None`."""
-        return options_of(*classes_of(self.default)).get(self.kind)
+        return self.default.options().get(self.kind)
 
     def begin(self, given):
         """Returns the configuration that options change, and the options of this part alone.
@@ -56,11 +53,6 @@ class Part:
     def from_dict(self, fields):
         """Returns the configuration that its `to_dict` described."""
         return type(self.default).from_dict(fields)
-
-
-def classes_of(config):
-    """Returns the classes that the options of a configuration are declared in."""
-    return (StackConfig, BlockConfig) if isinstance(config, StackConfig) else (type(config),)
 
 
 def known_options(description):
@@ -85,15 +77,20 @@ def distribute(description, aliases, values, owner):
         owner: Name of the class of the configuration.
 
     Raises:
-        ValueError: If an option belongs to no part.
+        ValueError: If an option belongs to no part, or has no effect.
     """
     given = {name: values[name] for name in PARTS if values.get(name) is not None}
     flat = {key: values[key] for key in values if key not in (*PARTS, *aliases)}
     begun = {name: part.begin(given.get(name)) for name, part in description.items()}
     for alias, (name, key) in aliases.items():
-        if values.get(alias) is not None:
-            begun[name][1].setdefault(key, values[alias])
+        value = values.get(alias)
+        if value is not None and begun[name][1].setdefault(key, value) != value:
+            raise ValueError(
+                f"`{alias}` and `{key}` of the {name} must be the same. "
+                f"Received: {value} and {begun[name][1][key]}."
+            )
     _refuse_unknown(description, begun, {**flat, **given}, owner, aliases)
+    _refuse_without_effect(description, begun, flat, owner)
     parts = {}
     for name, part in description.items():
         base, table = begun[name]
@@ -115,6 +112,23 @@ def check_description(description, owner):
             other = owners.setdefault(key, name)
             if other != name and not {other, name} <= {*STACKS}:
                 raise TypeError(f"{owner}: `{key}` is an option of both `{other}` and `{name}`.")
+
+
+def _refuse_without_effect(description, begun, flat, owner):
+    """Refuses options that the given kinds of parts lack, unless they are at their defaults."""
+    known = known_options(description)
+    effective = {key for name, part in description.items() for key in part.options(begun[name][0])}
+    kinds = [
+        f"{name}={getattr(base, description[name].kind)!r}"
+        for name, (base, _) in begun.items()
+        if hasattr(base, description[name].kind or "")
+    ]
+    for key, value in flat.items():
+        if key not in effective and value != known[key].default:
+            raise ValueError(
+                f"`{key}` has no effect on a `{owner}` with {', '.join(kinds)}. "
+                f"Received: {key}={value!r}."
+            )
 
 
 def _refuse_unknown(description, begun, given, owner, aliases):

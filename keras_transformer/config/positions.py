@@ -22,12 +22,8 @@ OPTIONS = {
 ROTARY_BASE = 10_000.0
 
 
-def check_position(stack, block):
-    """Refuses options of positions without effect, or that do not fit together.
-
-    Args:
-        stack: The `StackOptions`.
-        block: The `BlockConfig`.
+def check_position(stack):
+    """Refuses options of positions of a `StackConfig` without effect, or that do not fit together.
 
     Raises:
         ValueError: If there are any.
@@ -46,19 +42,25 @@ def check_position(stack, block):
             "relative_",
         )
     if stack.position == "relative":
-        check_linear(block.score != "additive", block.score)
+        check_linear(stack.block.score != "additive", stack.block.score)
 
 
 def check_recurrent(config):
-    """Refuses positions that are the work of the self-attention which an SSRU stands in for.
+    """Refuses options of the self-attention that an SSRU takes the place of.
 
     Raises:
-        ValueError: If the position is one.
+        ValueError: If the position is the work of a self-attention, or there is a window.
     """
     if config.position not in EMBEDDED:
         raise ValueError(
             f"`position` must be one of {', '.join(EMBEDDED)} where a decoder has SSRUs: others "
             f"are the work of its self-attention. Received: position={config.position!r}."
+        )
+    if config.window is not None:
+        raise ValueError(
+            "`window` has no effect on a decoder with SSRUs, which has no self-attention: "
+            f"`encoder={{'window': {config.window}}}` is that of the encoder alone. "
+            f"Received: window={config.window}."
         )
 
 

@@ -4,9 +4,9 @@ import dataclasses
 from typing import Annotated, Literal
 
 from keras_transformer.checks import check_positive
-from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.arguments import documented, option, options_of
 from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate, Score
-from keras_transformer.config.options import Options
+from keras_transformer.config.part_config import PartConfig
 
 Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
 # Options without effect unless a self-attention follows the recurrent layers.
@@ -24,7 +24,7 @@ def _help(name):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RecurrentConfig(Options):
+class RecurrentConfig(PartConfig):
     """LSTM or GRU layers, and perhaps one self-attention after them with a residual connection.
 
     Args:
@@ -48,7 +48,21 @@ class RecurrentConfig(Options):
     score: Score = option("scaled_dot_product", _help("score"))
     layer_norm_epsilon: Annotated[float, check_positive] = option(1e-6, _help("layer_norm_epsilon"))
 
+    def __post_init__(self):
+        super().__post_init__()
+        for name in OF_ATTENTION - {*self.options()}:
+            if getattr(self, name) != options_of(type(self))[name].default:
+                raise ValueError(
+                    f"`{name}` has no effect without a self-attention. "
+                    f"Received: {name}={getattr(self, name)!r}, cells={self.cells!r}."
+                )
+
+    has_blocks = False  # unlike `StackConfig`
+
     @property
     def has_attention(self):
-        """Whether a self-attention follows the recurrent layers."""
+        """`True` if a self-attention follows the recurrent layers."""
         return self.cells.endswith("_attention")
+
+    def options(self):  # noqa: D102
+        return options_of(type(self), leave_out=() if self.has_attention else OF_ATTENTION)

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from typing import Annotated, Literal
 
-from keras_transformer.checks import check_count, check_fields, check_positive
+from keras_transformer.checks import check_count, check_positive
 from keras_transformer.config.arguments import documented, option, options_of
 from keras_transformer.config.block import (
     Autoregression,
@@ -15,6 +15,7 @@ from keras_transformer.config.block import (
     Position,
     head_sizes,
 )
+from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.positions import (
     check_digits,
     check_position,
@@ -30,11 +31,25 @@ def _check_offset(name, value):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StackOptions:
-    """The options of a stack that are not those of each of its blocks.
+class StackConfig(PartConfig):
+    """Everything that decides the shape and the arithmetic of a stack of blocks.
+
+    It is passed whole to `Encoder.from_stack` and `Decoder.from_stack`, and from there to each
+    block.
 
     Args:
-        **options: See `help(StackOptions)`.
+        block: `BlockConfig` of every block.
+        **options: See `help(StackConfig)`.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is out of range or two values contradict each other.
+
+    Example:
+        >>> from keras_transformer.config.stack import StackConfig
+        >>> config = StackConfig.from_flat(num_layers=2, d_model=64, num_heads=4, norm="pre")
+        >>> config.num_layers, config.block.num_heads, config.has_final_norm
+        (2, 4, True)
     """
 
     num_layers: Count = option(6, "Number of blocks.")
@@ -108,31 +123,6 @@ class StackOptions:
         """Whether the first block normalises the input of its self-attention with `norm="pre"`.
         ModernBERT's does not, after its `embedding_norm`. `None`: it does.""",
     )
-
-
-@documented
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StackConfig(StackOptions):
-    """Everything that decides the shape and the arithmetic of a stack of blocks.
-
-    It is passed whole to `Encoder.from_stack` and `Decoder.from_stack`, and from there to each
-    block. Its options, in addition to those of `StackOptions`:
-
-    Args:
-        block: `BlockConfig` of every block.
-        **options: See `help(StackConfig)`.
-
-    Raises:
-        TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range or two values contradict each other.
-
-    Example:
-        >>> from keras_transformer.config.stack import StackConfig
-        >>> config = StackConfig.from_flat(num_layers=2, d_model=64, num_heads=4, norm="pre")
-        >>> config.num_layers, config.block.num_heads, config.has_final_norm
-        (2, 4, True)
-    """
-
     autoregression: Autoregression = option(
         "self_attention",
         """Sublayer that reads the earlier positions of an output: `"self_attention"` as in the
@@ -141,13 +131,13 @@ class StackConfig(StackOptions):
     )
     block: BlockConfig = BlockConfig()
 
+    has_blocks = True  # unlike `RecurrentConfig`
+
     def __post_init__(self):
-        check_fields(self)
+        super().__post_init__()
         if not isinstance(self.block, BlockConfig):
             raise TypeError(f"`block` must be a `BlockConfig`. Received: block={self.block!r}.")
-        check_stack(self, self.block)
-        if self.autoregression == "ssru":
-            check_recurrent(self)
+        check_stack(self)
 
     @classmethod
     def from_flat(cls, **options):
@@ -160,35 +150,20 @@ class StackConfig(StackOptions):
         of_block = {key: value for key, value in options.items() if key not in of_stack}
         return cls(**of_stack, block=BlockConfig(**of_block))
 
-    def to_flat(self):
-        """Returns the options of the stack and of its blocks as one dictionary of plain values."""
+    def options(self):  # noqa: D102
+        return {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK}
+
+    def to_flat(self):  # noqa: D102
         fields = dataclasses.asdict(self)
         return {**fields.pop("block"), **fields}
 
     @classmethod
-    def from_dict(cls, fields):
-        """Returns the configuration that `to_dict` described.
-
-        Raises:
-            ValueError: If there is no such option.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        block = fields.get("block", {})
-        names = [field.name for field in dataclasses.fields(BlockConfig)]
-        unknown = sorted({*fields} - {*known}) + sorted({*block} - {*names})
-        if unknown:
-            raise ValueError(
-                f"`{cls.__name__}` has the options {', '.join(known)}, its block "
-                f"{', '.join(names)}. Received: {', '.join(unknown)}."
-            )
-        return cls(**{**fields, "block": BlockConfig(**block)})
-
-    def to_dict(self):
-        """Returns the options as a dictionary of plain values, with `block` as one of its own."""
-        return dataclasses.asdict(self)
+    def from_dict(cls, fields):  # noqa: D102
+        block = BlockConfig.from_dict(fields.get("block", {}))
+        return super().from_dict({**fields, "block": block})
 
     def is_local(self, number):
-        """Whether the self-attention of a block, counted from 0, attends to a window alone."""
+        """Returns whether the self-attention of a block, counted from 0, has a window."""
         is_global = self.global_every is not None and number % self.global_every == 0
         return self.window is not None and not is_global
 
@@ -203,8 +178,13 @@ class StackConfig(StackOptions):
         )
 
     @property
+    def is_recurrent(self):
+        """`True` if an SSRU reads earlier positions, and no self-attention."""
+        return self.autoregression == "ssru"
+
+    @property
     def has_final_norm(self):
-        """Whether the stack ends in a normalisation of its own."""
+        """`True` if the stack ends in a normalisation of its own."""
         return self.block.is_pre_norm if self.final_norm is None else self.final_norm
 
     @property
@@ -217,17 +197,16 @@ OPTIONS_OF_STACK = options_of(StackConfig)
 OPTIONS_OF_BLOCK = options_of(BlockConfig)
 
 
-def check_stack(stack, block):
-    """Refuses options of a stack that contradict each other or have no effect.
-
-    Args:
-        stack: The `StackOptions`.
-        block: The `BlockConfig`.
+def check_stack(stack):
+    """Refuses options of a `StackConfig` that contradict each other or have no effect.
 
     Raises:
         ValueError: If there are any.
     """
-    check_position(stack, block)
+    block = stack.block
+    check_position(stack)
+    if stack.is_recurrent:
+        check_recurrent(stack)
     _check_local(stack)
     if stack.first_norm is not None and not block.is_pre_norm:
         raise ValueError(
@@ -242,7 +221,7 @@ def check_stack(stack, block):
             f"for sinusoidal positions. Received: position={stack.position!r}."
         )
     if stack.d_model is not None:
-        _check_width(stack, block)
+        _check_width(stack)
 
 
 def _check_local(stack):
@@ -251,10 +230,16 @@ def _check_local(stack):
         value = getattr(stack, name)
         if stack.window is None and value is not None:
             raise ValueError(f"`{name}` has no effect without `window`. Received: {name}={value}.")
+    if stack.global_every == 1:
+        raise ValueError(
+            "`global_every` must be at least 2: `window` has no effect if every block is global. "
+            "Received: global_every=1."
+        )
 
 
-def _check_width(stack, block):
+def _check_width(stack):
     """Refuses a width that positions or heads do not fit."""
+    block = stack.block
     d_k, _ = head_sizes(stack.d_model, block.num_heads, block.d_k, block.d_v)
     if stack.position == "sinusoidal" and stack.d_model % 2:
         raise ValueError(

@@ -21,11 +21,11 @@ class Ancestors(typing.NamedTuple):
 
     @classmethod
     def none_yet(cls, batch, length, width):
-        """Those of B sentences with N hypotheses of no positions, with room for L."""
+        """Returns ancestors with room for L positions, none filled yet, of N hypotheses each."""
         return cls(() if width == 1 else tf.fill([batch, width, length], -1))
 
     def with_position(self, index):
-        """These and the position `index` of each hypothesis, at the hypothesis's own place."""
+        """Returns ancestors that also have position `index`, each at its hypothesis's own place."""
         if self._of_one:
             return self
         width, length = self.places.shape[1:]
@@ -33,7 +33,7 @@ class Ancestors(typing.NamedTuple):
         return Ancestors(tf.where(here, tf.expand_dims(tf.range(width), 1), self.places))
 
     def extended(self, length):
-        """These with room for so many more positions."""
+        """Returns ancestors with room for `length` more positions."""
         if self._of_one:
             return self
         return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))

@@ -13,7 +13,7 @@ from keras_transformer.decoding.loop import (
     make_result,
     stages,
 )
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import (
     NORMALIZATIONS,
     STOPPINGS,
@@ -144,7 +144,7 @@ def beam_decode(
 
 
 def _penalty(length_penalty, normalization):
-    """What sums of log-probabilities are divided by: a function of a length, `[]` or `[B, 1]`."""
+    """The divisor of sums of log-probabilities: a function of a length, `[]` or `[B, 1]`."""
     exponent = tf.cast(length_penalty, tf.float32)
     if exponent.shape.rank == 1:
         exponent = tf.expand_dims(exponent, 1)  # [B, 1]

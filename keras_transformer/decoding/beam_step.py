@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.hypotheses import (
     NONE,
-    State,
+    BeamState,
     among_the_best,
     best_continuations,
     best_of_both,
@@ -16,11 +16,10 @@ from keras_transformer.decoding.hypotheses import (
     empty_rows,
     exists,
     no_scores,
-    pick,
     ranked,
     write,
 )
-from keras_transformer.decoding.predictor import Predictor
+from keras_transformer.decoding.predictor import Predictor, pick
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,7 @@ class BeamStep:
         used: How many of the N hypotheses each sentence has, `[B, 1]`. `None`: all of them.
 
     Call arguments:
-        state: A `State`.
+        state: A `BeamState`.
     """
 
     predictor: Predictor
@@ -62,7 +61,7 @@ class BeamStep:
         details = (length, vocabulary.pad_id, token_scores, positions is not None)
         # One hypothesis to begin with: of equal ones all continuations would be equal as well.
         scores = tf.where(tf.equal(tf.range(width), 0), 0.0, no_scores(batch, width))
-        return State(
+        return BeamState(
             index=tf.constant(0),
             last=tf.fill([batch, width], vocabulary.bos_id),
             rows=empty_rows(batch, width, *details),
@@ -77,7 +76,7 @@ class BeamStep:
         )
 
     def running(self, state):
-        """Whether the search of a sentence is not over."""
+        """Returns whether the search of a sentence is not over."""
         return tf.logical_not(tf.reduce_all(state.done))
 
     def __call__(self, state):  # noqa: D102
@@ -151,7 +150,7 @@ class BeamStep:
         )
 
     def _room(self, state):
-        """How many hypotheses of each sentence may go on or end here, a number or `[B, 1]`."""
+        """The number of hypotheses of a sentence that may go on or end here, `[]` or `[B, 1]`."""
         size = self.beam_size if self.used is None else self.used
         return size - tf.expand_dims(state.ended_count, 1) if self.narrowing else size
 
@@ -180,7 +179,7 @@ class BeamStep:
         return state._replace(ended_rows=ended_rows, ended_scores=ended_scores, scores=scores)
 
     def _over(self, state):
-        """Which sentences need no further step, `[B]`."""
+        """A mask of the sentences that need no further step, `[B]`."""
         if self.by_score:
             attained = self._normalize(state.scores[:, :1], state.index)  # [B, 1]
             over = tf.squeeze(self._last(state.ended_scores) >= attained, 1)
@@ -221,7 +220,7 @@ class BeamStep:
         return rows._replace(tokens=tokens, token_scores=token_scores), scores
 
     def attended(self, rows, attention):
-        """What each token of the results attended to, `[B, M, L, S]`; `()` without weights."""
+        """Returns the attention of the tokens of the results, `[B, M, L, S]`, or `()`."""
         if isinstance(attention, tuple):
             return ()
         places = tf.transpose(rows.places, [0, 2, 1])  # [B, L, M]

@@ -124,7 +124,7 @@ class Rules:
         return tf.where(allowed, logits, NEVER)
 
     def _repeated(self, tokens, runs, index):
-        """Which tokens would complete n tokens in a row that are there already, `[B, N, V]`."""
+        """A mask of the tokens that would complete an n-gram for the second time, `[B, N, V]`."""
         width, vocab_size = tokens.shape[1], len(self.words)
         # A token completes them at the place where it stands if n - 1 before it are the last n - 1.
         completes = tf.logical_and(_before(runs) >= self.size - 1, self.size > 0)  # [B, N, L]

@@ -6,25 +6,19 @@ import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.constraints import NEVER
-from keras_transformer.decoding.predictor import (
-    Predictor,
-    Step,
-    Vocabulary,
-    count_tokens,
-    predictor_of,
-)
-from keras_transformer.models.language_model import LanguageModel
+from keras_transformer.decoding.model_predictor import ModelPredictor
+from keras_transformer.decoding.predictor import Step
 
 
-class State(typing.NamedTuple):
-    """What the steps of a `DecoderOnly` go on from."""
+class DecoderOnlyState(typing.NamedTuple):
+    """The state between two steps of a `DecoderOnly`."""
 
     cache: tuple  # key and value heads of every block, see `Stack.empty_cache`
     ancestors: Ancestors
     prompt: tf.Tensor  # [B, S], as `begin` got it
 
 
-class DecoderOnly(Predictor):
+class DecoderOnly(ModelPredictor):
     """A `LanguageModel` as a search sees it: an output begins with its prompt.
 
     The inputs are prompts, token ids `[B, S]`, integer, each ending in `eos_id` and then padding.
@@ -38,47 +32,35 @@ class DecoderOnly(Predictor):
         alignment: `None`: the model has no attention to a source.
 
     Raises:
-        TypeError: If `model` is no `LanguageModel`.
+        TypeError: If `model` has no decoder, or an encoder as well.
         ValueError: If there is an alignment.
     """
 
+    stacks = ("decoder",)
+    example = "LanguageModel"
+
     def __init__(self, model, alignment=None):
-        if not isinstance(model, LanguageModel):
-            raise TypeError(
-                f"`model` must be a LanguageModel. Received: model of type {type(model).__name__}."
-            )
+        super().__init__(model)
         if alignment is not None:
             raise ValueError(
                 "`alignment` must be None with a language model, which attends to no source. "
                 f"Received: alignment={alignment!r}."
             )
-        super().__init__(Vocabulary.of(model.config), model.config.max_length)
-        self.model = model
-
-    def lengths(self, inputs):  # noqa: D102
-        return count_tokens(inputs, self.vocabulary.pad_id)
 
     def begin(self, inputs, length, width=1):  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         batch = tf.shape(prompt)[0]
         cache = self.model.decoder.empty_cache(batch, length, width)
-        return State(cache, Ancestors.none_yet(batch, length, width), prompt)
+        return DecoderOnlyState(cache, Ancestors.none_yet(batch, length, width), prompt)
 
     def step(self, tokens, state, index):  # noqa: D102
         ancestors = state.ancestors.with_position(index)
-        logits, cache = self.model.step(tokens, state.cache, index, ancestors.allowed())
+        logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.allowed())
         # Beyond the end of all prompts there is padding, which forces nothing.
         prompt = tf.pad(state.prompt, [[0, 0], [0, 1]], constant_values=self.vocabulary.pad_id)
         place = tf.minimum(index, tf.shape(prompt)[1] - 1)
         forced = tf.expand_dims(tf.gather(prompt, place, axis=1), 1)  # [B, 1]
         return Step(self._follow(logits, forced), state._replace(cache=cache, ancestors=ancestors))
-
-    def extend(self, state, length):  # noqa: D102
-        cache = self.model.decoder.extended_cache(state.cache, length)
-        return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
-
-    def follow(self, state, parents):  # noqa: D102
-        return state._replace(ancestors=super().follow(state.ancestors, parents))
 
     def logits(self, inputs, tokens):  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)
@@ -94,6 +76,3 @@ class DecoderOnly(Predictor):
         free = tf.equal(forced, vocabulary.pad_id) | tf.equal(forced, vocabulary.eos_id)
         only = tf.equal(tf.range(vocabulary.size), tf.expand_dims(forced, 2))  # [B, N, V]
         return tf.where(tf.expand_dims(free, 2) | only, logits, NEVER)
-
-
-predictor_of.register(LanguageModel, DecoderOnly)

@@ -6,18 +6,12 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
-from keras_transformer.decoding.predictor import (
-    Predictor,
-    Step,
-    Vocabulary,
-    count_tokens,
-    predictor_of,
-)
-from keras_transformer.models.transformer import Transformer
+from keras_transformer.decoding.model_predictor import ModelPredictor
+from keras_transformer.decoding.predictor import Step, pick
 
 
-class State(typing.NamedTuple):
-    """What the steps of an `EncoderDecoder` go on from."""
+class EncoderDecoderState(typing.NamedTuple):
+    """The state between two steps of an `EncoderDecoder`."""
 
     cache: tuple  # of every block, see `Stack.empty_cache`
     ancestors: Ancestors  # none where the decoder has SSRUs, whose states move instead
@@ -25,7 +19,7 @@ class State(typing.NamedTuple):
     memory_allowed: tf.Tensor  # [B, 1, S]
 
 
-class EncoderDecoder(Predictor):
+class EncoderDecoder(ModelPredictor):
     """A `Transformer` as a search sees it.
 
     Args:
@@ -41,21 +35,18 @@ class EncoderDecoder(Predictor):
             states of SSRUs. Keys and values stay where they are, see `Ancestors`.
 
     Raises:
-        TypeError: If `model` is no `Transformer`.
+        TypeError: If `model` has not both an encoder and a decoder.
         ValueError: If there is no such layer or head.
     """
 
+    stacks = ("encoder", "decoder")
+    example = "Transformer"
+
     def __init__(self, model, alignment=None, output=None):
-        if not isinstance(model, Transformer):
-            raise TypeError(
-                f"`model` must be a Transformer. Received: model of type {type(model).__name__}."
-            )
-        config = model.config
-        check_alignment(alignment, config)
-        super().__init__(Vocabulary.of(config), config.max_length)
-        self.model = model
+        super().__init__(model)
+        check_alignment(alignment, model.config)
         self.alignment = alignment
-        self.moves_cache = config.decoder.autoregression == "ssru"
+        self.moves_cache = model.config.decoder.is_recurrent
         self.grows = not self.moves_cache
         self.output = output
 
@@ -63,16 +54,13 @@ class EncoderDecoder(Predictor):
         shape = tf.shape(inputs)  # [B, S]
         return shape[0], None if self.alignment is None else shape[1]
 
-    def lengths(self, inputs):  # noqa: D102
-        return count_tokens(inputs, self.vocabulary.pad_id)
-
     def begin(self, inputs, length, width=1):  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
         memory, memory_allowed = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
         places = 1 if self.moves_cache else width
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
-        return State(cache, ancestors, memory_heads, memory_allowed)
+        return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed)
 
     def step(self, tokens, state, index):  # noqa: D102
         ancestors = state.ancestors.with_position(index)
@@ -92,21 +80,14 @@ class EncoderDecoder(Predictor):
             logits = self.vocabulary.without_banned(logits)
         return Step(logits, state, weights)
 
-    def extend(self, state, length):  # noqa: D102
-        cache = self.model.decoder.extended_cache(state.cache, length)
-        return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
-
     def follow(self, state, parents):  # noqa: D102
         if self.moves_cache:  # a state for each hypothesis, of a fixed size
-            return state._replace(cache=super().follow(state.cache, parents))
-        return state._replace(ancestors=super().follow(state.ancestors, parents))
+            return state._replace(cache=pick(state.cache, parents))
+        return super().follow(state, parents)
 
     def logits(self, inputs, tokens):  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
         return self.vocabulary.without_banned(self.model(inputs, training=False))
-
-
-predictor_of.register(Transformer, EncoderDecoder)
 
 
 def check_alignment(alignment, config):

@@ -4,7 +4,8 @@ import math
 
 import tensorflow as tf
 
-from keras_transformer.decoding.predictor import Predictor, Step, predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.predictor import Predictor, Step
 
 
 class Ensemble(Predictor):
@@ -86,10 +87,8 @@ class Ensemble(Predictor):
     def logits(self, inputs, tokens):  # noqa: D102
         return log_mean([member.logits(inputs, tokens) for member in self.members])
 
-
-@predictor_of.register(Ensemble)
-def _(ensemble, alignment=None):
-    return ensemble if alignment is None else Ensemble(ensemble.models, alignment)
+    def predictor(self, alignment=None):  # noqa: D102
+        return self if alignment is None else Ensemble(self.models, alignment)
 
 
 def joined(predictors):

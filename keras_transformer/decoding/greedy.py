@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.decoding.loop import STAGES
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.top_k import top_k
 

@@ -5,6 +5,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.predictor import pick
 from keras_transformer.decoding.top_k import top_k
 
 # The score of a hypothesis that does not exist. Finite, because LiteRT takes the smallest number
@@ -13,14 +14,14 @@ NONE = NEVER
 
 
 class Rows(typing.NamedTuple):
-    """What is known of each position of hypotheses. Fields that are not asked for are `()`."""
+    """Tokens of hypotheses and their details. Fields that are not asked for are `()`."""
 
     tokens: tf.Tensor  # [B, N, L]
     token_scores: tf.Tensor  # [B, N, L], log-probabilities
-    places: tf.Tensor  # [B, N, L], where `State.attention` has the weights of each position
+    places: tf.Tensor  # [B, N, L], where `BeamState.attention` has the weights of each position
 
 
-class State(typing.NamedTuple):
+class BeamState(typing.NamedTuple):
     """The search for N hypotheses of each sentence, of which the best M are returned."""
 
     index: tf.Tensor  # tokens that every running hypothesis has
@@ -73,13 +74,8 @@ def exists(scores):
 
 
 def count_of(which):
-    """How many along the last axis."""
+    """Returns the number of `True` along the last axis."""
     return tf.reduce_sum(tf.cast(which, tf.int32), axis=-1)
-
-
-def pick(values, rows):
-    """Takes hypotheses `[B, M]` out of tensors `[B, N, ...]`, however they are nested."""
-    return tf.nest.map_structure(lambda value: tf.gather(value, rows, batch_dims=1), values)
 
 
 def write(values, here, new):

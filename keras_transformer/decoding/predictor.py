@@ -1,7 +1,6 @@
 """The interface between a search and what it searches: the logits of the next token."""
 
 import abc
-import functools
 import typing
 
 import numpy as np
@@ -25,7 +24,7 @@ class Vocabulary(typing.NamedTuple):
 
     @classmethod
     def of(cls, config):
-        """Returns that of a `StackConfig`."""
+        """Returns the vocabulary of the outputs that a `ModelConfig` describes."""
         fields = {name: getattr(config, name) for name in OF_OUTPUTS if hasattr(config, name)}
         return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
 
@@ -144,7 +143,7 @@ class Predictor(abc.ABC):
             state: The state after a step.
             parents: `[B, N]`, int32: hypothesis n goes on from hypothesis `parents[b, n]`.
         """
-        return tf.nest.map_structure(lambda value: tf.gather(value, parents, batch_dims=1), state)
+        return pick(state, parents)
 
     def searched(self, search, inputs, constraints=None):
         """Returns the result of a search over this predictor, or over others in its place.
@@ -202,40 +201,29 @@ class Predictor(abc.ABC):
         *_, columns = tf.while_loop(lambda index, *_: index < length, advance, beginning)
         return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]
 
+    def predictor(self, alignment=None):
+        """Returns the predictor that a search runs on: here itself.
+
+        Args:
+            alignment: Layer and head whose attention is asked for, see `predictor_of`.
+
+        Raises:
+            ValueError: If there is one: the predictor has weights of its own, or none.
+        """
+        if alignment is not None:
+            raise ValueError(
+                "`alignment` must be None with a predictor, which has weights of its own or none: "
+                f"`EncoderDecoder(model, alignment)`. Received: alignment={alignment!r}."
+            )
+        return self
+
+
+def pick(values, rows):
+    """Takes hypotheses `[B, M]` out of tensors `[B, N, ...]`, however they are nested."""
+    return tf.nest.map_structure(lambda value: tf.gather(value, rows, batch_dims=1), values)
+
 
 def count_tokens(ids, pad_id):
     """Returns the number of tokens of each row of ids `[B, S]` without its padding, `[B]`."""
     real = tf.not_equal(tf.convert_to_tensor(ids, tf.int32), pad_id)  # [B, S]
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)  # [B]
-
-
-@functools.singledispatch
-def predictor_of(model, alignment=None):
-    """Returns the predictor of a model, or a predictor as it is.
-
-    A kind of model registers the class of its predictors: `predictor_of.register(Model, Class)`.
-
-    Args:
-        model: A `Predictor`, or a model of a class that is registered.
-        alignment: Layer and head whose attention to the source is the weights of a step, where a
-            model has such an attention: see `EncoderDecoder`.
-
-    Raises:
-        TypeError: If `model` is neither.
-        ValueError: If there are no such weights.
-    """
-    names = [kind.__name__ for kind in predictor_of.registry if kind is not object]
-    raise TypeError(
-        f"`model` must be one of {', '.join(sorted(names))}. "
-        f"Received: model of type {type(model).__name__}."
-    )
-
-
-@predictor_of.register(Predictor)
-def _(model, alignment=None):
-    if alignment is not None:
-        raise ValueError(
-            "`alignment` must be None with a predictor, which has weights of its own or none: "
-            f"`EncoderDecoder(model, alignment)`. Received: alignment={alignment!r}."
-        )
-    return model

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER, Constraints
 from keras_transformer.decoding.loop import STAGES, check_lengths
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
 from keras_transformer.decoding.top_k import top_k as top_k_of
@@ -127,7 +127,7 @@ def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
 
 
 def _most_probable(logits, top_k, top_p):
-    """Which tokens are among the `top_k` and `top_p`; the first of equally probable ones."""
+    """A mask of the tokens among the `top_k` and `top_p`; the first of equally probable ones."""
     size = logits.shape[1]
     values, tokens = tf.math.top_k(logits, size)  # [B, V], the most probable first
     ranks = tf.range(size)

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 
 
 def score(model, source, target):

@@ -18,7 +18,7 @@ from keras_transformer.decoding.loop import (
 from keras_transformer.decoding.predictor import Predictor
 
 
-class _State(typing.NamedTuple):
+class _SingleState(typing.NamedTuple):
     index: tf.Tensor  # tokens that every sentence which has not ended has
     last: tf.Tensor  # [B], the last of them
     ended: tf.Tensor  # [B]
@@ -90,7 +90,7 @@ class _Loop:
     def beginning(self, batch, positions, predictor_state, token_scores):
         """The state before the first step; for B and S see `Predictor.sizes`."""
         length, vocabulary = self.length, self.predictor.vocabulary
-        return _State(
+        return _SingleState(
             index=tf.constant(0),
             last=tf.fill([batch], vocabulary.bos_id),
             ended=tf.zeros([batch], tf.bool),
@@ -103,7 +103,7 @@ class _Loop:
         )
 
     def running(self, state):
-        """Whether a sentence has not ended."""
+        """Returns whether a sentence has not ended."""
         return tf.logical_not(tf.reduce_all(state.ended))
 
     def step(self, state):
@@ -121,7 +121,7 @@ class _Loop:
         over = tf.equal(token, vocabulary.eos_id)
         if self.limit is not None:
             over = tf.logical_or(over, index + 1 >= self.limit)
-        state = _State(
+        state = _SingleState(
             index=index + 1,
             last=token,
             ended=tf.logical_or(ended, over),

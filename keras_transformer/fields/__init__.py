@@ -1,4 +1,4 @@
-"""Fields: each describes how one column of a data set becomes tensors."""
+"""Fields: each one turns a column of a data set into tensors."""
 
 from keras_transformer.fields.field import Field
 from keras_transformer.fields.frames import Frames

@@ -1,35 +1,35 @@
-"""`Field`, the interface of one column of a data set: from its values to tensors."""
+"""`Field`, the interface that turns a column of a data set into tensors."""
 
 import abc
 
 
 class Field(abc.ABC):
-    """How one column of a data set becomes a tensor, and what a batch and a store need to know.
+    """Encoding, storage and padding of one column of a data set.
 
-    A task is a dictionary of fields and a prediction head. The code that stores, shuffles, batches
-    and pads examples sees nothing else of a column, so it does not know whether inputs are text.
+    The code that stores, shuffles, batches and pads examples knows a column only through its field.
+    It therefore works for text, images and any other kind of input.
 
     Attributes:
-        dtype: NumPy name of the dtype that one item is stored in, such as `"uint16"`.
+        dtype: NumPy name of the dtype in which an item is stored, such as `"uint16"`.
         item_shape: Shape of one item: `()` for a token id or a label, `(F,)` for a frame of F
             features, `(height, width, channels)` for an image.
-        is_ragged: Whether an example is a sequence of items with a length of its own.
-        min_length: Fewest items of a sequence that is not empty.
-        padding: Value of the items after the end of a sequence, in a batch.
+        is_ragged: Whether an example is a sequence of items whose length varies.
+        min_length: Length of the shortest sequence that is not empty, in items.
+        padding: Value that a batch has after the end of a sequence.
     """
 
-    dtype = "int32"
-    item_shape = ()
+    dtype: str = "int32"
+    item_shape: tuple[int, ...] = ()
     is_ragged = False
     min_length = 0
-    padding = 0
+    padding: float = 0
 
     @abc.abstractmethod
     def encode(self, column):
-        """Returns the column of a batch as numbers; runs in a graph.
+        """Encodes the column of a batch as numbers; runs in a graph.
 
         Args:
-            column: What the source of the data yields, `[B]` or `[B, ...]`.
+            column: Values from the source of the data, `[B]` or `[B, ...]`.
 
         Returns:
             A `tf.RaggedTensor` `[B, (T), *item_shape]` if `is_ragged`, otherwise a tensor
@@ -37,7 +37,7 @@ class Field(abc.ABC):
         """
 
     def cut(self, encoded, max_length):
-        """Returns encoded sequences of which none has more than `max_length` items.
+        """Truncates encoded sequences to `max_length` items.
 
         Args:
             encoded: A `tf.RaggedTensor` `[B, (T), *item_shape]`.
@@ -46,20 +46,20 @@ class Field(abc.ABC):
         return encoded[:, :max_length]
 
     def is_valid(self, encoded):
-        """Returns which examples of an encoded column can be used, boolean `[B]`; `None`: all."""
+        """Returns a boolean `[B]`, true for examples that can be used, or `None` if all can."""
         return None
 
     def explain(self):
-        """Returns what a valid value is, the end of a sentence for an error."""
+        """Returns a description of a valid value, which ends the sentence of an error."""
         return "a value that can be read"
 
     def identity(self):
-        """Returns what the encoding depends on, a dictionary of plain values.
+        """Returns everything that the encoding depends on, a dictionary of plain values.
 
-        A stored corpus is encoded again if any of them changes.
+        If any of it changes, a stored corpus is encoded again.
         """
         return {"field": type(self).__name__, "dtype": self.dtype}
 
     def files(self):
-        """Returns the files that the field needs at run time: names to bytes."""
+        """Returns the files that the field needs to be restored, a dictionary of names to bytes."""
         return {}

@@ -1,4 +1,4 @@
-"""Sequences of feature vectors, such as the spectrum of speech at every hundredth of a second."""
+"""Sequences of feature vectors, such as a spectrum of speech every 10 milliseconds."""
 
 import tensorflow as tf
 
@@ -6,11 +6,11 @@ from keras_transformer.fields.field import Field
 
 
 class Frames(Field):
-    """Frames of features, `[T, F]` for each example.
+    """Sequences of frames, `[T, F]` for each example.
 
     Args:
-        num_features: Features F of a frame.
-        dtype: NumPy name of the dtype in which they are stored, `"float32"` or `"float16"`.
+        num_features: Number of features F in a frame.
+        dtype: NumPy name of the dtype in which features are stored, `"float32"` or `"float16"`.
 
     Call arguments of `encode`:
         column: Numbers, `[B, (T), F]` or `[B, T, F]`.
@@ -19,14 +19,15 @@ class Frames(Field):
         A `tf.RaggedTensor` `[B, (T), F]`, float32.
 
     Raises:
-        ValueError: If `num_features` is not positive, or `encode` gets another number of features.
+        ValueError: If `num_features` is not positive, or `encode` receives frames with another
+            number of features.
     """
 
     is_ragged = True
     min_length = 1
     padding = 0.0
 
-    def __init__(self, num_features, dtype="float32"):
+    def __init__(self, num_features: int, dtype: str = "float32"):
         if num_features < 1:
             raise ValueError(
                 f"`num_features` must be positive. Received: num_features={num_features}."
@@ -46,7 +47,7 @@ class Frames(Field):
         return tf.RaggedTensor.from_row_splits(features, column.row_splits, validate=False)
 
     def is_valid(self, encoded):
-        """Returns which sequences consist of finite numbers, `[B]`."""
+        """Returns a boolean `[B]`, true for sequences of finite numbers."""
         finite = tf.reduce_all(tf.math.is_finite(encoded.flat_values), axis=1)  # [frames]
         return tf.reduce_all(encoded.with_flat_values(finite), axis=1)
 

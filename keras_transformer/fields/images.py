@@ -6,22 +6,22 @@ from keras_transformer.fields.field import Field
 
 
 class Images(Field):
-    """Images, stored as bytes.
+    """Images of one size, stored as uint8.
 
     Args:
-        height, width: Pixels.
-        channels: Values of a pixel from 0 to 255.
+        height, width: Size of an image, in pixels.
+        channels: Number of values of a pixel, each from 0 to 255.
 
     Call arguments of `encode`:
         column: `[B, height, width, channels]`, uint8.
 
     Returns of `encode`:
-        The same.
+        `column`, with a static shape.
     """
 
     dtype = "uint8"
 
-    def __init__(self, height, width, channels):
+    def __init__(self, height: int, width: int, channels: int):
         self.item_shape = (height, width, channels)
 
     def encode(self, column):  # noqa: D102

@@ -1,23 +1,23 @@
-"""Class labels, of whole examples and of their tokens."""
+"""Class labels of examples and of their tokens."""
 
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
 
-NONE, WRONG = -1, -2  # a token without a label, and a name that is not a label
+NONE, WRONG = -1, -2  # the ids of a token without a label, and of a name that is not a label
 
 
 class Labels(Field):
-    """Names of classes, encoded as their places in a list.
+    """Class labels, encoded as their indices in a list of names.
 
     Args:
-        names: The classes.
+        names: Names of the classes.
 
     Call arguments of `encode`:
-        column: Strings, `[B]`; ASCII white space around a name does not count.
+        column: Strings, `[B]`; ASCII white space around a name is ignored.
 
     Returns of `encode`:
-        int32, `[B]`.
+        int32, `[B]`; -2 for a string that is not one of the names.
     """
 
     padding = NONE
@@ -26,12 +26,12 @@ class Labels(Field):
         self.names = tuple(names)
 
     def encode(self, column):  # noqa: D102
-        same = tf.equal(tf.expand_dims(tf.strings.strip(column), 1), tf.constant(self.names))
-        place = tf.argmax(same, axis=1, output_type=tf.int32)  # [B], of [B, C]
-        return tf.where(tf.reduce_any(same, axis=1), place, WRONG)
+        equal = tf.equal(tf.expand_dims(tf.strings.strip(column), 1), tf.constant(self.names))
+        index = tf.argmax(equal, axis=1, output_type=tf.int32)  # [B], of [B, C]
+        return tf.where(tf.reduce_any(equal, axis=1), index, WRONG)
 
     def is_valid(self, encoded):
-        """Returns which labels are among the names, `[B]`."""
+        """Returns a boolean `[B]`, true for labels that are among the names."""
         return encoded > WRONG
 
     def explain(self):  # noqa: D102
@@ -42,17 +42,17 @@ class Labels(Field):
 
 
 class TokenLabels(Labels):
-    """A label for each token of a text, `NONE` for tokens that have none.
+    """A label for each token of a text, and `NONE` for tokens without one.
 
     Args:
-        names: The classes.
+        names: Names of the classes.
 
     Call arguments of `encode`:
-        column: Strings, `[B]`: the labels of a text's words, with white space between them.
+        column: Strings, `[B]`: the labels of a text's words, separated by white space.
 
     Returns of `encode`:
-        A `tf.RaggedTensor` `[B, (W)]`, int32: the label of each word. A task with several tokens in
-        a word spreads them over the tokens.
+        A `tf.RaggedTensor` `[B, (W)]`, int32: the label of each word. The task assigns them to the
+        tokens of the words.
     """
 
     is_ragged = True
@@ -62,8 +62,8 @@ class TokenLabels(Labels):
         return names.with_flat_values(super().encode(names.flat_values))
 
     def is_valid(self, encoded):
-        """Returns which examples have no label that is not among the names, `[B]`."""
+        """Returns a boolean `[B]`, true for examples all of whose labels are among the names."""
         return tf.reduce_all(encoded.with_flat_values(encoded.flat_values > WRONG), axis=1)
 
     def explain(self):  # noqa: D102
-        return f"a label for each word, each one of {', '.join(self.names)}"
+        return f"a label for each word, from {', '.join(self.names)}"

@@ -1,4 +1,4 @@
-"""Windows over a series of measurements."""
+"""Windows of a time series."""
 
 import tensorflow as tf
 
@@ -6,30 +6,30 @@ from keras_transformer.fields.field import Field
 
 
 class Series(Field):
-    """Windows of numbers, `[T, F]`, all of one length.
+    """Windows of numbers, `[T, F]`, all of the same length.
 
     Args:
-        window: Steps T.
-        num_values: Values F of a step.
+        window: Length T of a window, in steps.
+        num_values: Number of values F of a step.
 
     Call arguments of `encode`:
-        column: `[B, T, F]`.
+        column: Numbers, `[B, T, F]`.
 
     Returns of `encode`:
-        The same, float32.
+        `column` as float32.
     """
 
     dtype = "float32"
     padding = 0.0
 
-    def __init__(self, window, num_values):
+    def __init__(self, window: int, num_values: int):
         self.item_shape = (window, num_values)
 
     def encode(self, column):  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.float32), [None, *self.item_shape])
 
     def is_valid(self, encoded):
-        """Returns which windows consist of finite numbers, `[B]`."""
+        """Returns a boolean `[B]`, true for windows of finite numbers."""
         return tf.reduce_all(tf.math.is_finite(encoded), axis=[1, 2])
 
     def explain(self):  # noqa: D102

@@ -1,4 +1,4 @@
-"""Parts of a text, by their first and their last token."""
+"""Spans of a text, given by their first and last token."""
 
 import tensorflow as tf
 
@@ -6,13 +6,13 @@ from keras_transformer.fields.field import Field
 
 
 class Spans(Field):
-    """Places of the first and of the last token of a part of a text.
+    """Indices of the first and the last token of a span.
 
     Call arguments of `encode`:
-        column: Integers, `[B, 2]`, below 0 where a text does not have the part.
+        column: Integers, `[B, 2]`, counted from 0; negative where a text does not contain the span.
 
     Returns of `encode`:
-        The same, int32.
+        `column` as int32.
     """
 
     item_shape = (2,)
@@ -22,8 +22,8 @@ class Spans(Field):
         return tf.ensure_shape(tf.cast(column, tf.int32), [None, 2])
 
     def is_valid(self, encoded):
-        """Returns which texts have both ends, `[B]`."""
+        """Returns a boolean `[B]`, true for texts that contain the span."""
         return tf.reduce_all(encoded >= 0, axis=1)
 
     def explain(self):  # noqa: D102
-        return "a part of the text that begins at the place given"
+        return "a span of the text that begins at the given position"

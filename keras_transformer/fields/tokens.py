@@ -1,17 +1,17 @@
-"""Text as the ids of its tokens."""
+"""Text, encoded as token ids."""
 
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
 
-COMPACT = 2**16  # the largest vocabulary whose ids are stored in 2 bytes each
+COMPACT = 2**16  # size of the largest vocabulary whose ids fit into 2 bytes
 
 
 class Tokens(Field):
-    """Strings, encoded as token ids, with the marks that a text begins and ends with.
+    """Strings, encoded as token ids, including those that begin and end a text.
 
     Args:
-        tokenizer: The `Tokenizer`.
+        tokenizer: A `Tokenizer`.
 
     Call arguments of `encode`:
         column: UTF-8 strings, `[B]`.
@@ -29,14 +29,14 @@ class Tokens(Field):
 
     @property
     def min_length(self):
-        """A token, and what marks the beginning and the end."""
+        """One token, plus the ids that mark the beginning and the end."""
         return self.tokenizer.num_marks + 1
 
     def encode(self, column):  # noqa: D102
         return self.tokenizer.encode(column)
 
     def cut(self, encoded, max_length):
-        """Returns texts of at most `max_length` tokens, each with its end: see `Field.cut`."""
+        """Truncates texts to `max_length` tokens and keeps the end token: see `Field.cut`."""
         beginnings = encoded[:, : max_length - 1]
         longer = encoded.row_lengths() > beginnings.row_lengths()
         ends = tf.gather(encoded.flat_values, tf.boolean_mask(encoded.row_limits() - 1, longer))

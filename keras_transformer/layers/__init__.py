@@ -1,3 +1,3 @@
-"""The layers of the paper, one concept in each file, in `keras.ops`."""
+"""The layers of the paper in `keras.ops`, one concept per file."""
 
-import keras  # noqa: F401  (before any layer: importing it imports them all, see `registration`)
+import keras  # noqa: F401  (first, because importing Keras imports all layers: see `registration`)

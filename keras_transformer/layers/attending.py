@@ -1,4 +1,6 @@
-"""The call arguments that all layers share which attend: positions, and masks over them."""
+"""Base class of layers that attend, with the call arguments they share: sequences and masks."""
+
+from typing import Any
 
 import keras
 
@@ -8,28 +10,28 @@ from keras_transformer.layers.masks import attached_mask
 
 
 class AttendingLayer(CompositeLayer):
-    """A layer with positions `x`, perhaps a `memory`, and masks of what may be attended to.
+    """Base class of layers that attend from a sequence `x` to itself or to a `memory`.
 
-    A mask that Keras attached to a tensor is an argument as well: that of `x` is `mask`, that of
-    `memory` is `memory_mask`, unless these are given. Taken off the tensors before the layer is
-    called they are a part of a functional model's graph, whatever another layer does to a tensor.
+    Masks that Keras attached to `x` and `memory` become the arguments `mask` and `memory_mask`,
+    unless these are given. They are read before the layer is called, so they are part of a
+    functional model's graph even if another layer later removes them from the tensors.
     """
 
-    # The argument whose positions are the keys of a mask; the queries are those of `x`.
+    # For each mask, the argument that provides the keys. The queries always come from `x`.
     keys_of = {"allowed": "x", "memory_allowed": "memory", "mask": "x", "memory_mask": "memory"}
-    # Of a layer with a memory, what to take where there is none.
-    without_memory = None
+    # The layer to use instead of this one if there is no memory, for the error message.
+    without_memory: str | None = None
 
-    def checked_arguments(self, given):
-        """Returns the masks of a call, Keras's among them; refuses what does not fit."""
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Checks the arguments of a call and returns its masks, including those of Keras."""
         positions = {name: given[name] for name in ("x", "memory") if given.get(name) is not None}
         for name, value in positions.items():
             check_positions(value, name, self, ndim=3)
         if "x" not in positions:
-            return {}  # Keras names what is missing
+            return {}  # Keras reports the missing argument
         if "memory" in self.call_arguments() and "memory" not in positions:
             raise TypeError(
-                "`memory`, what `x` attends to, must be given. Where there is none, use "
+                "`memory`, the sequence that `x` attends to, must be given; without one, use "
                 f"{self.without_memory}. Received by {self.name!r}: no memory."
             )
         if len(positions) == 2:
@@ -44,19 +46,19 @@ class AttendingLayer(CompositeLayer):
         return masks
 
     def compute_output_shape(self, x_shape, *others, **other_shapes):
-        """Returns the shape of what a call returns without attention weights, that of `x`."""
+        """Returns the shape of the output without attention weights, which is that of `x`."""
         return x_shape
 
     def compute_output_spec(self, x, *arguments, return_weights=False, **options):
-        """What a call returns, without a trace of it: a model is built in a third of the time."""
+        """Returns the spec of the output, usually without a trace, in a third of the time."""
         if return_weights:
             options["return_weights"] = True
         if return_weights or self.has_call_of_its_own():
             return keras.Operation.compute_output_spec(self, x, *arguments, **options)
         return keras.KerasTensor(self.compute_output_shape(x.shape), self.compute_dtype)
 
-    def check_shapes(self, **shapes):
-        """Refuses shapes to build from that are not `[B, T, D]`; keeps the widths D."""
+    def check_shapes(self, **shapes: tuple) -> None:
+        """Requires input shapes `[B, T, D]` with a known D, and stores each D in `widths`."""
         for name, shape in shapes.items():
             if len(shape) != 3 or shape[-1] is None:
                 raise ValueError(

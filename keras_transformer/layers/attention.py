@@ -1,4 +1,7 @@
-"""Multi-head attention of a sequence to itself (section 3.2.3, second and third item)."""
+"""Multi-head self-attention (section 3.2.3, second and third item)."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,42 +12,44 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.layers.scores import AttentionScore
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class MultiHeadSelfAttention(MultiHeadAttention):
-    """Multi-head attention of a sequence to itself, in both directions or causal.
+    """Multi-head self-attention, bidirectional or causal.
 
     Args:
         num_heads: Number of heads H.
-        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
+        d_k: Width of a query or key head. `None`: `d_model / num_heads`.
         d_v: Width of a value head. `None`: `d_model / num_heads`.
-        dropout: Rate on the attention weights.
-        use_bias: Whether the projections have a bias; or a list of those that have one, among
-            `"query"`, `"key"`, `"value"` and `"output"`.
-        causal: Whether a position may attend to itself and earlier positions only.
-        position: A `Position` that turns query and key heads, such as `Rotary()`, or adds to the
-            scores, such as `Alibi()`, or to keys and values, such as `Relative()`, or the name of
-            one. `None`: they do not depend on where the query and the key stand.
-        score: Score of a query and a key: an `AttentionScore`, such as `Additive()`, or a name.
-        num_key_value_heads: Number of key and value heads G, each shared by H / G query heads in a
-            row (Ainslie et al., 2023). `None`: H.
-        window: Largest distance of a key that a position attends to (Beltagy et al., 2020). `None`:
-            any.
+        dropout: Dropout rate on the attention weights.
+        use_bias: Whether the projections have a bias, or a list of the projections that have one:
+            `"query"`, `"key"`, `"value"`, `"output"`.
+        causal: Whether each position may attend only to itself and earlier positions.
+        position: A position encoding for attention, or its name: a `Position` that rotates query
+            and key heads (`Rotary()`), adds to the scores (`Alibi()`), or adds to keys and values
+            (`Relative()`). `None`: attention does not depend on positions.
+        score: Scoring function: an `AttentionScore`, such as `Additive()`, or its name.
+        num_key_value_heads: Number of key and value heads G, each shared by H / G consecutive query
+            heads (Ainslie et al., 2023). `None`: H.
+        window: Largest distance between a query and a key that it attends to (Beltagy et al.,
+            2020). `None`: unlimited.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        allowed: Boolean `[B, T]`, `True` where a key is real; or `[B, T, T]`, or 1 in place of B
-            or of the first T, `True` where the query (second axis) may attend to the key (third).
-            `None` allows everything.
-        return_weights: Whether to return the attention weights as well.
+        allowed: Boolean mask. `[B, T]` is `True` for keys that are not padding. `[B, T, T]` is
+            `True` where a query (second axis) may attend to a key (third axis); B and the first T
+            may be 1. `None` allows everything.
+        return_weights: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, T]`, `True` where a key is real, joined with `allowed`. `None`: the mask
-            that Keras attached to `x`, if it did.
+        mask: Boolean `[B, T]`, `True` for keys that are not padding; combined with `allowed`.
+            `None`: the mask that Keras attached to `x`, if any.
 
     Returns:
-        `[B, T, D]`; with `return_weights` a pair of that and the weights `[B, H, T, T]`.
+        `[B, T, D]`; with `return_weights`, a pair of this and the weights `[B, H, T, T]`.
 
     Raises:
         ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
@@ -61,17 +66,17 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     def __init__(
         self,
-        num_heads,
-        d_k=None,
-        d_v=None,
-        dropout=0.0,
-        use_bias=False,
-        causal=False,
-        position=None,
-        score="scaled_dot_product",
-        num_key_value_heads=None,
-        window=None,
-        **kwargs,
+        num_heads: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool | Sequence[str] = False,
+        causal: bool = False,
+        position: positions.Position | str | None = None,
+        score: AttentionScore | str = "scaled_dot_product",
+        num_key_value_heads: int | None = None,
+        window: int | None = None,
+        **kwargs: Any,
     ):
         own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
         super().__init__(*own, **kwargs)
@@ -94,7 +99,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return attend(query, key, value, allowed, training, *relation)
 
     def _project(self, x, places):
-        """Query heads `[B, H, T, K]`, key and value heads `[B, G, T, K]`, for the score."""
+        """Returns query heads `[B, H, T, K]`, and key and value heads `[B, G, T, K]`."""
         groups = self.num_key_value_heads
         query = self.position.rotate(self._heads(self.query, x, self.num_heads), places)
         key = self.position.rotate(self._heads(self.key, x, groups), places)
@@ -102,21 +107,24 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return query, key, self._heads(self.value, x, groups)
 
     def _near(self, queries, keys):
-        """The mask of the window, `[1, T, S]`; `None` without one."""
+        """Returns the mask of the window, `[1, T, S]`, or `None` without a window."""
         return None if self.window is None else window_mask(queries, keys, self.window)
 
     def _relation(self, heads, queries, keys):
-        """What the position adds to the scores, `[B, H, T, S]`, and to the values, `[T, S, K]`."""
+        """Returns the terms that the position adds to scores `[B, H, T, S]` and values `[T, S, K]`.
+
+        Each is `None` if there is nothing to add.
+        """
         bias = self.position.bias(self, heads, queries, keys)
         return bias, self.position.values(self, queries, keys)
 
-    def empty_cache(self, batch, length, width=1):
-        """Returns a cache for `length` positions: key and value heads, zeros.
+    def empty_cache(self, batch: Tensor, length: int, width: int = 1) -> tuple[Tensor, ...]:
+        """Returns a cache of key and value heads for `length` positions, filled with zeros.
 
         Args:
             batch: Number of sentences B, an integer or a scalar tensor.
-            length: Number of positions L, a Python integer.
-            width: Number of hypotheses of a sentence N, a Python integer.
+            length: Number of positions L.
+            width: Number of hypotheses per sentence N.
 
         Returns:
             Two tensors `[B, G, L, N * K]`.
@@ -126,15 +134,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             for size in self.head_sizes
         )
 
-    def extended_cache(self, cache, length):
-        """Returns a cache for `length` more positions; those there are do not change any more.
+    def extended_cache(self, cache: tuple[Tensor, ...], length: int) -> tuple[Tensor, ...]:
+        """Returns a cache for `length` more positions; the earlier ones become read-only.
 
         Args:
-            cache: What `empty_cache` or a step at the last position returned.
-            length: Number of positions R, a Python integer.
+            cache: A cache from `empty_cache`, after a `step` at its last position.
+            length: Number of further positions R.
 
         Returns:
-            Two tensors `[B, G, R, N * K]`, zeros, and two `[B, G, P, N * K]` of all earlier
+            Two tensors `[B, G, R, N * K]` of zeros, and two `[B, G, P, N * K]` with the P earlier
             positions.
         """
 
@@ -147,21 +155,24 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
         return key[0], value[0], key[1], value[1]
 
-    def step(self, x, cache, index, allowed=None):
-        """Attends from one position to itself and the positions before it.
+    def step(
+        self, x: Tensor, cache: tuple[Tensor, ...], index: Tensor, allowed: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Attends from one position to itself and all earlier positions.
 
         Args:
-            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; greedy search
-                has one.
-            cache: Key and value heads of R positions, each `[B, G, R, N * K]`; and if there are P
-                earlier positions, which do not change any more, then theirs as well, each
-                `[B, G, P, N * K]`. `L = P + R`.
-            index: Number of the position, counting from 0; scalar integer from P and below `L`.
-            allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
-                hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1.
+            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; N = 1 in greedy
+                search.
+            cache: Key and value heads of R positions, each `[B, G, R, N * K]`. After
+                `extended_cache`, also those of the P earlier positions, each `[B, G, P, N * K]`.
+                `L = P + R`.
+            index: Index of the position, counted from 0: a scalar integer, `P <= index < L`.
+            allowed: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to position `l`
+                of hypothesis `m`, at index `l * N + m`. `None`, for N = 1 only: to all earlier
+                positions.
 
         Returns:
-            The output `[B, N, D]` and the cache with this position written at `index`.
+            The output `[B, N, D]`, and the cache with this position written at `index`.
         """
         recent, past = cache[:2], cache[2:]
         start = past[0].shape[2] if past else 0  # P
@@ -191,7 +202,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return self._join_heads(heads), cache
 
     def _by_hypothesis(self, x, width):
-        """From `[B, G, L, N * K]` to `[B, G, L * N, K]`."""
+        """Reshapes `[B, G, L, N * K]` to `[B, G, L * N, K]`."""
         return ops.reshape(x, (-1, x.shape[1], x.shape[2] * width, x.shape[3] // width))
 
     def get_config(self):  # noqa: D102

@@ -1,27 +1,28 @@
-"""Checks of call arguments: one line that names the argument, the rule and what was received.
+"""Checks of call arguments. Every error is one line: the argument, the rule, what was received.
 
-Keras would wrap an error that `call` raises into ten lines; these are raised before it.
+They run before `call`, because Keras wraps an error from `call` into ten lines of its own.
 """
 
 import keras
 import numpy as np
 
 from keras_transformer.layers.masks import masks_fit
+from keras_transformer.tensors import Tensor
 
 
-def check_ids(value, name, layer):
-    """Refuses what are not ids `[B, T]`. Floats may be: Keras's inputs are by default.
+def check_ids(value: Tensor, name: str, layer: keras.Layer) -> None:
+    """Requires token ids `[B, T]`. Floating ids are accepted: `keras.Input` is float32 by default.
 
     Args:
-        value: A tensor or an array; anything else is left to Keras.
+        value: A tensor or an array. Anything else is left to Keras.
         name: Name of the argument.
-        layer: The layer.
+        layer: The layer that is called.
     """
     dtype, shape = described(value)
     if shape is None:
         return
     received = f"Received by {layer.name!r}: dtype={dtype}, shape={shape}."
-    # Not every id above 2,048 is a float16, nor above 256 a bfloat16.
+    # float16 cannot represent every integer above 2,048, nor bfloat16 every integer above 256.
     if not dtype.startswith(("int", "uint", "float32", "float64")):
         raise TypeError(
             f'`{name}` must be integer token ids: `keras.Input((None,), dtype="int32")`. {received}'
@@ -30,13 +31,13 @@ def check_ids(value, name, layer):
         raise ValueError(f"`{name}` must be token ids [batch, positions]. {received}")
 
 
-def check_positions(value, name, layer, ndim=None):
-    """Refuses what is not floating, `[B, T, D]` or `[..., D]`, of the width that a layer has.
+def check_positions(value: Tensor, name: str, layer: keras.Layer, ndim: int | None = None) -> None:
+    """Requires a floating tensor `[..., D]` with the width D that the layer was built for.
 
     Args:
-        value: A tensor or an array; anything else is left to Keras.
+        value: A tensor or an array. Anything else is left to Keras.
         name: Name of the argument.
-        layer: The layer; it has the dictionary `widths` once it is built.
+        layer: The layer that is called. Once built, its dictionary `widths` has D for each name.
         ndim: Number of axes. `None`: any.
     """
     dtype, shape = described(value)
@@ -45,7 +46,7 @@ def check_positions(value, name, layer, ndim=None):
     received = f"Received by {layer.name!r}: dtype={dtype}, shape={shape}."
     if not dtype.startswith(("float", "bfloat")):
         raise TypeError(
-            f"`{name}` must be embedded, floating [batch, positions, features]; token ids go "
+            f"`{name}` must be embedded, floating [batch, positions, features]; pass token ids "
             f"through a `PositionalEmbedding` first. {received}"
         )
     if not shape or shape[-1] is None or (ndim is not None and len(shape) != ndim):
@@ -58,27 +59,30 @@ def check_positions(value, name, layer, ndim=None):
         )
 
 
-def check_same_batch(positions, layer):
-    """Refuses tensors, by name, of which the first axes are known and differ."""
+def check_same_batch(positions: dict[str, Tensor], layer: keras.Layer) -> None:
+    """Requires the same batch size of all tensors, as far as it is known."""
     batches = [_shape(value)[0] for value in positions.values() if _shape(value)]
     if None not in batches and len(set(batches)) > 1:
         raise ValueError(
-            f"{' and '.join(f'`{name}`' for name in positions)} must have the same batch. "
-            f"Received by {layer.name!r}: batches of {' and '.join(map(str, batches))}."
+            f"{' and '.join(f'`{name}`' for name in positions)} must have the same batch size. "
+            f"Received by {layer.name!r}: batch sizes {' and '.join(map(str, batches))}."
         )
 
 
-def check_mask(mask, name, queries, keys, layer):
-    """Refuses a mask that does not fit; where a graph is built, what is not known then is checked
-    when it runs.
+def check_mask(
+    mask: Tensor, name: str, queries: Tensor, keys: Tensor, layer: keras.Layer
+) -> Tensor:
+    """Requires a mask that fits the queries and keys.
+
+    In a TensorFlow graph, sizes that are unknown while it is built are checked when it runs.
 
     Args:
-        mask: Boolean `[B, S]`, true where a key is real, or but for Keras's masks `[B, T, S]`, true
-            where a query may attend to a key; with 1 in place of B or T for all of them.
+        mask: Boolean `[B, S]`, `True` for keys that are not padding; or `[B, T, S]`, `True` where a
+            query may attend to a key, which Keras's own masks cannot be. B and T may be 1.
         name: Name of the argument.
         queries: `[B, T, D]`.
         keys: `[B, S, D]`.
-        layer: The layer.
+        layer: The layer that is called.
 
     Returns:
         The mask, a tensor or an array.
@@ -88,12 +92,12 @@ def check_mask(mask, name, queries, keys, layer):
     of_keras = name.endswith("mask")
     sizes = [*(_shape(queries) or ())[:2], *(_shape(keys) or ())[1:2]]  # B, T, S
     forms = "[B, S]" if of_keras else "[B, S], [B, 1, S] or [B, T, S]"
-    rule = f"`{name}` must be boolean, {forms} (1 in place of B holds for all), with B, T, S = "
+    rule = f"`{name}` must be boolean, {forms} (B may be 1), with B, T, S = "
     received = f"Received by {layer.name!r}: dtype={dtype}, shape="
     if dtype != "bool":
         raise TypeError(f"{rule}{sizes}. {received}{shape}.")
     axes = [shape[0], 1, shape[1]] if shape and len(shape) == 2 else shape
-    if axes is None or len(axes) != 3 or (of_keras and len(shape) == 3):
+    if shape is None or axes is None or len(axes) != 3 or (of_keras and len(shape) == 3):
         raise ValueError(f"{rule}{sizes}. {received}{shape}.")
     fits = [
         (size == 1 and place < 2) or (None if None in (size, wanted) else size == wanted)
@@ -106,23 +110,23 @@ def check_mask(mask, name, queries, keys, layer):
     return mask
 
 
-def check_mask_of_positions(allowed, layer):
-    """Refuses a mask that is not the same for every query, as a layer with a state needs it.
+def check_mask_of_positions(allowed: Tensor | None, layer: keras.Layer) -> None:
+    """Requires a mask that is the same for every query, for a layer with a state.
 
     Args:
-        allowed: `[B, T]` or `[B, 1, T]`; `None` or anything without a shape is left to others.
-        layer: The layer.
+        allowed: `[B, T]` or `[B, 1, T]`. Anything without a shape is not checked.
+        layer: The layer that is called.
     """
     shape = _shape(np.asarray(allowed) if isinstance(allowed, list | tuple) else allowed)
     if shape is not None and len(shape) == 3 and shape[1] != 1:
         raise ValueError(
-            "`allowed` must be [B, T] or [B, 1, T] for an SSRU: its state holds the same positions "
-            f"for whoever reads it. Received by {layer.name!r}: shape={shape}."
+            "`allowed` must be [B, T] or [B, 1, T] for an SSRU, whose state is the same for every "
+            f"query. Received by {layer.name!r}: shape={shape}."
         )
 
 
 def _checked_at_run_time(mask, queries, keys, rule, received):
-    """The mask, after an assertion. XLA leaves assertions out: there the reshape fails instead."""
+    """Returns the mask after an assertion. XLA drops assertions; its reshape fails instead."""
     import tensorflow as tf
 
     mask = tf.convert_to_tensor(mask)
@@ -141,15 +145,15 @@ def _is_tensorflow(*tensors):
     return keras.backend.backend() == "tensorflow" and not symbolic
 
 
-def described(value):
-    """Returns dtype and static shape of a tensor or an array; `None` for what is unknown."""
+def described(value: Tensor) -> tuple[str, tuple | None]:
+    """Returns the dtype and the static shape of a tensor or an array; `None` if it has no shape."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None:  # one of TensorFlow's may not even know its number of axes
+    if shape is not None:  # in TensorFlow even the number of axes may be unknown
         shape = None if getattr(shape, "rank", 0) is None else tuple(shape)
     try:
         return keras.backend.standardize_dtype(dtype), shape
     except ValueError:
-        return str(dtype), shape  # of strings
+        return str(dtype), shape  # strings
 
 
 def _shape(value):

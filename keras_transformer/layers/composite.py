@@ -1,11 +1,12 @@
-"""A layer whose sublayers show in `model.summary()`, and whose call arguments are checked."""
+"""Base class of all layers here: visible sublayers, checked arguments, masking, quantisation."""
 
 import functools
 import inspect
+from typing import Any
 
 import keras
 
-from keras_transformer.layers.kernels import DEFAULT
+from keras_transformer.layers.kernels import DEFAULT, Kernels
 from keras_transformer.layers.masks import attached_mask, fitting_masks
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 
@@ -13,17 +14,17 @@ from keras_transformer.layers.quantization import policy_of, quantize_sublayers,
 class CompositeLayer(keras.Layer):
     """A layer made of named sublayers, all of which `model.summary()` lists.
 
-    It takes part in Keras's masking: what it returns has the mask of its first argument.
+    It supports Keras's masking: its output has the mask of its first argument.
 
-    A subclass may take the arguments of `call` as `*args, **kwargs` and pass them on: it has those
-    of the class that it extends. What such a `call` returns Keras finds out by a trace.
+    A subclass may define `call(self, x, *args, **kwargs)` and pass the arguments on: it then has
+    the call arguments of its parent class, and Keras infers its output shape by a trace.
 
     Args:
-        kernels: The `Kernels` that it and its sublayers compute with.
+        kernels: The `Kernels` used by the layer and its sublayers.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
     """
 
-    def __init__(self, *, kernels=DEFAULT, **kwargs):
+    def __init__(self, *, kernels: Kernels = DEFAULT, **kwargs: Any):
         policy, self._policies = split_policy(kwargs.pop("dtype", None))
         super().__init__(dtype=policy, **kwargs)
         self.kernels = kernels
@@ -35,18 +36,18 @@ class CompositeLayer(keras.Layer):
             _name_arguments(cls)
 
     def __call__(self, *args, **kwargs):
-        """Calls the layer with arguments that `checked_arguments` has seen."""
+        """Calls the layer after `checked_arguments`, which may replace or add arguments."""
         names = self.call_arguments()
         changed = self.checked_arguments({**dict(zip(names, args, strict=False)), **kwargs})
-        by_place = [changed.pop(name, value) for name, value in zip(names, args, strict=False)]
+        positional = [changed.pop(name, value) for name, value in zip(names, args, strict=False)]
         with fitting_masks():
-            outputs = super().__call__(*by_place, *args[len(names) :], **{**kwargs, **changed})
+            outputs = super().__call__(*positional, *args[len(names) :], **{**kwargs, **changed})
         self._quantize_as_before()
-        attached_mask(outputs[0] if isinstance(outputs, tuple) else outputs)  # is kept from now on
+        attached_mask(outputs[0] if isinstance(outputs, tuple) else outputs)  # remembers the mask
         return outputs
 
     def build_from_config(self, config):
-        """Builds the layer as it was built before it was saved."""
+        """Builds the layer with the shapes it had when it was saved, and quantises it again."""
         super().build_from_config(config)
         self._quantize_as_before()
 
@@ -62,14 +63,14 @@ class CompositeLayer(keras.Layer):
 
     @classmethod
     @functools.cache
-    def call_arguments(cls):
+    def call_arguments(cls) -> tuple[str, ...]:
         """Returns the names of the arguments of `call`."""
         return tuple(inspect.signature(cls.call).parameters)[1:]
 
     @classmethod
     @functools.cache
-    def has_call_of_its_own(cls):
-        """Returns whether a subclass of a user has its own `call` but does not state its shape."""
+    def has_call_of_its_own(cls) -> bool:
+        """Returns whether a user's subclass overrides `call` without stating its output shape."""
         for parent in cls.__mro__:
             if {"compute_output_shape", "compute_output_spec"} & set(vars(parent)):
                 return False
@@ -78,59 +79,59 @@ class CompositeLayer(keras.Layer):
         return False
 
     def compute_output_spec(self, *args, **kwargs):
-        """The output of a call, from `compute_output_shape` or, where it may differ, by a trace."""
+        """Returns the spec of the output, by a trace if a subclass has a `call` of its own."""
         if self.has_call_of_its_own():
             return keras.Operation.compute_output_spec(self, *args, **kwargs)
         return super().compute_output_spec(*args, **kwargs)
 
-    def checked_arguments(self, given):
-        """Refuses wrong arguments of a call; Keras would wrap an error of `call` into ten lines.
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Checks the arguments of a call, before Keras can wrap an error into ten lines.
 
         Args:
-            given: Dictionary of the arguments, by name.
+            given: The arguments, by name.
 
         Returns:
-            Dictionary of those to be replaced or added.
+            The arguments to replace or add, by name.
         """
         return {}
 
     def __getattr__(self, name):
-        # `summary(expand_nested=True)` descends into whatever has `layers`. A property would do,
-        # but the saver walks properties too and would file the weights under other keys.
+        # `summary(expand_nested=True)` descends into everything that has `layers`. With a property
+        # of this name, Keras would also save the weights under its name.
         if name == "layers":
             return list(self.__dict__.get("_layers", ()))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _name_arguments(layer):
-    """Gives a `call(self, x, *args, **kwargs)` the signature of what it passes its arguments to.
+    """Gives a `call(self, x, *args, **kwargs)` the signature of the inherited `call`.
 
-    Keras binds tensors, masks and shapes to arguments by their names.
+    Keras matches tensors, masks and shapes to arguments by name, so the names must be known.
 
     Raises:
-        TypeError: If there is `*args` without `**kwargs`, in which Keras passes masks.
+        TypeError: If there is `*args` without `**kwargs`: Keras passes masks by name.
     """
     own, inherited = inspect.signature(layer.call), inspect.signature(super(layer, layer).call)
-    by_place, by_name = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    args, kwargs = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     kinds, inherited_kinds = (
         {parameter.kind for parameter in signature.parameters.values()}
         for signature in (own, inherited)
     )
-    if not kinds & {by_place, by_name} or inherited_kinds & {by_place, by_name}:
+    if not kinds & {args, kwargs} or inherited_kinds & {args, kwargs}:
         return
-    if by_name not in kinds:
+    if kwargs not in kinds:
         raise TypeError(
             f"`{layer.__name__}.call` must take `**kwargs` if it takes `*args`, or name its "
             f"arguments: `def call{inherited}`. Received: `def call{own}`."
         )
-    named = {p.name: p for p in own.parameters.values() if p.kind not in (by_place, by_name)}
+    named = {p.name: p for p in own.parameters.values() if p.kind not in (args, kwargs)}
     more = [p for name, p in inherited.parameters.items() if name not in named]
     parameters, optional = [], False
     for parameter in (*named.values(), *more):
         required = parameter.default is parameter.empty
         optional = optional or not required
-        if (required and optional) or (by_place not in kinds and parameter.name not in named):
+        if (required and optional) or (args not in kinds and parameter.name not in named):
             parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         parameters.append(parameter)
-    parameters.sort(key=lambda parameter: parameter.kind)  # those by name alone come last
+    parameters.sort(key=lambda parameter: parameter.kind)  # keyword-only parameters come last
     layer.call.__signature__ = own.replace(parameters=parameters)

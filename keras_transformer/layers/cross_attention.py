@@ -1,41 +1,43 @@
-"""Multi-head attention of a sequence to another one (section 3.2.3, first item)."""
+"""Multi-head cross-attention (section 3.2.3, first item)."""
 
 import keras
 
 from keras_transformer.layers.masks import join_masks
 from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class MultiHeadCrossAttention(MultiHeadAttention):
-    """Multi-head attention of one sequence to another: queries here, keys and values there.
+    """Multi-head cross-attention: queries from one sequence, keys and values from another.
 
     Args:
         num_heads: Number of heads H.
-        d_k: Width of a query and key head. `None`: `d_model / num_heads`.
+        d_k: Width of a query or key head. `None`: `d_model / num_heads`.
         d_v: Width of a value head. `None`: `d_model / num_heads`.
-        dropout: Rate on the attention weights.
-        use_bias: Whether the projections have a bias; or a list of those that have one, among
-            `"query"`, `"key"`, `"value"` and `"output"`.
-        score: Score of a query and a key: an `AttentionScore`, such as `Additive()`, or a name.
-        num_key_value_heads: Number of key and value heads G, each shared by H / G query heads in a
-            row (Ainslie et al., 2023). `None`: H.
+        dropout: Dropout rate on the attention weights.
+        use_bias: Whether the projections have a bias, or a list of the projections that have one:
+            `"query"`, `"key"`, `"value"`, `"output"`.
+        score: Scoring function: an `AttentionScore`, such as `Additive()`, or its name.
+        num_key_value_heads: Number of key and value heads G, each shared by H / G consecutive query
+            heads (Ainslie et al., 2023). `None`: H.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
-        x: The attending side, `[B, T, D]`, floating.
-        memory: The attended side, `[B, S, D]`, floating; the last axis may have another size.
-        allowed: Boolean `[B, S]`, `True` where a key is real; or `[B, T, S]`, or 1 in place of B
-            or T, `True` where a query may attend to a key. `None` allows everything.
-        return_weights: Whether to return the attention weights as well.
+        x: The sequence that attends, `[B, T, D]`, floating.
+        memory: The sequence attended to, `[B, S, D]`, floating. Its width may differ from that of
+            `x`.
+        allowed: Boolean mask. `[B, S]` is `True` for keys that are not padding. `[B, T, S]` is
+            `True` where a query may attend to a key; B and T may be 1. `None` allows everything.
+        return_weights: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, T]`, which the output carries on. `None`: the mask that Keras attached
-            to `x`, if it did.
-        memory_mask: Boolean `[B, S]`, `True` where a key is real, joined with `allowed`. `None`:
-            the mask that Keras attached to `memory`, if it did.
+        mask: Boolean `[B, T]`, passed on to the output. `None`: the mask that Keras attached to
+            `x`, if any.
+        memory_mask: Boolean `[B, S]`, `True` for keys that are not padding; combined with
+            `allowed`. `None`: the mask that Keras attached to `memory`, if any.
 
     Returns:
-        `[B, T, D]`; with `return_weights` a pair of that and the weights `[B, H, T, S]`.
+        `[B, T, D]`; with `return_weights`, a pair of this and the weights `[B, H, T, S]`.
 
     Raises:
         ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
@@ -72,17 +74,23 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         attend = self.attend_with_weights if return_weights else self.attend
         return attend(self.project_query(x), key, value, allowed, training)
 
-    def step(self, x, memory_heads, allowed=None, return_weights=False):
-        """Attends from one position to a memory whose heads are projected.
+    def step(
+        self,
+        x: Tensor,
+        memory_heads: tuple[Tensor, Tensor],
+        allowed: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Attends from one position to a memory with projected heads.
 
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
-            memory_heads: What `project_memory` returned.
+            memory_heads: Key and value heads from `project_memory`.
             allowed: Boolean `[B, 1, S]` or `[B, N, S]`. `None` allows everything.
-            return_weights: Whether to return the attention weights as well.
+            return_weights: Whether to also return the attention weights.
 
         Returns:
-            `[B, N, D]`; with `return_weights` a pair of that and the weights `[B, H, N, S]`.
+            `[B, N, D]`; with `return_weights`, a pair of this and the weights `[B, H, N, S]`.
         """
         attend = self.attend_with_weights if return_weights else self.attend
         return attend(self.project_query(x), *memory_heads, allowed)

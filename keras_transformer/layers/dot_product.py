@@ -1,32 +1,42 @@
-"""Scaled dot-product attention (section 3.2.1, Eq. 1), and what it shares with other scores."""
+"""Scaled dot-product attention (section 3.2.1, Eq. 1), and attention by other scores."""
 
 import math
+from collections.abc import Callable
 
 import keras
 from keras import ops
 
 from keras_transformer.layers.kernels import similarity
+from keras_transformer.tensors import Tensor
 
-# Added nowhere, put in place of a forbidden score: far below any real one, and finite.
+# Replaces the scores of masked keys. It is far below any real score, and finite.
 FORBIDDEN = -1e9
 
 
-def dot_product_attention(query, key, value, allowed=None, dropout=None, similarity=similarity):
+def dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    allowed: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+    similarity: Callable[[Tensor, Tensor], Tensor] = similarity,
+) -> tuple[Tensor, Tensor]:
     """Scaled dot-product attention, `softmax(Q K^T / sqrt(d_k)) V`.
 
-    The softmax is taken in float32 at least, whatever the dtype of the arguments.
+    The softmax is computed in float32 or wider, whatever the dtype of the arguments.
 
     Args:
         query: `[B, H, T, K]`.
         key: `[B, H, S, K]`.
-        value: `[B, H, S, K]`; the last axis may have another size than that of `key`.
+        value: `[B, H, S, K]`. Its last axis may differ from that of `key`.
         allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
-            key. A query that may attend to nothing gets zeros.
-        dropout: Function applied to the weights, for example a `Dropout`.
-        similarity: Function of queries and keys to the products of each with each.
+            key. The result is zero for a query that may attend to nothing.
+        dropout: Function applied to the weights, for example a `Dropout` layer.
+        similarity: Function of queries and keys that returns all their dot products,
+            `[B, H, T, S]`.
 
     Returns:
-        The attended values `[B, H, T, K]` and the weights `[B, H, T, S]` they were made with.
+        The attended values `[B, H, T, K]`, and the attention weights `[B, H, T, S]` before dropout.
 
     Example:
         >>> import numpy as np
@@ -42,8 +52,8 @@ def dot_product_attention(query, key, value, allowed=None, dropout=None, similar
     return attend_with_weights(similarity(scaled(query), key), value, allowed, dropout)
 
 
-def scaled(query):
-    """Returns queries `[B, H, T, K]` over `sqrt(d_k)`: before the product, for float16's range."""
+def scaled(query: Tensor) -> Tensor:
+    """Returns `query / sqrt(d_k)`. Scaling before the product keeps it in the range of float16."""
     return query * (1 / math.sqrt(query.shape[-1]))
 
 
@@ -52,12 +62,12 @@ def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
 
     Args:
         scores: `[B, H, T, S]`, of any floating dtype.
-        value: `[B, G, S, K]`: H / G heads in a row share the values of a group.
+        value: `[B, G, S, K]`; H / G consecutive heads share the values of a group.
         allowed: Boolean, broadcastable to `[B, H, T, S]`.
         dropout: Function applied to the weights.
-        bias: Floating, broadcastable to `[B, H, T, S]`. `None`: nothing.
-        pairs: What is added to the value of a key for a query; see `for_every_position`. `None`:
-            nothing.
+        bias: Added to the scores: floating, broadcastable to `[B, H, T, S]`. `None`: nothing.
+        pairs: Added to the values, one vector for each pair of query and key; see
+            `for_every_position`. `None`: nothing.
 
     Returns:
         The attended values `[B, H, T, K]`.
@@ -67,7 +77,7 @@ def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
 
 
 def attend_with_weights(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
-    """Returns what `attend` does, and the weights before dropout, `[B, H, T, S]`."""
+    """Returns the result of `attend`, and the weights before dropout, `[B, H, T, S]`."""
     weights = _weights(scores, value.dtype, allowed, bias)  # [B, H, T, S]
     return _attended(weights if dropout is None else dropout(weights), value, pairs), weights
 
@@ -78,7 +88,7 @@ def _weights(scores, dtype, allowed, bias):
         scores = ops.where(allowed, scores, FORBIDDEN)
     weights = _softmax(scores)  # [B, H, T, S]
     if allowed is not None:
-        weights = ops.where(allowed, weights, 0.0)  # rows in which nothing is allowed
+        weights = ops.where(allowed, weights, 0.0)  # for rows in which nothing is allowed
     return ops.cast(weights, dtype)
 
 
@@ -91,13 +101,13 @@ def _weighted_sum(weights, value):
     return ops.einsum("BHTS,BHSK->BHTK", weights, value)
 
 
-def by_group(product, x, shared):
-    """Returns a product of heads with key or value heads, which groups of heads share.
+def by_group(product: Callable[[Tensor, Tensor], Tensor], x: Tensor, shared: Tensor) -> Tensor:
+    """Returns a product of heads with the key or value heads that groups of heads share.
 
     Args:
-        product: Function of `[B, G, M, X]` and `shared` to `[B, G, M, Y]`.
+        product: Function of `[B, G, M, X]` and `shared` that returns `[B, G, M, Y]`.
         x: `[B, H, T, X]`.
-        shared: `[B, G, S, K]`; H / G heads in a row are a group, and G may be H.
+        shared: `[B, G, S, K]`; H / G consecutive heads are a group, and G may be H.
 
     Returns:
         `[B, H, T, Y]`.
@@ -115,20 +125,19 @@ def by_group(product, x, shared):
 
 
 def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
-    """Returns `softmax(scores + bias) (V + pairs)` of scores and values in parts, not joined.
+    """Returns `softmax(scores + bias) (V + pairs)` for scores and values in several parts.
 
-    The numerators and the denominator of the softmax are sums over the parts, relative to the
+    The numerators and the denominator of the softmax are summed over the parts, relative to the
     largest score of all (Milakov and Gimelshein, 2018, "Online normalizer calculation for
-    softmax"). To copy the parts into one would cost more than to attend to them.
+    softmax"). Concatenating the parts would cost more than attending to them.
 
     Args:
-        scores: List of `[B, H, T, S]`, of any known S each.
+        scores: List of `[B, H, T, S]`; each part has its own S, statically known.
         values: List of `[B, G, S, K]`; see `attend`.
         allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
-            attend to a key; somewhere in every row.
-        bias: Floating, `[B, H, T, sum of all S]`, or 1 in place of T, with or without B. `None`:
-            nothing.
-        pairs: What is added to the value of a key for a query, `[1, sum of all S, K]`; see
+            attend to a key. Every query must have such a key.
+        bias: Floating, `[B, H, T, sum of all S]`; T may be 1 and B may be missing. `None`: nothing.
+        pairs: Added to the values, one vector for each key, `[1, sum of all S, K]`; see
             `for_every_position`. `None`: nothing.
 
     Returns:
@@ -157,15 +166,17 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
     return sum(products) / ops.cast(total, values[0].dtype)
 
 
-def for_every_position(product, x, pairs):
-    """Returns a product of queries with what differs from one position of a query to another.
+def for_every_position(
+    product: Callable[[Tensor, Tensor], Tensor], x: Tensor, pairs: Tensor
+) -> Tensor:
+    """Returns a product of queries with vectors that depend on the position of the query.
 
-    One product over batch and heads for every position, as in Shaw et al. (2018), section 3.3.
+    Computes one product over batch and heads per position, as in Shaw et al. (2018), section 3.3.
 
     Args:
-        product: Function of `[1, T, M, X]` and `[1, T, S, K]` to `[1, T, M, Y]`.
+        product: Function of `[1, T, M, X]` and `[1, T, S, K]` that returns `[1, T, M, Y]`.
         x: `[B, H, T, X]`.
-        pairs: A vector for each query and key, `[T, S, K]`; or 1 in place of T, for all queries.
+        pairs: One vector for each pair of query and key, `[T, S, K]`; T may be 1, for all queries.
 
     Returns:
         `[B, H, T, Y]`.
@@ -178,14 +189,14 @@ def for_every_position(product, x, pairs):
     return ops.transpose(products, (1, 2, 0, 3))  # [B, H, T, Y]
 
 
-def at_least_float32(scores):
-    """Returns scores in float32 where they are in 16 bits, and as they are otherwise."""
+def at_least_float32(scores: Tensor) -> Tensor:
+    """Returns float16 and bfloat16 scores as float32, and others unchanged."""
     half = keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16")
     return ops.cast(scores, "float32") if half else scores
 
 
 def _sum(weights, pairs):
-    """The mean of the vectors of a query's pairs, by its weights: `[B, H, T, K]`."""
+    """Returns the weighted sum of the pairs' vectors for each query, `[B, H, T, K]`."""
     return for_every_position(ops.matmul, weights, ops.cast(pairs, weights.dtype))
 
 
@@ -194,5 +205,5 @@ def _biased(scores, bias):
 
 
 def _softmax(scores):
-    # A single key is not a mistake (an empty sentence is its end alone), but Keras warns of one.
+    # Keras warns about a softmax over one key, which is legitimate: an empty sentence has only EOS.
     return ops.ones_like(scores) if scores.shape[-1] == 1 else ops.softmax(scores, axis=-1)

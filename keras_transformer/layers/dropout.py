@@ -1,23 +1,27 @@
-"""Dropout that draws half as many random numbers (section 5.4)."""
+"""Dropout with half as many random bits (section 5.4)."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.checks import check_rate
 
-STEPS = 2**16  # of the uniform number that decides about an element
+STEPS = 2**16  # the number of values of the 16 random bits that decide about an element
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout`, faster on TensorFlow.
 
-    Drawing the random numbers is most of what dropout costs. Here each element gets 16 random bits
-    instead of 32, which makes the layer twice as fast on a CPU; the rate is rounded to a multiple
-    of 1 / 65,536 (0.1 becomes 0.10001). On other backends, and with a noise shape, it is Keras'.
+    Most of the cost of dropout is drawing random numbers. This layer draws 16 random bits per
+    element instead of 32, which makes it twice as fast on a CPU. The rate is rounded to a multiple
+    of 1 / 65,536 (0.1 becomes 0.10001). On other backends, or with a noise shape, it behaves
+    exactly like `keras.layers.Dropout`.
 
     Args:
-        rate: Share of elements to set to zero, from 0 to 1; the others are scaled by
+        rate: Fraction of elements to set to zero, from 0 to 1; the others are scaled by
             `1 / (1 - rate)`.
         **kwargs: `noise_shape`, `seed`, `name`, `dtype` as in `keras.layers.Dropout`.
 
@@ -31,8 +35,14 @@ class Dropout(keras.layers.Dropout):
     Reference: Srivastava et al. (2014); Vaswani et al. (2017), section 5.4.
     """
 
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
-        if rate != 1:  # as in Keras; nothing would be left
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: Sequence[int | None] | None = None,
+        seed: int | keras.random.SeedGenerator | None = None,
+        **kwargs: Any,
+    ):
+        if rate != 1:  # Keras accepts a rate of 1, which drops everything
             check_rate("rate", rate)
         super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
 
@@ -43,13 +53,13 @@ class Dropout(keras.layers.Dropout):
             return super().call(inputs, training=training)
         keep = _keep(ops.shape(inputs), threshold, self.seed_generator.next())
         scale = ops.cast(STEPS / (STEPS - threshold), inputs.dtype)
-        # One tensor of factors, so that its gradient is one product and not another selection.
+        # Multiplying by a tensor of factors keeps the gradient a product, not another selection.
         return inputs * ops.where(keep, scale, ops.zeros_like(scale))
 
 
 def _keep(shape, threshold, seed):
-    """Which elements stay: those whose 16 random bits are no smaller than `threshold`."""
-    import tensorflow as tf  # on another backend this module needs none
+    """Returns a mask of the elements to keep, with 16 random bits of at least `threshold`."""
+    import tensorflow as tf  # not needed on other backends
 
     size = tf.reduce_prod(shape)
     pairs = tf.random.stateless_uniform(

@@ -1,5 +1,8 @@
 """Position-wise feed-forward network (section 3.3)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -8,25 +11,26 @@ from keras_transformer.checks import check_count, check_flag, check_rate
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class FeedForward(CompositeLayer):
-    """Two linear maps with an activation between them, the same at every position.
+    """Two dense layers with an activation in between, applied to each position separately.
 
     `FFN(x) = max(0, x W_1 + b_1) W_2 + b_2`
 
-    Differs from the paper: with `gated` a third map decides how much of each feature goes on,
+    Differs from the paper: `gated=True` adds a third dense layer, which gates the hidden features,
     `FFN(x) = (activation(x W_g) * (x W_1)) W_2`, as in Llama and T5 1.1 (Shazeer, 2020, "GLU
-    Variants Improve Transformer"). It has half as many parameters more.
+    Variants Improve Transformer"). This takes 50 % more parameters.
 
     Args:
-        d_ff: Width between the two maps, in features.
-        activation: Activation between them, or of the gate: the name of one of Keras's, such as
-            `"gelu"`, `"gelu_tanh"`, or a function that is registered with Keras, or its name.
-        dropout: Rate after the activation. The paper does not mention it.
-        use_bias: Whether the maps have a bias, as the paper's have.
-        gated: Whether there is a gate.
+        d_ff: Width of the hidden layer, in features.
+        activation: Activation of the hidden layer, or of the gate: the name of a Keras activation,
+            such as `"gelu"`; `"gelu_tanh"`; or a function registered with Keras, or its name.
+        dropout: Dropout rate after the activation. The paper does not mention it.
+        use_bias: Whether the dense layers have a bias, as in the paper.
+        gated: Whether a gate multiplies the hidden features.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -48,7 +52,15 @@ class FeedForward(CompositeLayer):
     Reference: Vaswani et al. (2017), section 3.3, Eq. 2.
     """
 
-    def __init__(self, d_ff, activation="relu", dropout=0.0, use_bias=True, gated=False, **kwargs):
+    def __init__(
+        self,
+        d_ff: int,
+        activation: str | Callable = "relu",
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        gated: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         check_count("d_ff", d_ff)
         check_rate("dropout", dropout)
@@ -87,8 +99,8 @@ class FeedForward(CompositeLayer):
         outer = self.kernels.dense(self.outer, inner)  # [N, D]
         return ops.reshape(outer, ops.shape(x))  # [..., D]
 
-    def step(self, x):
-        """Returns what a call does, of positions `[B, N, D]`: one does not depend on another."""
+    def step(self, x: Tensor) -> Tensor:
+        """Returns the output for one position of each hypothesis, `[B, N, D]`, without dropout."""
         return self(x, training=False)
 
     def compute_output_shape(self, x_shape):  # noqa: D102

@@ -1,49 +1,51 @@
-"""The arithmetic of layers that a runtime may do in a form of its own."""
+"""Operations of the layers that an export may replace with a form its runtime computes faster."""
 
 import dataclasses
 import functools
-import typing
+from collections.abc import Callable
 
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 
-def similarity(query, key):
+
+def similarity(query: Tensor, key: Tensor) -> Tensor:
     """Returns `Q K^T`, `[B, H, T, S]`, of queries `[B, H, T, K]` and keys `[B, H, S, K]`."""
     return ops.einsum("BHTK,BHSK->BHTS", query, key)
 
 
-def write(cache, position, index):
-    """Returns `cache` `[B, H, R, K]` with `position` `[B, H, 1, K]` at `index`.
+def write(cache: Tensor, position: Tensor, index: Tensor) -> Tensor:
+    """Returns `cache` `[B, H, R, K]` with `position` `[B, H, 1, K]` written at `index`.
 
-    By a select, as TensorFlow's core has no kernel on the CPU that updates a slice.
+    Uses a select, because TensorFlow's core has no CPU kernel that updates a slice.
     """
     here = ops.equal(ops.arange(cache.shape[2], dtype="int32"), index)  # [R]
     return ops.where(ops.reshape(here, (1, 1, -1, 1)), position, cache)
 
 
-def keep(weights):
-    """Returns the weights of an attention, `[B, H, T, S]`, as they are."""
+def keep(weights: Tensor) -> Tensor:
+    """Returns attention weights `[B, H, T, S]` unchanged."""
     return weights
 
 
-def dense(layer, x):
-    """Returns what a `keras.layers.Dense` makes of `x` `[N, D]`."""
+def dense(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Returns the output of a `keras.layers.Dense` for `x` `[N, D]`."""
     return layer(x)
 
 
-def look_up(table, tokens):
-    """Returns the rows of a table, a variable `[V, D]`, for token ids `[B, T]`: `[B, T, D]`."""
-    # TensorFlow's gradient of a look-up is a list of rows, in which a token that occurs twice has
-    # two; Keras's optimizers square them one by one. That of a reshape is a whole table.
+def look_up(table: Tensor, tokens: Tensor) -> Tensor:
+    """Returns the rows `[B, T, D]` of a table, a variable `[V, D]`, for token ids `[B, T]`."""
+    # TensorFlow's gradient of a look-up is a list of rows with two entries for a token that occurs
+    # twice, and Keras's optimizers square them separately. The reshape makes the gradient dense.
     whole = ops.reshape(ops.convert_to_tensor(table), table.shape)
     return ops.take(whole, ops.cast(tokens, "int32"), axis=0)
 
 
-def project(table, x):
-    """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`, by a table, a variable `[V, D]`.
+def project(table: Tensor, x: Tensor) -> Tensor:
+    """Returns logits `[B, T, V]`: hidden states `[B, T, D]` times a table, a variable `[V, D]`.
 
-    One matrix product over all positions. With the batch as an axis of its own the gradient of the
-    table is a `[B, V, D]` tensor first: 40 % of a training step of a small model.
+    Computes one matrix product over all positions. With a separate batch axis, the gradient of the
+    table would first be a `[B, V, D]` tensor, which takes 40 % of a small model's training step.
     """
     (batch, length), (vocab_size, width) = ops.shape(x)[:2], table.shape
     flat = ops.reshape(x, (-1, width))  # [B * T, D]
@@ -51,65 +53,65 @@ def project(table, x):
     return ops.reshape(logits, (batch, length, vocab_size))  # [B, T, V]
 
 
-def restrict(weights, tokens, axis, dtype):
-    """Returns the product with the output weights of a few tokens, a function of hidden states.
+def restrict(weights: Tensor, tokens: Tensor, axis: int, dtype: str) -> Callable[[Tensor], Tensor]:
+    """Returns a function that computes the logits of a few tokens.
 
-    These are gathered once for all calls of the function.
+    The output weights of these tokens are gathered once for all calls of the function.
 
     Args:
-        weights: A table, a variable `[V, D]`, or a kernel, `[D, V]`.
+        weights: Output weights: a table, a variable `[V, D]`, or a kernel `[D, V]`.
         tokens: Token ids `[C]`, int32, with C known statically.
-        axis: Which axis of the weights is that of the tokens, 0 or 1.
-        dtype: What is computed in, that of the hidden states.
+        axis: Axis of the tokens in `weights`, 0 or 1.
+        dtype: Dtype of the hidden states and of the computation.
 
     Returns:
-        Function from `[B, N, D]` to `[B, N, C]`.
+        Function from hidden states `[B, N, D]` to logits `[B, N, C]`.
     """
     rows = look_up(weights, tokens) if axis == 0 else ops.transpose(ops.take(weights, tokens, 1))
     return functools.partial(project, ops.cast(rows, dtype))
 
 
-def pick(vector, tokens):
-    """Returns the entries of a vector, a variable `[V]`, for token ids `[C]`: `[C]`."""
+def pick(vector: Tensor, tokens: Tensor) -> Tensor:
+    """Returns the entries `[C]` of a vector, a variable `[V]`, for token ids `[C]`."""
     return ops.take(vector, tokens)
 
 
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """Functions with which the layers compute, handed over when a model is built.
+    """Operations that the layers of a model compute with, chosen when the model is built.
 
-    They change how something is computed and not what, so they are not part of a layer's
-    configuration. Exports build their own copy of a model with other ones: another runtime than
-    TensorFlow does the same faster in another form.
+    They decide how a result is computed, not which, so they are not part of a layer's
+    configuration. Exports copy a model with other kernels where their runtime is faster with
+    another form of the same operation. The defaults are the functions of this module.
 
     Args:
-        similarity: See the function `similarity`, and so on. Scores that are no such products do
-            not use it, see `AttentionScore`.
+        similarity: Dot products of queries and keys. Used by scores that are such products; see
+            `AttentionScore`.
         write: Writes a position into a cache.
-        keep: The weights of an attention on their way to the product with the values.
-        attend: A whole attention as one operation, such as a fused one: `attend(query, key, value,
-            allowed, bias, scale)` returns `softmax(scale Q K^T + bias) V`, `[B, H, T, K]`, of query
-            heads `[B, H, T, K]` and key and value heads `[B, G, S, K]`, which H / G heads in a row
-            share. `allowed` is boolean, `bias` floating, both broadcastable to `[B, H, T, S]` or
-            `None`, `scale` a number; a query that may attend to nothing gets zeros. It is used
-            where scores are products, nothing drops the weights, and nobody asks for them. `None`:
-            scores, softmax and sum, by `similarity` and `keep`.
-        dense: A linear map and its activation.
-        look_up: Rows of a table of embeddings.
-        project: The product with tied output weights.
-        restrict: The product with the output weights of a few tokens, tied or not.
-        pick: Entries of their bias.
+        keep: Applied to attention weights before their product with the values.
+        attend: A whole attention as one, possibly fused operation. `attend(query, key, value,
+            allowed, bias, scale)` returns `softmax(scale Q K^T + bias) V`, `[B, H, T, K]`, for
+            query heads `[B, H, T, K]` and key and value heads `[B, G, S, K]`, each shared by H / G
+            consecutive query heads. `allowed` is boolean and `bias` floating, both broadcastable to
+            `[B, H, T, S]` or `None`; `scale` is a number. The result is zero for a query that may
+            attend to nothing. It is used if scores are dot products, no dropout is active, and the
+            weights are not requested. `None`: attention is computed with `similarity` and `keep`.
+        dense: A dense layer with its activation.
+        look_up: Rows of an embedding table.
+        project: Logits from tied output weights.
+        restrict: Logits of a few tokens, from tied or separate output weights.
+        pick: Entries of the output bias for a few tokens.
     """
 
-    similarity: typing.Callable = similarity
-    write: typing.Callable = write
-    keep: typing.Callable = keep
-    attend: typing.Callable | None = None
-    dense: typing.Callable = dense
-    look_up: typing.Callable = look_up
-    project: typing.Callable = project
-    restrict: typing.Callable = restrict
-    pick: typing.Callable = pick
+    similarity: Callable = similarity
+    write: Callable = write
+    keep: Callable = keep
+    attend: Callable | None = None
+    dense: Callable = dense
+    look_up: Callable = look_up
+    project: Callable = project
+    restrict: Callable = restrict
+    pick: Callable = pick
 
 
 DEFAULT = Kernels()

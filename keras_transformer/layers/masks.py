@@ -1,18 +1,22 @@
 """Masks: boolean tensors in which `True` means "may attend" (section 3.2.3).
 
-Keras's own masks, which it attaches to tensors, are joined with those that are given. The
-`Transformer` uses the latter alone.
+Layers combine the masks they are given with those that Keras attaches to tensors. The `Transformer`
+passes all masks as arguments.
 """
 
 import contextlib
 import threading
+from collections.abc import Generator
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 
-def padding_mask(tokens, pad_id=0):
-    """Returns which keys are real: `tokens != pad_id`.
+
+def padding_mask(tokens: Tensor, pad_id: int = 0) -> Tensor:
+    """Returns a mask of the tokens that are not padding: `tokens != pad_id`.
 
     Args:
         tokens: Token ids, `[B, S]`, integer.
@@ -30,8 +34,8 @@ def padding_mask(tokens, pad_id=0):
     return ops.expand_dims(ops.not_equal(tokens, pad_id), axis=1)  # [B, T=1, S]
 
 
-def causal_mask(length):
-    """Returns which keys come no later than the query: position `i` may attend to `j <= i`.
+def causal_mask(length: int | Tensor) -> Tensor:
+    """Returns a causal mask: position `i` may attend to position `j` if `j <= i`.
 
     Args:
         length: Number of positions T, an integer or a scalar tensor.
@@ -53,12 +57,12 @@ def causal_mask(length):
     return ops.expand_dims(ops.greater_equal(queries, keys), axis=0)  # [1, T, T]
 
 
-def window_mask(queries, keys, window):
-    """Returns which keys are near the query: by at most `window` positions before or after it.
+def window_mask(queries: Tensor, keys: Tensor, window: int) -> Tensor:
+    """Returns a mask of keys near the query: at most `window` positions before or after it.
 
     Args:
-        queries: Positions of the queries, integers `[T]`, or one for all of them: then T is 1.
-        keys: Positions of the keys, integers `[S]`.
+        queries: Positions of the queries, integer `[T]`, or one position shared by all (T = 1).
+        keys: Positions of the keys, integer `[S]`.
         window: Largest distance of a key that may be attended to.
 
     Returns:
@@ -79,16 +83,17 @@ def window_mask(queries, keys, window):
     return ops.expand_dims(ops.less_equal(far, window), axis=0)
 
 
-def join_masks(*masks):
-    """Returns where all masks are true.
+def join_masks(*masks: Tensor | None) -> Tensor | None:
+    """Returns the logical and of masks.
 
     Args:
-        *masks: Boolean `[B, S]`, which keys are real, or `[B, T, S]`, which keys a query may attend
-            to, or `None`; or `[B]`, which rows are, as `keras.layers.TimeDistributed` has it.
+        *masks: Boolean masks, or `None`: `[B, S]`, `True` for keys that are not padding;
+            `[B, T, S]`, `True` where a query may attend to a key; or `[B]`, `True` for rows that
+            are not padding, as `keras.layers.TimeDistributed` makes them.
 
     Returns:
-        Boolean tensor `[B, T, S]`, with 1 in place of B or T if all masks have it there; `None` if
-        there are no masks.
+        Boolean tensor `[B, T, S]`, in which B or T is 1 if it is 1 in all masks; `None` if there
+        are no masks.
     """
     joined = None
     for mask in masks:
@@ -101,18 +106,21 @@ def join_masks(*masks):
     return joined
 
 
-# `keras.layers.MultiHeadAttention` takes the mask off the tensors of its caller. One that a layer
-# of ours has seen on a tensor, or has put there, has this second name, under which it stays.
-_KEPT = "_keras_transformer_mask"
+# `keras.layers.MultiHeadAttention` removes the masks from its caller's tensors. So every mask that
+# a layer of this package reads from a tensor or puts on one is kept under this second name.
+_SECOND_NAME = "_keras_transformer_mask"
 
 
-def attached_mask(tensor):
-    """Returns the mask that Keras attached to a tensor, boolean `[B, S]`, or `None`."""
+def attached_mask(tensor: Tensor) -> Tensor | None:
+    """Returns the mask that Keras attached to a tensor, boolean `[B, S]`, or `None`.
+
+    The mask is kept on the tensor under a second name, in case another layer removes it.
+    """
     mask = getattr(tensor, "_keras_mask", None)
     if mask is None:
-        return getattr(tensor, _KEPT, None)
+        return getattr(tensor, _SECOND_NAME, None)
     with contextlib.suppress(AttributeError):  # arrays of other backends have no attributes
-        setattr(tensor, _KEPT, mask)
+        setattr(tensor, _SECOND_NAME, mask)
     return mask
 
 
@@ -120,8 +128,8 @@ _scope = threading.local()
 
 
 @contextlib.contextmanager
-def fitting_masks():
-    """Within it graphs have no checks of a mask's shape: the masks are known to fit."""
+def fitting_masks() -> Generator[None]:
+    """Context in which masks are known to fit, so graphs get no checks of their shapes."""
     outer, _scope.fits = masks_fit(), True
     try:
         yield
@@ -129,17 +137,18 @@ def fitting_masks():
         _scope.fits = outer
 
 
-def masks_fit():
-    """Whether this is within `fitting_masks`."""
+def masks_fit() -> bool:
+    """Returns whether the caller is inside a `fitting_masks` context."""
     return getattr(_scope, "fits", False)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PaddingMask(keras.Layer):
-    """`padding_mask` as a layer, so that it has a name in a functional model.
+    """`padding_mask` as a layer, so that it appears by name in a functional model.
 
     Args:
         pad_id: Id of the padding token.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         tokens: Token ids, `[B, S]`, integer.
@@ -148,7 +157,7 @@ class PaddingMask(keras.Layer):
         Boolean tensor `[B, 1, S]`.
     """
 
-    def __init__(self, pad_id=0, **kwargs):
+    def __init__(self, pad_id: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
         self.pad_id = pad_id
         self.built = True

@@ -1,4 +1,7 @@
-"""The base of multi-head attention: four projections around Eq. 1 (section 3.2.2)."""
+"""Base class of multi-head attention: four projections around Eq. 1 (section 3.2.2)."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,10 +12,11 @@ from keras_transformer.layers import scores
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attend, attend_with_weights, by_group
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.tensors import Tensor
 
 
 class MultiHeadAttention(AttendingLayer):
-    """What self-attention and cross-attention share: four projections around Eq. 1.
+    """Base class of self-attention and cross-attention: four projections around Eq. 1.
 
     `MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O` with
     `head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)`.
@@ -22,14 +26,14 @@ class MultiHeadAttention(AttendingLayer):
 
     def __init__(
         self,
-        num_heads,
-        d_k=None,
-        d_v=None,
-        dropout=0.0,
-        use_bias=False,
-        score="scaled_dot_product",
-        num_key_value_heads=None,
-        **kwargs,
+        num_heads: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool | Sequence[str] = False,
+        score: scores.AttentionScore | str = "scaled_dot_product",
+        num_key_value_heads: int | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         check_count("num_heads", num_heads)
@@ -60,44 +64,42 @@ class MultiHeadAttention(AttendingLayer):
         self.score.build(self)
 
     def _projection(self, units, name, width):
-        # Glorot on the whole [D, H * K] matrix: the paper gives no initialisation.
+        # Glorot initialisation of the whole [D, H * K] matrix; the paper does not specify any.
         dense = keras.layers.Dense(
             units, use_bias=name in self.use_bias, dtype=self.dtype_policy, name=name
         )
         dense.build((None, None, width))
         return dense
 
-    def project_query(self, x):
-        """Returns the query heads of `x` `[B, T, D]`, as `[B, H, T, K]`.
-
-        They are as the score takes them, see `AttentionScore.prepare_query`.
-        """
+    def project_query(self, x: Tensor) -> Tensor:
+        """Returns the query heads `[B, H, T, K]` of `x` `[B, T, D]`, prepared for the score."""
         return self.score.prepare_query(self, self._heads(self.query, x, self.num_heads))
 
-    def project_memory(self, memory):
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, G, S, K]`.
 
-        The keys are as the score takes them, see `AttentionScore.prepare_key`.
+        The keys are prepared for the score; see `AttentionScore.prepare_key`.
         """
         groups = self.num_key_value_heads
         key, value = self._heads(self.key, memory, groups), self._heads(self.value, memory, groups)
         return self.score.prepare_key(self, key), value
 
-    def compare(self, query, key):
+    def compare(self, query: Tensor, key: Tensor) -> Tensor:
         """Returns the scores `[B, H, T, S]` of queries `[B, H, T, K]` and keys `[B, G, S, K]`."""
         return by_group(lambda *heads: self.score.compare(self, *heads), query, key)
 
     def attend(self, query, key, value, allowed=None, training=None, bias=None, pairs=None):
-        """Attends with projected heads, then joins and projects them.
+        """Attends with projected heads, then concatenates and projects the results.
 
         Args:
-            query: `[B, H, T, K]`, as the score takes them.
-            key: `[B, G, S, K]`, likewise; H / G heads in a row share those of a group.
+            query: `[B, H, T, K]`, prepared for the score.
+            key: `[B, G, S, K]`, prepared for the score; H / G consecutive query heads share one.
             value: `[B, G, S, K]`.
-            allowed: Boolean `[B, T, S]`, or 1 in place of B or T; `None` allows everything.
+            allowed: Boolean `[B, T, S]`; B and T may be 1. `None` allows everything.
             training: Whether dropout is active.
-            bias: What is added to the scores, broadcastable to `[B, H, T, S]`. `None`: nothing.
-            pairs: What is added to the value of a key for a query, `[T, S, K]`. `None`: nothing.
+            bias: Added to the scores, broadcastable to `[B, H, T, S]`. `None`: nothing.
+            pairs: Added to the values, one vector for each query and key, `[T, S, K]`. `None`:
+                nothing.
 
         Returns:
             The output `[B, T, D]`.
@@ -113,13 +115,13 @@ class MultiHeadAttention(AttendingLayer):
     def attend_with_weights(
         self, query, key, value, allowed=None, training=None, bias=None, pairs=None
     ):
-        """Returns what `attend` does, and the attention weights `[B, H, T, S]`."""
+        """Returns the output of `attend`, and the attention weights `[B, H, T, S]`."""
         composed = self._composed(query, key, value, allowed, training)
         heads, weights = attend_with_weights(*composed, bias, pairs)
         return self._join_heads(heads), weights
 
     def _composed(self, query, key, value, allowed, training):
-        """The first arguments of `dot_product.attend`."""
+        """Returns scores, values, mask and dropout: the first arguments of `dot_product.attend`."""
 
         def drop(weights):
             return self.kernels.keep(self.dropout(weights, training=training))
@@ -154,12 +156,12 @@ class MultiHeadAttention(AttendingLayer):
 
 
 def _of_heads(allowed):
-    """A mask `[B, T, S]` for all heads, `[B, H=1, T, S]`."""
+    """Returns a mask `[B, T, S]` with an axis for the heads, `[B, H=1, T, S]`."""
     return None if allowed is None else ops.expand_dims(allowed, axis=1)
 
 
 def _projections(use_bias):
-    """The names of the projections with a bias."""
+    """Returns the names of the projections with a bias."""
     if isinstance(use_bias, bool):
         return PROJECTIONS if use_bias else ()
     if not isinstance(use_bias, tuple | list) or not {*use_bias} <= {*PROJECTIONS}:
@@ -171,6 +173,6 @@ def _projections(use_bias):
 
 
 def _plain(use_bias):
-    """The argument `use_bias` for the names of projections."""
+    """Returns the argument `use_bias` from the names of the projections."""
     whole = {(): False, PROJECTIONS: True}
     return whole.get(use_bias, list(use_bias))

@@ -1,24 +1,28 @@
-"""Layer normalisation with its gradient in closed form (section 3.1), and the norm of a block."""
+"""Layer normalisation with a closed-form gradient (section 3.1), and the norm of a block."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.checks import check_positive
+from keras_transformer.config.block import BlockConfig
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LayerNormalization(keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis, faster in training.
 
-    With `n = (x - mean) / sqrt(variance + epsilon)` the output is `n * gamma + beta`, and with
-    `g` its gradient times `gamma` the gradient by `x` is
+    The output is `n * gamma + beta` with `n = (x - mean) / sqrt(variance + epsilon)`. If `g` is the
+    gradient with respect to the output times `gamma`, the gradient with respect to `x` is
 
         (g - mean of g - n * mean of (g * n)) / sqrt(variance + epsilon)
 
-    Written out it needs a third of the passes over `x` that automatic differentiation makes. On a
-    CPU means are products with a constant column, which are faster than reductions; GPUs and TPUs
-    round the factors of a product to fewer bits than float32 has. Without training, with another
-    axis, and without `center` or `scale` it is Keras's layer.
+    This form makes a third of the passes over `x` that automatic differentiation makes. On a CPU,
+    means are computed as products with a constant column, which are faster than reductions; on
+    GPUs and TPUs they are reductions, because there products round their factors to fewer bits than
+    float32. Outside training, with another axis, or without `center` or `scale`, the layer behaves
+    exactly like Keras's.
 
     Args:
         epsilon: Added to the variance.
@@ -27,7 +31,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     Call arguments:
         inputs: `[..., D]`, floating.
-        training: Whether to prepare for a gradient.
+        training: Whether to compute with the closed-form gradient.
 
     Returns:
         `[..., D]`, of the same dtype.
@@ -35,13 +39,13 @@ class LayerNormalization(keras.layers.LayerNormalization):
     Reference: Ba et al. (2016); Vaswani et al. (2017), section 3.1.
     """
 
-    def __init__(self, epsilon=1e-3, **kwargs):
+    def __init__(self, epsilon: float = 1e-3, **kwargs: Any):
         check_positive("epsilon", epsilon)
         super().__init__(epsilon=epsilon, **kwargs)
 
     def call(self, inputs, training=None):  # noqa: D102
         last = self.axis in ([-1], [len(inputs.shape) - 1])
-        # With `rms_scaling` there is no `beta`, whatever `center` is.
+        # With `rms_scaling` there is no `beta`, regardless of `center`.
         if not training or not last or self.gamma is None or self.beta is None:
             return super().call(inputs)
         flat = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, D]
@@ -51,8 +55,10 @@ class LayerNormalization(keras.layers.LayerNormalization):
         return ops.reshape(normalize(flat, gamma, beta), ops.shape(inputs))
 
 
-def make_norm(config, policy, name):
-    """Returns the normalisation that a `BlockConfig` describes.
+def make_norm(
+    config: BlockConfig, policy: str | keras.dtype_policies.DTypePolicy, name: str
+) -> keras.Layer:
+    """Returns the normalisation layer that a `BlockConfig` describes.
 
     Args:
         config: The `BlockConfig`.
@@ -65,26 +71,26 @@ def make_norm(config, policy, name):
     return LayerNormalization(center=config.norm_bias, **options)
 
 
-def products_are_exact():
-    """Whether products of float32 matrices are computed in float32, as nowhere but on CPUs.
+def products_are_exact() -> bool:
+    """Returns whether products of float32 matrices are computed in float32, as only on CPUs.
 
     NVIDIA's GPUs keep 10 bits of the factors (TF32), TPUs 7 (bfloat16).
     """
     if keras.backend.backend() != "tensorflow":
         return False
-    import tensorflow as tf  # on another backend this module needs none
+    import tensorflow as tf  # not needed on other backends
 
     return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
 
 
 def _mean_by_product(x, factors=None):
-    """Means of `x * factors` over the last axis: of `[N, D]` and `[1, D]`, `[N, 1]`."""
+    """Returns means `[N, 1]` of `x * factors`, `[N, D]` and `[1, D]`, over the last axis."""
     column = ops.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)  # [D, 1]
     return ops.matmul(x, column if factors is None else column * ops.transpose(factors))
 
 
 def _sum_by_product(x):
-    """Sums over the first axis: of `[N, D]`, `[1, D]`."""
+    """Returns sums `[1, D]` of `x` `[N, D]` over the first axis."""
     return ops.matmul(ops.ones((1, ops.shape(x)[0]), x.dtype), x)
 
 
@@ -112,8 +118,8 @@ def _normalize(epsilon, mean, total):
         def gradient(upstream):
             upstream = ops.cast(upstream, dtype)  # [N, D]
             weighted = upstream * n  # [N, D]
-            own, along = mean(upstream, scale), mean(weighted, scale)  # [N, 1]
-            by_x = inverse * (upstream * scale - own - n * along)  # [N, D]
+            mean_g, mean_gn = mean(upstream, scale), mean(weighted, scale)  # [N, 1]
+            by_x = inverse * (upstream * scale - mean_g - n * mean_gn)  # [N, D]
             return tuple(
                 ops.cast(value, like.dtype)
                 for value, like in ((by_x, x), (total(weighted), gamma), (total(upstream), beta))

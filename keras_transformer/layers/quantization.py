@@ -1,29 +1,34 @@
-"""Quantised sublayers, of `model.quantize`, in the configuration of a layer or a model."""
+"""Sublayers quantised by `model.quantize`, in the saved configuration of a layer or model."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import keras
+from keras.dtype_policies import DTypePolicy, DTypePolicyMap
 
 
-def policy_of(layer, policy):
-    """Returns the dtype policy that the configuration of a layer keeps.
+def policy_of(layer: keras.Layer, policy: DTypePolicy) -> DTypePolicy:
+    """Returns the dtype policy to store in the configuration of a layer.
 
-    `model.quantize` gives sublayers policies of their own, without which a file could not be read.
+    `model.quantize` gives sublayers their own policies, which are needed to load a saved model.
 
     Args:
         layer: A layer or a model.
-        policy: Its own dtype policy.
+        policy: Dtype policy of `layer` itself.
 
     Returns:
-        The policy; if sublayers are quantised, a `DTypePolicyMap` of it and theirs.
+        `policy`; if sublayers are quantised, a `DTypePolicyMap` with `policy` as its default and
+        the policies of these sublayers.
     """
     own = {name: sub.dtype_policy for name, sub in _sublayers(layer) if sub.quantization_mode}
     return keras.dtype_policies.DTypePolicyMap(policy, own) if own else policy
 
 
-def split_policy(policy):
+def split_policy(policy: Any) -> tuple[Any, DTypePolicyMap | None]:
     """Returns the dtype policy to build a layer with, and the map of quantised sublayers or `None`.
 
     Args:
-        policy: A dtype policy, or what `policy_of` returned, or either as plain values.
+        policy: A dtype policy or the result of `policy_of`; either may be serialized.
     """
     if isinstance(policy, dict):
         policy = keras.dtype_policies.get(policy)
@@ -32,18 +37,18 @@ def split_policy(policy):
     return policy, None
 
 
-def quantize_sublayers(layer, policies):
-    """Quantises the sublayers of a layer that is built as `policy_of` found them.
+def quantize_sublayers(layer: keras.Layer, policies: DTypePolicyMap) -> None:
+    """Quantises the sublayers of a built layer with the policies that `policy_of` stored.
 
-    Not left to Keras, which takes the default of such a map for the policy of a `Dense` when that
-    is saved once more.
+    Keras cannot be left to do this: when the model is saved again, it would take the default of the
+    map as the policy of a `Dense`.
     """
     for name, sublayer in _sublayers(layer):
         if name in policies:
             sublayer.dtype_policy = policies[name]
 
 
-def _sublayers(layer):
-    """Pairs of the path of every sublayer, from the layer on, and the sublayer."""
+def _sublayers(layer: keras.Layer) -> Iterator[tuple[str, keras.Layer]]:
+    """Yields the path of each sublayer, relative to the layer, and the sublayer."""
     for sublayer in layer._flatten_layers(include_self=False):
         yield (sublayer.path or "").removeprefix(f"{layer.path}/"), sublayer

@@ -1,82 +1,85 @@
-"""Scores: how well a key fits a query, before the softmax (section 3.2.1).
+"""Attention scores: functions that compare queries with keys before the softmax (section 3.2.1).
 
-A new score is a new class, in a file of its own if it is long, a name in `KINDS` and the same name
-among the choices of `BlockConfig.score`, which cannot read it here without importing Keras.
+To add a score, write a class (in its own file if it is long) and add its name to `KINDS` here and
+to the choices of `BlockConfig.score`, which must not import this module because it imports Keras.
 """
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.checks import check_choice
 from keras_transformer.layers.dot_product import at_least_float32, scaled
+from keras_transformer.tensors import Tensor
 
 
 class AttentionScore:
-    """The interface: `compare(prepare_query(q), prepare_key(k))` of all queries with all keys.
+    """Base class of attention scores: `compare(prepare_query(q), prepare_key(k))`.
 
-    What depends on a query or on a key alone is computed once for each: a cache holds the keys as
-    `prepare_key` returned them.
+    `prepare_query` and `prepare_key` compute the terms that depend on only one of the two, once per
+    query and once per key. A cache holds the keys that `prepare_key` returned.
 
-    A score holds no weights. One that needs some adds them to the attention in `build`, and reads
-    them from there.
+    A score object holds no weights. A score with weights adds them to the attention layer in
+    `build` and reads them from there.
 
-    `Kernels.similarity` is a runtime's own form of `Q K^T`, and `Kernels.attend` of a whole
-    attention. A score that is made of such products calls the first in `compare` and returns a
-    factor for the second in `scale`; any other computes in its own way, in every runtime.
+    A runtime may have its own form of `Q K^T`, `Kernels.similarity`, and of a whole attention,
+    `Kernels.attend`. A score based on dot products uses the former in `compare`, and returns a
+    factor for the latter from `scale`. Any other score is computed as written in every runtime.
 
     Attributes:
-        is_linear: Whether the score of a sum of keys is the sum of their scores, and `prepare_key`
-            does nothing. Relative positions, which are added to keys, need that.
-        is_product: Whether it has no weights for single key heads, so that several query heads can
-            share a key head.
+        is_linear: Whether the score is linear in the key and `prepare_key` does nothing. Relative
+            positions, which are added to keys, require this.
+        is_product: Whether the score has no weights for individual key heads, so that several query
+            heads can share a key head.
     """
 
     is_linear = is_product = False
 
-    def build(self, attention):
-        """Adds weights to an attention."""
+    def build(self, attention: keras.Layer) -> None:
+        """Adds the weights of the score to an attention layer."""
 
-    def prepare_query(self, attention, query):
-        """Returns the query heads `[B, H, T, K]` as `compare` takes them, of the same shape."""
+    def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:
+        """Returns query heads `[B, H, T, K]` in the form that `compare` takes, of equal shape."""
         return query
 
-    def prepare_key(self, attention, key):
-        """Returns the key heads `[B, H, S, K]` as `compare` takes them, of the same shape."""
+    def prepare_key(self, attention: keras.Layer, key: Tensor) -> Tensor:
+        """Returns key heads `[B, H, S, K]` in the form that `compare` takes, of equal shape."""
         return key
 
-    def compare(self, attention, query, key):
+    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor) -> Tensor:
         """Returns the score of each query with each key.
 
         Args:
-            attention: The attention.
-            query: From `prepare_query`, `[B, H, T, K]`.
-            key: From `prepare_key`, `[B, H, S, K]`.
+            attention: The attention layer.
+            query: Queries from `prepare_query`, `[B, H, T, K]`.
+            key: Keys from `prepare_key`, `[B, H, S, K]`.
 
         Returns:
             `[B, H, T, S]`, floating.
         """
         raise NotImplementedError
 
-    def scale(self, query):
-        """Returns the factor with which scores are `Q K^T` of what `prepare_query` and
-        `prepare_key` returned; `None` where they are no such product.
+    def scale(self, query: Tensor) -> float | None:
+        """Returns the factor `f` for which the scores are `f Q K^T`; `None` if there is none.
+
+        Q and K are the results of `prepare_query` and `prepare_key`.
         """
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "AttentionScore":
         """Returns the score that `get_config` described."""
         return cls(**config)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class ScaledDotProduct(AttentionScore):
-    """The paper's score, `q k / sqrt(d_k)`.
+    """The scaled dot product of the paper, `q k / sqrt(d_k)`.
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
@@ -95,14 +98,14 @@ class ScaledDotProduct(AttentionScore):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class DotProduct(ScaledDotProduct):
-    """The product alone, `q k`. Differs from the paper, which divides it by `sqrt(d_k)`.
+    """The dot product `q k`. Differs from the paper, which divides it by `sqrt(d_k)`.
 
     Reference: Luong et al. (2015), "Effective Approaches to Attention-based Neural Machine
         Translation", section 3.1, `dot`.
     """
 
     def compare(self, attention, query, key):  # noqa: D102
-        # The product of scaled queries lies in the range of float16 more often than that of others.
+        # Products of scaled queries stay in the range of float16 more often than unscaled ones.
         scores = at_least_float32(super().compare(attention, query, key))
         return scores * self.scale(query)  # [B, H, T, S]
 
@@ -112,10 +115,11 @@ class DotProduct(ScaledDotProduct):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class General(DotProduct):
-    """A product with a matrix between, `q^T W k`, one for each head.
+    """A bilinear product `q^T W k`, with one matrix `W` per head.
 
-    Differs from the paper: a matrix more beside the projections of query and key. It is not divided
-    by `sqrt(d_k)`, but begins so small that the scores vary as those of Eq. 1.
+    Differs from the paper: the matrix is used in addition to the projections of query and key. The
+    score is not divided by `sqrt(d_k)`; instead, `W` is initialised so that the scores have the
+    same variance as in Eq. 1.
 
     Reference: Luong et al. (2015), "Effective Approaches to Attention-based Neural Machine
         Translation", section 3.1, `general`.
@@ -135,10 +139,10 @@ class General(DotProduct):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Additive(AttentionScore):
-    """A network with one hidden layer of `d_k` units, `v^T tanh(W q + U k)`, one for each head.
+    """A network with one hidden layer of `d_k` units per head, `v^T tanh(W q + U k)`.
 
-    Differs from the paper, which compares it with the product: similar in theory, and much slower.
-    A call makes a tensor `[B, H, T, S, K]`.
+    Differs from the paper, which compares it with the dot product: similar in theoretical
+    complexity, but much slower in practice. A call creates a tensor `[B, H, T, S, K]`.
 
     Reference: Bahdanau et al. (2015), "Neural Machine Translation by Jointly Learning to Align and
         Translate", appendix A.1.2.
@@ -174,14 +178,14 @@ KINDS = {
 }
 
 
-def get(identifier):
+def get(identifier: AttentionScore | str | dict[str, Any]) -> AttentionScore:
     """Returns an `AttentionScore`.
 
     Args:
-        identifier: One, or its name in `KINDS`, or what `serialize` returned.
+        identifier: An `AttentionScore`, a name in `KINDS`, or the result of `serialize`.
 
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If the name is unknown.
     """
     if isinstance(identifier, AttentionScore):
         return identifier
@@ -191,6 +195,6 @@ def get(identifier):
     return KINDS[identifier]()
 
 
-def serialize(score):
-    """Returns an `AttentionScore` as plain values."""
+def serialize(score: AttentionScore) -> dict[str, Any]:
+    """Returns an `AttentionScore` as a dictionary of plain values."""
     return keras.saving.serialize_keras_object(score)

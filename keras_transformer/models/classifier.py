@@ -4,8 +4,8 @@ import keras
 
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.labels import Labels
-from keras_transformer.models.inputs.tokens import Tokens
+from keras_transformer.models.heads.labels import LabelLogits
+from keras_transformer.models.inputs.tokens import EmbeddedTokens
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -36,5 +36,5 @@ class TextClassifier(EncoderModel):
     """
 
     config_class = ClassifierConfig
-    input_class, head_class = Tokens, Labels
+    input_class, head_class = EmbeddedTokens, LabelLogits
     default_name = "classifier"

@@ -2,7 +2,7 @@
 
 from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.masks import fitting_masks
-from keras_transformer.models.model import Column, ConfiguredModel, named_weights
+from keras_transformer.models.model import ConfiguredModel, FigureColumn, named_weights
 from keras_transformer.models.parts import Parts
 
 
@@ -26,9 +26,11 @@ class EncoderModel(ConfiguredModel):
             head=self.head_class(config, policy, kernels),
         )
 
-    def make_encoder(self, stack, policy, kernels):
+    def make_encoder(self, stack, policy, kernels, causal=False):
         """Returns the encoder that a `StackConfig` describes."""
-        return Encoder.from_stack(stack, dtype=policy, kernels=kernels, name="encoder")
+        return Encoder.from_stack(
+            stack, causal=causal, dtype=policy, kernels=kernels, name="encoder"
+        )
 
     def roles(self, parts):  # noqa: D102
         encoder = getattr(parts.encoder, "roles", {"encoder": parts.encoder})
@@ -49,7 +51,9 @@ class EncoderModel(ConfiguredModel):
         if not self.config.has_vocabulary:
             return super().columns
         tokens, head = self.parts.input, self.parts.head
-        return (Column("text", "S", tokens.embedding, self.encoder, head.drawn, tokens.segments),)
+        return (
+            FigureColumn("text", "S", tokens.embedding, self.encoder, head.drawn, tokens.segments),
+        )
 
     @fitting_masks()
     def attention_weights(self, inputs):

@@ -4,8 +4,8 @@ import keras
 
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.labels import Labels
-from keras_transformer.models.inputs.patches import Patches
+from keras_transformer.models.heads.labels import LabelLogits
+from keras_transformer.models.inputs.patches import EmbeddedPatches
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -39,5 +39,5 @@ class ImageClassifier(EncoderModel):
     """
 
     config_class = ImageClassifierConfig
-    input_class, head_class = Patches, Labels
+    input_class, head_class = EmbeddedPatches, LabelLogits
     default_name = "image_classifier"

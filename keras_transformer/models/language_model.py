@@ -1,28 +1,20 @@
 """A causal language model: the decoder's blocks without an encoder (Fig. 1, right, alone)."""
 
-import typing
-
 import keras
 from keras import ops
 
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.layers.blocks.encoder import Encoder
-from keras_transformer.models.heads.next_token import NextToken
-from keras_transformer.models.inputs.tokens import Tokens
-from keras_transformer.models.model import Column, ConfiguredModel, TokenOutput, named_weights
+from keras_transformer.models.heads.next_token import NextTokenLogits
+from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.models.model import (
+    ConfiguredModel,
+    FigureColumn,
+    Prediction,
+    TokenOutput,
+    named_weights,
+)
 from keras_transformer.models.parts import Parts
-
-
-class NextStep(typing.NamedTuple):
-    """A language model at one position.
-
-    Attributes:
-        logits: Logits of the token that follows, `[B, N, V]`.
-        cache: The cache with this position in it.
-    """
-
-    logits: typing.Any
-    cache: tuple
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -67,14 +59,14 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         return super().__call__(inputs, *args, **kwargs)
 
     def make_parts(self, config, policy, kernels):  # noqa: D102
-        tokens = Tokens(config, policy, kernels)
+        tokens = EmbeddedTokens(config, policy, kernels)
         return Parts(
             input=tokens,
             encoder=None,
             decoder=Encoder.from_stack(
                 config.decoder, causal=True, dtype=policy, kernels=kernels, name="decoder"
             ),
-            head=NextToken(config, policy, kernels, tokens.embedding),
+            head=NextTokenLogits(config, policy, kernels, embedding=tokens.embedding),
         )
 
     def roles(self, parts):  # noqa: D102
@@ -112,18 +104,18 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             allowed: See `Transformer.step`.
 
         Returns:
-            A `NextStep`.
+            A `Prediction`.
         """
         width = tokens.shape[1]
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
         x = self.embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, _ = self.decoder.step(x, cache, index, allowed=allowed)
-        return NextStep(self.output_weights.project(x), cache)
+        return Prediction(self.output_weights.project(x), cache)
 
     @property
     def columns(self):  # noqa: D102
-        return (Column("text", "T", self.embedding, self.decoder, self.parts.head.drawn),)
+        return (FigureColumn("text", "T", self.embedding, self.decoder, self.parts.head.drawn),)
 
     def attention_weights(self, inputs):
         """Returns the attention weights of every layer and head, without dropout.

@@ -4,12 +4,11 @@ import typing
 
 import keras
 
-from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 
 
-class Column(typing.NamedTuple):
+class FigureColumn(typing.NamedTuple):
     """A stack of blocks and what comes before and after it: a column of Fig. 1.
 
     Attributes:
@@ -27,6 +26,21 @@ class Column(typing.NamedTuple):
     stack: typing.Any
     head: tuple = ()
     segments: typing.Any = None
+
+
+class Prediction(typing.NamedTuple):
+    """The decoder of a model at one position.
+
+    Attributes:
+        logits: Logits of the token that follows, `[B, N, V]`.
+        cache: The cache with this position in it.
+        weights: The weights of the attention to the memory, of every block `[B, H, N, S]`. `None`
+            without a memory, or unless they are asked for.
+    """
+
+    logits: typing.Any
+    cache: tuple
+    weights: tuple | None = None
 
 
 class ConfiguredModel(keras.Model):
@@ -111,7 +125,7 @@ class ConfiguredModel(keras.Model):
 
     @property
     def columns(self):
-        """The `Column`s of the model, in order, as they are drawn in Fig. 1.
+        """The `FigureColumn`s of the model, in order, as they are drawn in Fig. 1.
 
         Raises:
             ValueError: If it does not read tokens, for which there is no such picture.
@@ -123,8 +137,8 @@ class ConfiguredModel(keras.Model):
     @property
     def embeddings(self):
         """The layers that embed tokens, one for each table."""
-        layers = [layer for layer in self.layers if isinstance(layer, PositionalEmbedding)]
-        return list({id(layer.table): layer for layer in reversed(layers)}.values())[::-1]
+        layers = reversed(self.parts.embeddings)  # of one table the first layer is kept
+        return list({id(layer.table): layer for layer in layers}.values())[::-1]
 
     @property
     def input_embedding(self):
@@ -146,7 +160,7 @@ class ConfiguredModel(keras.Model):
 
 
 class TokenOutput:
-    """Logits of tokens: what losses and searches read of a model whose head is a `NextToken`."""
+    """The output weights of a model with a `NextTokenLogits`, for losses and searches."""
 
     @property
     def output_weights(self):

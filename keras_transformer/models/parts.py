@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from keras_transformer.config.parts import PARTS
+from keras_transformer.config.parts import PARTS, STACKS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Parts:
     encoder: Any
     decoder: Any
     head: Any
+
+    @property
+    def embeddings(self):
+        """The layers that embed tokens, in order; an embedding of both sides is there twice."""
+        return [*self.input.embeddings, *getattr(self.decoder, "embeddings", ())]
 
     def weights(self, name):
         """Returns the variables of a part by their paths within it; `None` without the part.
@@ -52,6 +57,12 @@ class Copied:
 
     copied: dict
     new: dict
+
+
+def stacks_of(model):
+    """Returns the names of the stacks that a model has, of `STACKS`; none if it has no parts."""
+    parts = getattr(model, "parts", None)
+    return tuple(name for name in STACKS if getattr(parts, name, None) is not None)
 
 
 def copy_parts(model, other, names=PARTS):

@@ -3,23 +3,20 @@
 import keras
 
 from keras_transformer.config import SeriesConfig
-from keras_transformer.config.recurrent import RecurrentConfig
 from keras_transformer.layers import positions
 from keras_transformer.layers.attention import MultiHeadSelfAttention
-from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.call_checks import check_positions
-from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.series import SeriesEmbedding
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.head import Head, make_logits
+from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.models.snow import SnowAccount
 
 CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
-class Steps(ModelInput):
+class ScaledSteps(ModelInput):
     """Numbers at every step, `[B, T, F]`: scaled, and embedded for blocks."""
 
     def make_layers(self, config, policy, kernels):  # noqa: D102
@@ -33,7 +30,7 @@ class Steps(ModelInput):
         ]
         # In float32: a mean far from 0 would not survive 16 bits.
         layers["scaling"] = keras.layers.Rescaling(scaling, offset, dtype="float32", name="scaling")
-        if not isinstance(config.encoder, RecurrentConfig):
+        if config.encoder.has_blocks:
             layers["embedding"] = SeriesEmbedding(
                 config.d_model,
                 positions.of_embedding(config.encoder),
@@ -101,14 +98,15 @@ class RecurrentEncoder:
         return x
 
 
-class Number(Head):
+class Number(LinearHead):
     """A linear map to one number at every step, in the units of the target."""
 
-    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+    def units(self, config):  # noqa: D102
+        return 1
+
+    def make_layers(self, config, policy, kernels):  # noqa: D102
         return {
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(1, dtype=policy, name="output"),
-            "logits": make_logits(policy),
+            **super().make_layers(config, policy, kernels),
             "squeeze": keras.layers.Reshape((-1,), dtype="float32", name="squeeze"),
             "unscaling": keras.layers.Rescaling(
                 config.target_scale, config.target_mean, dtype="float32", name="unscaling"
@@ -116,9 +114,7 @@ class Number(Head):
         }
 
     def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
-        x = self.layers["dropout"](hidden)  # [B, T, D]
-        x = self.layers["logits"](self.layers["output_layer"](x))  # [B, T, 1]
-        x = self.layers["squeeze"](x)  # [B, T]
+        x = self.layers["squeeze"](super().__call__(hidden))  # [B, T]
         return self.layers["unscaling"](x)
 
 
@@ -154,7 +150,7 @@ class SeriesRegressor(EncoderModel):
     """
 
     config_class = SeriesConfig
-    input_class, head_class = Steps, Number
+    input_class, head_class = ScaledSteps, Number
     default_name = "series_regressor"
 
     def __init__(self, *args, **kwargs):
@@ -162,6 +158,6 @@ class SeriesRegressor(EncoderModel):
         self.widths = {"inputs": self.config.num_inputs}
 
     def make_encoder(self, stack, policy, kernels):  # noqa: D102
-        if isinstance(stack, RecurrentConfig):
-            return RecurrentEncoder(stack, policy, kernels)
-        return Encoder.from_stack(stack, causal=True, dtype=policy, kernels=kernels, name="encoder")
+        if stack.has_blocks:
+            return super().make_encoder(stack, policy, kernels, causal=True)
+        return RecurrentEncoder(stack, policy, kernels)

@@ -4,8 +4,8 @@ import keras
 
 from keras_transformer.config import SpanPredictorConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.spans import Spans
-from keras_transformer.models.inputs.tokens import Tokens
+from keras_transformer.models.heads.spans import SpanLogits
+from keras_transformer.models.inputs.tokens import EmbeddedTokens
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -43,5 +43,5 @@ class SpanPredictor(EncoderModel):
     """
 
     config_class = SpanPredictorConfig
-    input_class, head_class = Tokens, Spans
+    input_class, head_class = EmbeddedTokens, SpanLogits
     default_name = "span_predictor"

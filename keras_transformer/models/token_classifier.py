@@ -4,8 +4,8 @@ import keras
 
 from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.labels import TokenLabels
-from keras_transformer.models.inputs.tokens import Tokens
+from keras_transformer.models.heads.labels import TokenLabelLogits
+from keras_transformer.models.inputs.tokens import EmbeddedTokens
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -36,5 +36,5 @@ class TokenClassifier(EncoderModel):
     """
 
     config_class = TokenClassifierConfig
-    input_class, head_class = Tokens, TokenLabels
+    input_class, head_class = EmbeddedTokens, TokenLabelLogits
     default_name = "token_classifier"

@@ -1,7 +1,5 @@
 """The Transformer as one functional Keras model (Fig. 1)."""
 
-import typing
-
 import keras
 from keras import ops
 
@@ -10,25 +8,16 @@ from keras_transformer.layers.blocks.decoder import Decoder
 from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.call_checks import check_ids, check_same_batch
 from keras_transformer.layers.masks import fitting_masks
-from keras_transformer.models.heads.next_token import NextToken
-from keras_transformer.models.inputs.tokens import Tokens, embeds_alike, make_embedding
-from keras_transformer.models.model import Column, ConfiguredModel, TokenOutput, named_weights
+from keras_transformer.models.heads.next_token import NextTokenLogits
+from keras_transformer.models.inputs.tokens import EmbeddedTokens, embeds_alike, make_embedding
+from keras_transformer.models.model import (
+    ConfiguredModel,
+    FigureColumn,
+    Prediction,
+    TokenOutput,
+    named_weights,
+)
 from keras_transformer.models.parts import Parts
-
-
-class Prediction(typing.NamedTuple):
-    """The decoder of a model at one position.
-
-    Attributes:
-        logits: Logits of the token that follows, `[B, N, V]`.
-        cache: The cache with this position in it.
-        weights: Those of the attention to the memory, of every block `[B, H, N, S]`. `None` unless
-            they are asked for.
-    """
-
-    logits: typing.Any
-    cache: tuple
-    weights: tuple
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -69,14 +58,14 @@ class Transformer(TokenOutput, ConfiguredModel):
     def make_parts(self, config, policy, kernels):  # noqa: D102
         tied = config.tie == "all"
         name = "embedding" if tied else "source_embedding"
-        source = Tokens(config, policy, kernels, side="source_", name=name)
+        source = EmbeddedTokens(config, policy, kernels, side="source_", name=name)
         encoder = Encoder.from_stack(config.encoder, dtype=policy, kernels=kernels, name="encoder")
         decoder = TargetDecoder(config, policy, kernels, source.embedding if tied else None)
         return Parts(
             input=source,
             encoder=encoder,
             decoder=decoder,
-            head=NextToken(config, policy, kernels, decoder.embedding),
+            head=NextTokenLogits(config, policy, kernels, embedding=decoder.embedding),
         )
 
     def roles(self, parts):  # noqa: D102
@@ -187,8 +176,8 @@ class Transformer(TokenOutput, ConfiguredModel):
     def columns(self):  # noqa: D102
         head = self.parts.head.drawn
         return (
-            Column("source", "S", self.source_embedding, self.encoder),
-            Column("target", "T", self.target_embedding, self.decoder, head),
+            FigureColumn("source", "S", self.source_embedding, self.encoder),
+            FigureColumn("target", "T", self.target_embedding, self.decoder, head),
         )
 
     @fitting_masks()
@@ -228,6 +217,7 @@ class TargetDecoder:
 
     Attributes:
         embedding: The `PositionalEmbedding`; that of the source itself if both are alike.
+        embeddings: That layer, as for a `ModelInput`.
         stack: The `Decoder`.
     """
 
@@ -244,6 +234,7 @@ class TargetDecoder:
                 "target_embedding",
                 shared,
             )
+        self.embeddings = (self.embedding,)
         self.stack = Decoder.from_stack(
             config.decoder, dtype=policy, kernels=kernels, name="decoder"
         )

@@ -1,1 +1,1 @@
-"""Pictures: attention and learning curves."""
+"""Plots of attention weights, learning curves, schedules, position encodings, masks and models."""

@@ -1,28 +1,29 @@
-"""Pictures of attention weights: one matrix, or one for every layer and head."""
+"""Plots of attention weights: one matrix, or one for each layer and head."""
 
 import numpy as np
 
 from keras_transformer.checks import check_choice
-from keras_transformer.plots.figure import new_figure, picture, verbatim
+from keras_transformer.plots.figure import new_figure, styled, verbatim
 
 TITLES = {
     "cross": "Attention of the decoder to the source",
     "encoder": "Self-attention of the encoder",
     "decoder": "Self-attention of the decoder",
 }
-CELL = 0.2  # inches of a piece where there is one matrix
-GRID_WIDTH, SMALLEST = 14.0, 0.075  # inches of all matrices side by side, and of a piece in them
+CELL = 0.2  # inches of a token in a single matrix
+GRID_WIDTH = 14.0  # inches of a row of matrices, one for each head
+SMALLEST_CELL = 0.075  # inches of a token in such a row, at least
 
 
-def choose(attentions, kind=None):
+def choose(attentions, kind: str | None = None):
     """Returns the `Attention` of a kind.
 
     Args:
-        attentions: Dictionary from kinds to `Attention`s, the first of which is the default.
-        kind: One of them, or `None`.
+        attentions: Dictionary from kinds to `Attention`s.
+        kind: Key of the dictionary. `None`: the first one.
 
     Raises:
-        ValueError: If there is none of that kind.
+        ValueError: If the dictionary has no such key.
     """
     if kind is None:
         return next(iter(attentions.values()))
@@ -30,31 +31,31 @@ def choose(attentions, kind=None):
     return attentions[kind]
 
 
-@picture
-def attention_figure(attention, layers=False):
-    """Draws attention weights: rows attend to columns, the darker the more.
+@styled
+def attention_figure(attention, layers: bool = False):
+    """Draws attention weights: queries are rows, keys are columns, and large weights are dark.
 
     Args:
         attention: An `Attention`.
-        layers: Whether to draw every head (columns) of every layer (rows) by itself instead of the
-            mean of all.
+        layers: Whether to draw a matrix for each head (columns) of each layer (rows). `False`:
+            their mean.
 
     Returns:
         A matplotlib figure.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
-        ValueError: If single layers are to be drawn of one matrix.
+        ValueError: If `layers` is true and `attention` has only one matrix.
     """
     if layers and not attention.complete:
         raise ValueError(
-            "`layers` must be False for the attention of an export, which holds one matrix and no "
-            "single layers and heads. Received: layers=True."
+            "`layers` must be False for the attention of an export, which has one matrix and not "
+            "one for each layer and head. Received: layers=True."
         )
     panels = attention.weights if layers else attention.mean()[None, None]  # [rows, columns, T, S]
     rows, columns = panels.shape[:2]
     keys, queries = len(attention.keys), len(attention.queries)
-    cell = min(CELL, max(SMALLEST, GRID_WIDTH / (columns * keys))) if layers else CELL
+    cell = min(CELL, max(SMALLEST_CELL, GRID_WIDTH / (columns * keys))) if layers else CELL
     font = min(8.0, 72 * cell * 0.7)  # points
     left, top = (0.01 * font * max(map(len, side)) for side in (attention.queries, attention.keys))
     figure = new_figure(
@@ -67,9 +68,9 @@ def attention_figure(attention, layers=False):
             panels[row, column], cmap="Blues", vmin=0, vmax=panels.max(), aspect="equal"
         )
         _frame(axes[row, column])
-    _name_pieces(axes, attention, font)
+    _label_tokens(axes, attention, font)
     if layers:
-        _name_layers(axes)
+        _label_heads(axes)
     bar = figure.colorbar(image, ax=axes, fraction=0.03, aspect=25, pad=0.02, shrink=0.8)
     bar.outline.set_visible(False)
     bar.set_label("attention weight")
@@ -91,8 +92,8 @@ def _frame(axes):
     axes.tick_params(length=0, pad=2, bottom=False, labelbottom=False)
 
 
-def _name_pieces(axes, attention, font):
-    """The pieces stand once: above the first row and to the left of the first column."""
+def _label_tokens(axes, attention, font):
+    """Writes the tokens above the first row and to the left of the first column."""
     for ax in axes[0]:
         ax.set_xticks(range(len(attention.keys)), attention.keys, rotation=90, fontsize=font)
         ax.tick_params(axis="x", labeltop=True)
@@ -102,7 +103,7 @@ def _name_pieces(axes, attention, font):
         verbatim(ax.get_yticklabels())
 
 
-def _name_layers(axes):
+def _label_heads(axes):
     for number, ax in enumerate(axes[0], start=1):
         ax.set_title(f"head {number}", fontsize=8, pad=4)
     for number, ax in enumerate(axes[:, -1], start=1):

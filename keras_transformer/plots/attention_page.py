@@ -1,4 +1,4 @@
-"""A page on which attention weights of all kinds, layers and heads can be looked at."""
+"""HTML page to explore the attention weights of all kinds, layers and heads."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,9 @@ from keras_transformer.files import write_text
 from keras_transformer.plots.attention import TITLES
 
 TEMPLATE = Path(__file__).with_name("attention.html")
-PLACE = "{{data}}"  # in the template
-SCALE = 1000  # weights are written as integers, as in the template
-# What the two columns of words are: who attends, and to what.
+PLACEHOLDER = "{{data}}"  # in the template
+SCALE = 1000  # weights are written as integers; the template divides by the same number
+# Titles of the two columns of tokens: queries and keys.
 SIDES = {
     "cross": ("output", "source"),
     "encoder": ("attending", "attended to"),
@@ -22,21 +22,22 @@ SIDES = {
 def attention_page(attentions):
     """Returns a page that shows all attention weights of a text.
 
-    The page is one file, loads nothing, and shows pieces as they are, whatever they contain.
+    The page is one file that loads nothing else. Tokens are shown as text, even if they look like
+    HTML.
 
     Args:
-        attentions: Dictionary from kinds to `Attention`s, in the order of the choices.
+        attentions: Dictionary from kinds to `Attention`s, in the order of the page's menu.
 
     Returns:
         HTML, a string.
 
     Raises:
-        ValueError: If they are not of a text.
+        ValueError: If an attention is not one between tokens.
     """
     if other := [kind for kind in attentions if kind not in SIDES]:
         raise ValueError(
-            "`attentions` must be of a text, whose pieces a page shows; draw a picture instead. "
-            f"Received: kind={other[0]!r}."
+            "`attentions` must be attention between tokens, which the page lists; draw a figure "
+            f"instead. Received: kind={other[0]!r}."
         )
     data = [
         {
@@ -49,18 +50,27 @@ def attention_page(attentions):
         for kind, attention in attentions.items()
     ]
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return TEMPLATE.read_text("utf-8").replace(PLACE, _inert(text))
+    return TEMPLATE.read_text("utf-8").replace(PLACEHOLDER, _escaped(text))
 
 
-def save_page(attentions, path):
-    """Writes the `attention_page` whole or not at all; its folder is created if missing."""
+def save_page(attentions, path: str | Path):
+    """Writes an `attention_page` to a file, whole or not at all.
+
+    Args:
+        attentions: See `attention_page`.
+        path: Path of the file. Its folder is created if it does not exist.
+
+    Raises:
+        ValueError: See `attention_page`.
+        OSError: If the file cannot be written.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, attention_page(attentions))
 
 
-def _inert(text):
-    """JSON in which nothing can end a script or begin a comment."""
+def _escaped(text):
+    """Returns JSON that cannot end a script element or begin a comment."""
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

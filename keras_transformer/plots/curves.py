@@ -1,19 +1,19 @@
-"""Pictures of learning curves: of one run, and of several side by side."""
+"""Plots of learning curves, of one run or of several runs."""
 
 import math
 
-from keras_transformer.plots.figure import line_style, new_figure, picture, verbatim
+from keras_transformer.plots.figure import line_style, new_figure, styled, verbatim
 
-COLUMNS = 3  # panels beside each other
+COLUMNS = 3  # panels in a row
 
 
-@picture
+@styled
 def curve_figure(history, task):
-    """Draws training and validation over the updates; what was never measured has no panel.
+    """Draws the training and validation curves of a run; a metric without values has no panel.
 
     Args:
-        history: A `History`.
-        task: Its `Task`, which names what there is to draw.
+        history: The `History` of the run.
+        task: Its `Task`, which names the metrics.
 
     Returns:
         A matplotlib figure.
@@ -46,22 +46,22 @@ def curve_figure(history, task):
     return figure
 
 
-@picture
-def curves_figure(runs):
-    """Draws what the validations of several runs measured, a panel for each figure.
+@styled
+def curves_figure(runs: dict):
+    """Draws the validation metrics of several runs, with a panel for each metric.
 
     Args:
-        runs: Dictionary from names to pairs of a `History` and its `Task`. A figure that only some
-            of them have is drawn of these.
+        runs: Dictionary from names of runs to pairs of a `History` and a `Task`. A panel shows the
+            runs that have its metric.
 
     Returns:
-        A matplotlib figure, with a line for each run in every panel.
+        A matplotlib figure.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
-        ValueError: If a run has no validation to draw.
+        ValueError: If a run has not been validated.
     """
-    panels = {}  # for each title and scale the curves, by the names of their runs
+    panels = {}  # dictionaries from names of runs to curves, by title and scale
     for run, (history, task) in runs.items():
         measured = {panel: history.curve(name) for name, panel in _validated(task).items()}
         if not any(updates for updates, _ in measured.values()):
@@ -88,13 +88,13 @@ def curves_figure(runs):
 
 
 def _validated(task):
-    """What validations of a task measure: for each name in a history, title and scale."""
-    figures = {name: figure for name, figure in task.figures.items() if figure.drawn}
-    (loss, first), *others = figures.items()
+    """Returns title and scale of each validation metric, by its name in a history."""
+    drawn = {name: metric for name, metric in task.metrics.items() if metric.drawn}
+    (loss, first), *others = drawn.items()
     per_unit = f"{first.title} per {task.unit.removesuffix('s')}"
     return {
         f"validation/{loss}": (per_unit, first.scale),
-        **{f"validation/{name}": (figure.title, figure.scale) for name, figure in others},
+        **{f"validation/{name}": (metric.title, metric.scale) for name, metric in others},
     }
 
 
@@ -105,7 +105,7 @@ def _line(axes, curve, number, marked, label=None):
 
 def _finish(axes, title, scale):
     axes.set_yscale(scale)
-    if scale == "log":  # plain numbers instead of 2 x 10^1, between the powers of ten if few
+    if scale == "log":  # 20 instead of 2 x 10^1; minor ticks are labelled on short axes only
         axes.yaxis.set_major_formatter("{x:g}")
         low, high = axes.get_ylim()
         axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")

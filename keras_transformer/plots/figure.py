@@ -1,14 +1,25 @@
-"""The one door to matplotlib, which is optional; how all pictures look and are written."""
+"""Style and files of all plots; the only module that imports matplotlib, which is optional."""
+
+from __future__ import annotations
 
 import functools
+import typing
+from collections.abc import Callable
 from pathlib import Path
 
 from keras_transformer.files import replacing
+from keras_transformer.installation import install_hint
+
+if typing.TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
+
+Arguments = typing.ParamSpec("Arguments")
 
 FORMATS = (".png", ".svg", ".pdf")
 # Okabe and Ito (2008): colours that people with any colour vision can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", ":", "-.")  # in black and white
+DASHES = ("-", "--", ":", "-.")  # tell lines apart in black and white
 INK, FAINT = "#222222", "#666666"
 STYLE = {
     "font.size": 8,  # points, as in the captions of a paper
@@ -31,10 +42,10 @@ STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-# Letters stay letters in a PDF, and the same figure gives the same bytes.
+# Text in a PDF stays text, and the same figure always gives the same bytes.
 SAVING = {"pdf.fonttype": 42, "svg.hashsalt": "keras_transformer"}
 METADATA = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-# For letters that matplotlib's own font does not have, those of these that are installed.
+# Fonts for characters that matplotlib's own font lacks; those that are installed are used.
 FALLBACKS = (
     "Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Hiragino Sans", "PingFang SC",
     "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Noto Sans Devanagari", "Noto Sans Thai",
@@ -43,26 +54,26 @@ FALLBACKS = (
 
 
 class MatplotlibMissing(ValueError):
-    """matplotlib is not installed; the message says how to install it."""
+    """Error of a plot without matplotlib; the message tells how to install it."""
 
 
-def picture(draw):
-    """Gives a function that draws a figure the style of all pictures."""
+def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
+    """Decorates a function that draws a figure, so that it uses the style of all plots."""
 
     @functools.wraps(draw)
-    def styled(*arguments, **options):
+    def draw_styled(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
         with _matplotlib().rc_context({**STYLE, "font.family": _fonts()}):
-            return draw(*arguments, **options)
+            return draw(*args, **kwargs)
 
-    return styled
+    return draw_styled
 
 
-def new_figure(width, height, layout="constrained"):
-    """Returns an empty matplotlib figure of a size in inches.
+def new_figure(width: float, height: float, layout="constrained") -> Figure:
+    """Returns an empty matplotlib figure.
 
     Args:
-        width, height: The size.
-        layout: How matplotlib places what is on it, `"none"` for not at all.
+        width, height: Size in inches.
+        layout: Name of a layout engine of matplotlib, or `"none"`.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
@@ -73,13 +84,13 @@ def new_figure(width, height, layout="constrained"):
     return Figure((width, height), layout=layout)
 
 
-def rounded_box(x, y, width, height, **style):
-    """Returns a rectangle with round corners, to be added to axes.
+def rounded_box(x: float, y: float, width: float, height: float, **style) -> FancyBboxPatch:
+    """Returns a rectangle with rounded corners, a matplotlib patch.
 
     Args:
         x, y: Its lower left corner.
         width, height: Its size, in the unit of the axes.
-        **style: Options of a matplotlib patch.
+        **style: Options of the patch.
     """
     from matplotlib.patches import FancyBboxPatch
 
@@ -87,16 +98,17 @@ def rounded_box(x, y, width, height, **style):
     return FancyBboxPatch((x, y), width, height, shape, **style)
 
 
-def save_figure(figure, path):
-    """Writes a figure whole or not at all; the folder is created if missing.
+def save_figure(figure: Figure, path: str | Path):
+    """Writes a figure to a file, whole or not at all.
 
     Args:
         figure: A matplotlib figure.
-        path: The file to write: PNG, SVG or PDF, by its ending.
+        path: Path of the file, which ends in `.png`, `.svg` or `.pdf`. Its folder is created if it
+            does not exist.
 
     Raises:
-        ValueError: If it ends otherwise.
-        OSError: If it cannot be written.
+        ValueError: If `path` has another ending.
+        OSError: If the file cannot be written.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -109,8 +121,8 @@ def save_figure(figure, path):
         )
 
 
-def line_style(number):
-    """Returns the options of a line: 28 numbers have different ones, also in black and white."""
+def line_style(number: int) -> dict:
+    """Returns colour and dashes of line `number`; the first 28 lines all differ."""
     return {
         "color": COLORS[number % len(COLORS)],
         "linestyle": DASHES[number % len(DASHES)],
@@ -118,7 +130,7 @@ def line_style(number):
 
 
 def verbatim(texts):
-    """Lets texts be shown as they are: `$` begins no formula in the name of a file or a piece."""
+    """Makes matplotlib draw texts literally, so that `$` in a token or file name is no formula."""
     for text in texts:
         text.set_parse_math(False)
 
@@ -126,19 +138,18 @@ def verbatim(texts):
 def _matplotlib():
     try:
         import matplotlib
-        import matplotlib.backends.backend_agg  # what PNG needs
+        import matplotlib.backends.backend_agg  # for PNG
         import matplotlib.figure
     except ImportError:
         raise MatplotlibMissing(
-            "`matplotlib` must be installed to draw a picture: "
-            "pip install 'keras-transformer-kit[plot]'."
+            "Plots need the package matplotlib. Install it with: " + install_hint("plot")
         ) from None
     return matplotlib
 
 
 @functools.cache
 def _fonts():
-    """Families of fonts, the first that has a letter draws it."""
+    """Returns names of fonts; a character is drawn in the first one that has it."""
     from matplotlib import font_manager
 
     installed = set(font_manager.get_font_names())

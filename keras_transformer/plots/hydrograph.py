@@ -1,33 +1,41 @@
-"""A hydrograph: what was observed and what was simulated, step by step, with the rain above."""
+"""Hydrograph: observed and simulated series over time, with rain at the top."""
 
 import itertools
 
 import numpy as np
 
-from keras_transformer.plots.figure import COLORS, FAINT, INK, new_figure, picture
+from keras_transformer.plots.figure import COLORS, FAINT, INK, new_figure, styled
 
 
-@picture
+@styled
 def hydrograph_figure(
-    dates, observed, simulated, *, rain=None, target="discharge", rain_label="rain", title=""
+    dates,
+    observed,
+    simulated,
+    *,
+    rain=None,
+    target: str = "discharge",
+    rain_label: str = "rain",
+    title: str = "",
 ):
     """Draws a hydrograph.
 
     Args:
-        dates: Dates of the steps, `datetime.date`, `datetime.datetime`, NumPy's `datetime64` or
-            numbers, `[N]`.
-        observed: What was observed, `[N]`; not a number where it is not known.
-        simulated: What was simulated, `[N]`, or a dictionary from names to such arrays.
-        rain: What fell, `[N]`, drawn from above. `None`: nothing.
-        target: What the axis is called, with its unit.
-        rain_label: What that of the rain is called.
-        title: Title of the picture.
+        dates: Dates of the steps, `[N]`: `datetime.date`, `datetime.datetime`, NumPy's
+            `datetime64`, or numbers.
+        observed: Observed values, `[N]`; NaN where a value is missing.
+        simulated: Simulated values, `[N]`, or a dictionary from names to such arrays.
+        rain: Rain in each step, `[N]`, drawn as bars from the top. `None`: none.
+        target: Label of the axis of the values, with their unit.
+        rain_label: Label of the axis of the rain.
+        title: Title of the figure.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        ValueError: If the arrays differ in length, or matplotlib is not installed.
+        MatplotlibMissing: If matplotlib is not installed.
+        ValueError: If the arrays differ in length.
     """
     lines = simulated if isinstance(simulated, dict) else {"simulated": simulated}
     arrays = {"observed": observed, **lines, **({} if rain is None else {"rain": rain})}
@@ -60,7 +68,7 @@ def hydrograph_figure(
 
 
 def _shortest(dates):
-    """The shortest time between two steps; 1 if there is one step."""
+    """Returns the shortest time between two steps, or 1 if there is only one step."""
     steps = (after - before for before, after in itertools.pairwise(dates))
     shortest = min(steps, default=1.0)
-    return shortest.item() if hasattr(shortest, "item") else shortest
+    return shortest.item() if isinstance(shortest, np.generic) else shortest

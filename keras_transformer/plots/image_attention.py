@@ -1,18 +1,18 @@
-"""A picture of what an image classifier looked at: the attention of the class token."""
+"""Plot of the attention of an image classifier's class token."""
 
-from keras_transformer.plots.figure import new_figure, picture
+from keras_transformer.plots.figure import new_figure, styled
 
-CELL = 2.4  # inches for an image
+CELL = 2.4  # inches of an image
 
 
-@picture
-def image_attention_figure(attention, layers=False):
-    """Draws an image, and what the class token attended to in it.
+@styled
+def image_attention_figure(attention, layers: bool = False):
+    """Draws an image, and over it the attention of the class token to its patches.
 
     Args:
-        attention: An `ImageAttention`: what `ImageRecognizer.attention` returns under `"class"`.
-        layers: Whether to draw every head (columns) of every layer (rows) by itself instead of the
-            mean of all heads of the last layer.
+        attention: An `ImageAttention`, which `ImageRecognizer.attention` returns under `"class"`.
+        layers: Whether to draw the weights of each head (columns) of each layer (rows). `False`:
+            the mean over the heads of the last layer.
 
     Returns:
         A matplotlib figure.

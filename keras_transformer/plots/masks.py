@@ -1,29 +1,29 @@
-"""A picture of the masks that the model makes: padding, causal, and both."""
+"""Plot of the masks of attention: padding, causal, and both."""
 
-import keras  # noqa: F401  (with it all layers are registered, before one is imported alone)
+import keras  # noqa: F401  (registers all layers before one of them is imported alone)
 import numpy as np
 
 from keras_transformer.checks import check_count
 from keras_transformer.layers.masks import causal_mask, join_masks, padding_mask
-from keras_transformer.plots.figure import new_figure, picture
+from keras_transformer.plots.figure import new_figure, styled
 
 PAD, TOKEN = 0, 1
 
 
-@picture
-def masks_figure(length=8, real=5):
-    """Draws for each query (row) which keys (columns) it may attend to.
+@styled
+def masks_figure(length: int = 8, real: int = 5):
+    """Draws the keys (columns) that each query (row) may attend to.
 
     Args:
-        length: Positions of a padded sentence.
-        real: How many of them are tokens; the others are padding.
+        length: Length of a padded sentence, in tokens.
+        real: Number of its tokens that are not padding.
 
     Returns:
         A matplotlib figure.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
-        ValueError: If there are more tokens than positions.
+        ValueError: If `real` is greater than `length`.
 
     Reference: Vaswani et al. (2017), section 3.2.3.
     """
@@ -46,13 +46,13 @@ def masks_figure(length=8, real=5):
         image = _draw(ax, np.broadcast_to(np.asarray(mask)[0], (length, length)), real)
         ax.set_title(title)
     axes[0].set_ylabel("query")
-    _explain(figure, image)
+    _add_legend(figure, image)
     return figure
 
 
 def _draw(axes, allowed, real):
     length = len(allowed)
-    image = axes.imshow(allowed, cmap="Blues", vmin=-0.08, vmax=1.4)  # neither white nor black
+    image = axes.imshow(allowed, cmap="Blues", vmin=-0.08, vmax=1.4)  # light and medium blue
     names = [str(place + 1) if place < real else "pad" for place in range(length)]
     axes.set_xticks(range(length), names, rotation=90 if real < length else 0)
     axes.set_yticks(range(length), names)
@@ -65,7 +65,7 @@ def _draw(axes, allowed, real):
     return image
 
 
-def _explain(figure, image):
+def _add_legend(figure, image):
     axes = figure.axes[0]
     handles = [
         axes.plot([], [], "s", color=image.cmap(image.norm(value)), markersize=8)[0]

@@ -1,28 +1,28 @@
-"""A picture of positional codes and of how alike the codes of two positions are."""
+"""Plot of position encodings and of their dot products."""
 
-import keras  # noqa: F401  (with it all layers are registered, before one is imported alone)
+import keras  # noqa: F401  (registers all layers before one of them is imported alone)
 
 from keras_transformer.checks import check_count
 from keras_transformer.layers import positions
-from keras_transformer.plots.figure import new_figure, picture
+from keras_transformer.plots.figure import new_figure, styled
 
 
-@picture
-def positions_figure(kind="sinusoidal", length=64, d_model=128, **options):
-    """Draws the codes that are added to the embeddings, and the dot products of all pairs.
+@styled
+def positions_figure(kind="sinusoidal", length: int = 64, d_model: int = 128, **options):
+    """Draws the position encoding that is added to embeddings, and the dot products of its rows.
 
     Args:
-        kind: Name of a kind in `positions.KINDS` whose codes are fixed, or a `Position`.
+        kind: A `Position` with a fixed table, or its name in `positions.KINDS`.
         length: Number of positions T.
         d_model: Width of the model D, in features.
-        **options: Arguments of the kind, such as `layout`.
+        **options: Arguments of the position's class, such as `layout`.
 
     Returns:
         A matplotlib figure.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
-        ValueError: If there is no such kind, or its embeddings have no fixed codes.
+        ValueError: If there is no such kind, or it has no fixed table.
 
     Reference: Vaswani et al. (2017), section 3.5.
     """
@@ -30,29 +30,29 @@ def positions_figure(kind="sinusoidal", length=64, d_model=128, **options):
     check_count("d_model", d_model, least=2)
     if d_model % 2:
         raise ValueError(f"`d_model` must be even. Received: d_model={d_model}.")
-    codes = positions.get(kind, **options).table(length, d_model)  # [T, D]
-    if codes is None:
+    table = positions.get(kind, **options).table(length, d_model)  # [T, D]
+    if table is None:
         raise ValueError(
-            f"`kind` must have fixed codes, as {' and '.join(_fixed())} positions have; those of "
-            f"others are learned, or are the work of every self-attention. Received: kind={kind!r}."
+            f"`kind` must be a fixed position encoding, {' or '.join(_fixed())}; other kinds are "
+            f"learned or act inside self-attention. Received: kind={kind!r}."
         )
     figure = new_figure(7.0, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))
-    image = left.imshow(codes, cmap="PuOr", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-    _name(left, f"Codes of {length} positions", "feature", "position")
-    figure.colorbar(image, ax=left, label="code", ticks=[-1, 0, 1])
-    image = right.imshow(codes @ codes.T, cmap="viridis", interpolation="nearest")
-    _name(right, "Dot products of the codes", "position", "position")
+    image = left.imshow(table, cmap="PuOr", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    _label(left, f"Encoding of {length} positions", "feature", "position")
+    figure.colorbar(image, ax=left, label="value", ticks=[-1, 0, 1])
+    image = right.imshow(table @ table.T, cmap="viridis", interpolation="nearest")
+    _label(right, "Dot products of positions", "position", "position")
     figure.colorbar(image, ax=right, label="dot product")
     return figure
 
 
 def _fixed():
-    """Names of the kinds whose codes are fixed."""
+    """Returns the names of the kinds that have a fixed table."""
     return [name for name, kind in positions.KINDS.items() if kind().table(1, 2) is not None]
 
 
-def _name(axes, title, x, y):
+def _label(axes, title, x, y):
     axes.set_title(title)
     axes.set_xlabel(x)
     axes.set_ylabel(y)

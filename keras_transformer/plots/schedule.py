@@ -1,29 +1,29 @@
-"""A picture of learning-rate schedules."""
+"""Plot of learning-rate schedules."""
 
 import numpy as np
 
 from keras_transformer.checks import check_choice, check_count
-from keras_transformer.plots.figure import line_style, new_figure, picture, verbatim
+from keras_transformer.plots.figure import line_style, new_figure, styled, verbatim
 
 SCALES = ("linear", "log")
 POINTS = 500  # of a curve
 
 
-@picture
-def schedule_figure(schedules, scale="linear"):
-    """Draws the learning rate of each update.
+@styled
+def schedule_figure(schedules: dict, scale: str = "linear"):
+    """Draws learning rates over the updates of a training.
 
     Args:
-        schedules: Dictionary from names to pairs: a Keras `LearningRateSchedule`, and the length of
-            its training in updates.
-        scale: Of both axes, `"linear"` or `"log"`.
+        schedules: Dictionary from names to pairs of a Keras `LearningRateSchedule` and the length
+            of its training, in updates.
+        scale: Scale of both axes, `"linear"` or `"log"`.
 
     Returns:
-        A matplotlib figure, with a line for each schedule.
+        A matplotlib figure with a line for each schedule.
 
     Raises:
         MatplotlibMissing: If matplotlib is not installed.
-        ValueError: If there is no such scale, or nothing to draw.
+        ValueError: If `scale` is something else, or `schedules` is empty.
 
     Reference: Vaswani et al. (2017), section 5.3, Eq. 3.
     """
@@ -35,7 +35,7 @@ def schedule_figure(schedules, scale="linear"):
     for number, (schedule, length) in enumerate(schedules.values()):
         check_count("updates", length)
         updates = _updates(length, scale)
-        # Keras counts the updates that are done.
+        # Keras passes the number of updates already applied.
         rates = [float(schedule(int(update) - 1)) for update in updates]
         axes.plot(updates, rates, **line_style(number))
     axes.set_xscale(scale)
@@ -54,6 +54,6 @@ def schedule_figure(schedules, scale="linear"):
 
 
 def _updates(length, scale):
-    """Numbers of updates, from 1, evenly on the axis."""
+    """Returns numbers of updates, from 1, that are evenly spaced on the axis."""
     spaced = np.geomspace if scale == "log" else np.linspace
     return np.unique(np.rint(spaced(1, length, min(length, POINTS))).astype(int))

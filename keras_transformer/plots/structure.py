@@ -1,4 +1,4 @@
-"""A picture of a model's structure, as Fig. 1 of the paper: boxes, arrows, shapes and numbers."""
+"""Diagram of a model in the style of the paper's Fig. 1, with shapes and numbers of parameters."""
 
 import keras
 
@@ -6,23 +6,23 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
-from keras_transformer.plots.figure import new_figure, picture
+from keras_transformer.plots.figure import new_figure, styled
 
-# As in Fig. 1, paler.
+# The colours of Fig. 1, paler.
 EMBEDDING, ATTENTION, FEED_FORWARD, NORM, LINEAR = (
     "#FBE3E4", "#FDE6C4", "#D3EBF7", "#F3F5C8", "#DFDCF0",
 )  # fmt: skip
-REMARKS = 1.35  # inches beside a column
+REMARKS = 1.35  # inches for remarks beside a column
 
 
-@picture
+@styled
 def structure_figure(model):
-    """Draws the columns of a model with their shapes and numbers of parameters.
+    """Draws the structure of a model with its shapes and numbers of parameters.
 
-    Shapes have the letters B for the batch, S and T for lengths.
+    In shapes, B is the batch, S the length of the source and T that of the target.
 
     Args:
-        model: A model of this package. Its weights need no values.
+        model: A model of this package. The values of its weights do not matter.
 
     Returns:
         A matplotlib figure.
@@ -34,12 +34,12 @@ def structure_figure(model):
     """
     figure = new_figure(1, 1, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
-    towers, known = [], set()
+    towers, drawn = [], set()
     columns = model.columns
     for number, column in enumerate(columns):
         side = 1 if number == len(columns) - 1 else -1
         tower = Tower(axes, number * (WIDTH + 2 * MARGIN + 0.45), side)
-        _draw_column(tower, column, towers[-1:], known)
+        _draw_column(tower, column, towers[-1:], drawn)
         towers.append(tower)
     left, right = (tower.x for tower in (towers[0], towers[-1]))
     top = max(tower.y for tower in towers) + 0.35
@@ -53,33 +53,40 @@ def structure_figure(model):
     return figure
 
 
-def _draw_column(tower, column, memories, known):
-    """From tokens to the end; `known` are the layers that have already been drawn."""
+def _draw_column(tower, column, memories, drawn):
+    """Draws a column from its tokens to its output.
+
+    Args:
+        tower: A `Tower`.
+        column: A column of the model.
+        memories: Towers whose output the blocks attend to.
+        drawn: Ids of the layers that have already been drawn.
+    """
     stack = column.stack
     tower.label(f"{column.name} tokens [B, {column.length}]")
-    _draw_embedding(tower, column, known)
+    _draw_embedding(tower, column, drawn)
     if stack.embedding_norm is not None:
         tower.box("Norm", [_count(stack.embedding_norm)], NORM)
     begin = tower.y + GAP / 2
-    middle = _draw_block(tower, stack.blocks[0])
+    center = _draw_block(tower, stack.blocks[0])
     size = f"{stack.blocks[0].count_params():,}\nparameters each"
     tower.frame(begin, [(f"× {stack.num_layers}", 12), (size, 6.5)])
     for memory in memories:
-        tower.lead(memory, middle)
+        tower.lead(memory, center)
     if stack.norm is not None:
         tower.box("Norm", [_count(stack.norm)], NORM)
     shape = ["B", column.length, str(column.embedding.d_model)]
     for layer in column.head:
         draw = HEADS.get(type(layer))
-        shape = shape if draw is None else draw(tower, layer, shape, known)
+        shape = shape if draw is None else draw(tower, layer, shape, drawn)
     tower.label(f"{'logits' if column.head else 'memory'} {_shape(shape)}")
 
 
-def _draw_embedding(tower, column, known):
+def _draw_embedding(tower, column, drawn):
     embedding = column.embedding
     shape = _shape(["B", column.length, str(embedding.d_model)])
     table = f"{embedding.vocab_size:,} × {embedding.d_model}"
-    tower.box("Embedding", [f"{table} → {shape}", _count(embedding, known)], EMBEDDING)
+    tower.box("Embedding", [f"{table} → {shape}", _count(embedding, drawn)], EMBEDDING)
     kind = _kind(embedding.position)
     if kind != "none":
         tower.plus(f"{kind}\npositions")
@@ -88,23 +95,23 @@ def _draw_embedding(tower, column, known):
 
 
 def _draw_block(tower, block):
-    """The sublayers of a block; returns the middle of the box that a memory leads to."""
-    if block.is_recurrent:
+    """Draws a block; returns the height of its cross-attention, or else of its first sublayer."""
+    if block.config.is_recurrent:
         lines = [f"state of {block.ssru.widths['x']:,}", _count(block.ssru)]
-        middle = _draw_sublayer(tower, block, "ssru", "SSRU", lines, ATTENTION)
+        center = _draw_sublayer(tower, block, "ssru", "SSRU", lines, ATTENTION)
     else:
-        masked = "Masked multi-head attention" if block.causal else "Multi-head attention"
+        title = "Masked multi-head attention" if block.causal else "Multi-head attention"
         kind = _kind(block.self_attention.position)
-        turned = [] if kind == "none" else [f"{kind} positions"]
-        middle = _draw_attention(tower, block, "self_attention", masked, turned)
+        remarks = [] if kind == "none" else [f"{kind} positions"]
+        center = _draw_attention(tower, block, "self_attention", title, remarks)
     if block.cross:
         title = "Multi-head attention to memory"
-        middle = _draw_attention(tower, block, "cross_attention", title, [])
-    widths = [block.widths["x"], block.config.d_ff]
-    lines = [f"{widths[0]:,} → {widths[1]:,} → {widths[0]:,}, {block.config.activation}"]
+        center = _draw_attention(tower, block, "cross_attention", title, [])
+    widths = [block.widths["x"], block.config.block.d_ff]
+    lines = [f"{widths[0]:,} → {widths[1]:,} → {widths[0]:,}, {block.config.block.activation}"]
     lines.append(_count(block.feed_forward))
     _draw_sublayer(tower, block, "feed_forward", "Feed forward", lines, FEED_FORWARD)
-    return middle
+    return center
 
 
 def _draw_attention(tower, block, name, title, remarks):
@@ -116,39 +123,40 @@ def _draw_attention(tower, block, name, title, remarks):
 
 
 def _draw_sublayer(tower, block, name, title, lines, color):
-    """A sublayer with its residual connection and its norm; returns the middle of its box."""
-    norm = _count(getattr(block, f"{name}_norm"))
+    """Draws a sublayer with residual connection and norm; returns the height of its centre."""
+    norm, pre_norm = _count(getattr(block, f"{name}_norm")), block.config.block.is_pre_norm
     before = tower.fork()
-    if block.config.is_pre_norm:
+    if pre_norm:
         tower.box("Norm", [norm], NORM)
-    middle = tower.box(title, lines, color)
-    end = tower.box("Add") if block.config.is_pre_norm else tower.box("Add & norm", [norm], NORM)
+    center = tower.box(title, lines, color)
+    end = tower.box("Add") if pre_norm else tower.box("Add & norm", [norm], NORM)
     tower.around(before, end)
-    return middle
+    return center
 
 
-def _draw_tied(tower, layer, shape, known):
-    tower.box("Linear", [f"{layer.d_model} × {layer.vocab_size:,}", _count(layer, known)], LINEAR)
+def _draw_tied(tower, layer, shape, drawn):
+    tower.box("Linear", [f"{layer.d_model} × {layer.vocab_size:,}", _count(layer, drawn)], LINEAR)
     return [*shape[:-1], f"{layer.vocab_size:,}"]
 
 
-def _draw_dense(tower, layer, shape, known):
-    tower.box("Linear", [f"{shape[-1]} × {layer.units:,}", _count(layer, known)], LINEAR)
+def _draw_dense(tower, layer, shape, drawn):
+    tower.box("Linear", [f"{shape[-1]} × {layer.units:,}", _count(layer, drawn)], LINEAR)
     return [*shape[:-1], f"{layer.units:,}"]
 
 
-def _draw_bias(tower, layer, shape, known):
-    tower.box("Bias", [_count(layer, known)], LINEAR)
+def _draw_bias(tower, layer, shape, drawn):
+    tower.box("Bias", [_count(layer, drawn)], LINEAR)
     return shape
 
 
-def _draw_pooling(tower, layer, shape, known):
-    size = [_count(layer, known)] if layer.weights else []
+def _draw_pooling(tower, layer, shape, drawn):
+    size = [_count(layer, drawn)] if layer.weights else []
     tower.box("Pooling", [f"{layer.kind} of the tokens", *size], NORM)
     return [shape[0], shape[-1]]
 
 
-# How what follows a stack is drawn; each returns the shape of its output. Others are not drawn.
+# Functions that draw the layers after a stack and return the shape of their output. Layers of other
+# classes are not drawn.
 HEADS = {
     PositionalEmbedding: _draw_tied,
     keras.layers.Dense: _draw_dense,
@@ -157,17 +165,17 @@ HEADS = {
 }
 
 
-def _count(layer, known=None):
-    """The number of parameters of a layer, once if it has several places in a model."""
-    if known is not None and id(layer) in known:
+def _count(layer, drawn=None):
+    """Returns the number of parameters of a layer, or "shared parameters" if it is in `drawn`."""
+    if drawn is not None and id(layer) in drawn:
         return "shared parameters"
-    if known is not None:
-        known.add(id(layer))
+    if drawn is not None:
+        drawn.add(id(layer))
     return f"{layer.count_params():,} parameters"
 
 
 def _kind(position):
-    """The name of a `Position`."""
+    """Returns the name of a position's kind."""
     names = {kind: name for name, kind in positions.KINDS.items()}
     return names.get(type(position), type(position).__name__)
 

@@ -1,4 +1,4 @@
-"""The interface of a family of checkpoints: all that one family does not share with the others."""
+"""`Family`, the interface of a family of checkpoints."""
 
 import abc
 import functools
@@ -10,7 +10,7 @@ import typing
 
 from keras_transformer.pretrained.files.tensors import open_tensors
 from keras_transformer.pretrained.reader import Reader
-from keras_transformer.pretrained.settings import Settings
+from keras_transformer.pretrained.settings import CheckpointSettings
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 
@@ -34,7 +34,9 @@ class Family(abc.ABC):
         task: Name of the task of its models.
         ignored: Regular expressions of the tensors that a model here does not need.
         notes: What of the settings is not carried over: strings, without a full stop.
-        folder, settings, tensors: The folder, its `Settings` and the `Reader` of its tensors.
+        folder: The `CheckpointFolder`.
+        settings: Its `CheckpointSettings`.
+        tensors: The `Reader` of its tensors.
     """
 
     name = model_type = reader = task = ""
@@ -86,8 +88,16 @@ class Family(abc.ABC):
         return None
 
     def read_settings(self):
-        """Returns the `Settings`."""
-        return Settings(self.folder.require_json(CONFIG), self.folder.path / CONFIG)
+        """Returns the `CheckpointSettings`."""
+        return CheckpointSettings(self.folder.require_json(CONFIG), self.folder.path / CONFIG)
+
+    @functools.cached_property
+    def generation_settings(self):
+        """The `CheckpointSettings` for outputs, in a file of their own or in `config.json`."""
+        content = self.folder.json(GENERATION)
+        if content is None:
+            return self.settings
+        return CheckpointSettings(content, self.folder.path / GENERATION)
 
     def read_tensors(self):
         """Returns the `Reader` of the tensors."""

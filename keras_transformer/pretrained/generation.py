@@ -1,9 +1,8 @@
-"""The rules of a checkpoint for the outputs that it generates."""
-
-import typing
+"""Generation settings of Hugging Face checkpoints."""
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding.search import Beam, Greedy, as_dict
+from keras_transformer.decoding.generation import Generation
+from keras_transformer.decoding.search import Beam, Greedy
 
 # Settings of a generation that our searches do not have, with the values that change nothing.
 WITHOUT_EFFECT = {
@@ -26,36 +25,11 @@ WITHOUT_EFFECT = {
 }
 
 
-class Generation(typing.NamedTuple):
-    """All rules of a checkpoint for its outputs.
-
-    Attributes:
-        search: The search that it asks for.
-        banned_ids, silent_ids, forced_eos_id: See `TransformerConfig`.
-        notes: Settings that no search here has: strings.
-    """
-
-    search: Greedy | Beam
-    banned_ids: tuple = ()
-    silent_ids: tuple = ()
-    forced_eos_id: int | None = None
-    notes: tuple = ()
-
-    def to_dict(self):
-        """Returns everything as a dictionary of plain values, for `generation.json` of a run."""
-        return {"search": as_dict(self.search), **self.ids(), "notes": list(self.notes)}
-
-    def ids(self):
-        """Returns the fields that are token ids, by name."""
-        names = ("banned_ids", "silent_ids", "forced_eos_id")
-        return {name: getattr(self, name) for name in names}
-
-
 def read_generation(settings, eos_id, size):
     """Returns the `Generation` in settings of Hugging Face's.
 
     Args:
-        settings: The `Settings` of `generation_config.json`, or of `config.json`.
+        settings: The `CheckpointSettings` of `generation_config.json`, or of `config.json`.
         eos_id: Id of the end of an output.
         size: Tokens of the vocabulary of outputs.
 
@@ -75,6 +49,27 @@ def read_generation(settings, eos_id, size):
         forced_eos_id=settings.token("forced_eos_token_id", size, optional=True),
         notes=tuple(notes),
     )
+
+
+def special_ids(settings, generation, size):
+    """Returns the ids with a meaning of their own as fields of a `TransformerConfig`.
+
+    Args:
+        settings: The `CheckpointSettings` of `config.json`.
+        generation: Those for outputs, which replace the start and the end.
+        size: Tokens that both vocabularies have.
+
+    Raises:
+        ValueError: If one is wrong; it is named.
+    """
+    pad_id = settings.token("pad_token_id", size)
+    start = settings.token("decoder_start_token_id", size, default=pad_id)
+    eos_id = settings.token("eos_token_id", size)
+    return {
+        "pad_id": pad_id,
+        "bos_id": generation.token("decoder_start_token_id", size, default=start),
+        "eos_id": generation.token("eos_token_id", size, default=eos_id),
+    }
 
 
 def _banned(settings, eos_id, size):

@@ -1,4 +1,4 @@
-"""Tables of weights under two names: that of a checkpoint and that of a model of this package."""
+"""Tables of weights: names in a checkpoint, and paths of variables in our models."""
 
 import operator
 import typing
@@ -77,21 +77,31 @@ class Weight(typing.NamedTuple):
         return (self.theirs,) if isinstance(self.theirs, str) else tuple(self.theirs)
 
     def variable(self, model):
-        """Returns our variable, or the tensor that it is a view of."""
+        """Returns our variable, or the tensor that it is a view of.
+
+        It is `None` where the model's configuration leaves it out, such as a bias.
+        """
         value = model
         for name in self.ours.split("."):
+            if value is None:
+                return None
             value = value[int(name)] if name.isdecimal() else operator.attrgetter(name)(value)
         return value
 
 
-def linear(theirs, ours, bias=True):
-    """Yields the weights of a linear layer of PyTorch, whose kernel is `[out, in]`."""
-    yield Weight(f"{theirs}.weight", f"{ours}.kernel", TRANSPOSED)
-    if bias:
-        yield Weight(f"{theirs}.bias", f"{ours}.bias")
+def layers(table, theirs="", ours=""):
+    """Yields the weights of layers of PyTorch's.
 
-
-def layer_norm(theirs, ours):
-    """Yields the weights of a layer normalisation of PyTorch."""
-    yield Weight(f"{theirs}.weight", f"{ours}.gamma")
-    yield Weight(f"{theirs}.bias", f"{ours}.beta")
+    Args:
+        table: Dictionary from names in the checkpoint to paths of our layers. Those that end in
+            "norm" are normalisations, all others linear layers, whose kernels are `[out, in]`.
+        theirs, ours: What begins all of these names.
+    """
+    for name, layer in table.items():
+        name, layer = theirs + name, ours + layer
+        if layer.endswith("norm"):  # old files have TensorFlow's names
+            yield Weight((f"{name}.weight", f"{name}.gamma"), f"{layer}.gamma")
+            yield Weight((f"{name}.bias", f"{name}.beta"), f"{layer}.beta")
+        else:
+            yield Weight(f"{name}.weight", f"{layer}.kernel", TRANSPOSED)
+            yield Weight(f"{name}.bias", f"{layer}.bias")

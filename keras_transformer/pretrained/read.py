@@ -1,4 +1,4 @@
-"""Checkpoints of other projects, read: from files to a model with its tokenizers."""
+"""Reading of checkpoints of other projects: a model with its tokenizers."""
 
 import warnings
 
@@ -23,13 +23,15 @@ def read_checkpoint(path, license=None, name=None, **options):
     """
     folder = CheckpointFolder(path)
     family = find_family(folder, path)(folder, **options)
-    config = family.config()
+    config, generation = family.config(), family.generation()
+    if generation is not None:
+        config = generation.configure(config)
     for tensor, shape in family.sizes(config):
         family.tensors.check_shape(tensor, shape)
     model = family.model_class(config, dtype="float32")
     family.tensors.fill(model, family.names(config))
     family.tensors.check_all_used(family.ignored)
-    tokenizers, generation = family.tokenizers(config), family.generation()
+    tokenizers = family.tokenizers(config)
     notes = [*family.notes, *(() if generation is None else generation.notes)]
     given = {key: value for key, value in (("name", name), ("license", license)) if value}
     origin = {**family.origin(), **given}

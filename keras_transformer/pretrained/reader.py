@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint as the weights of a model, with a check that each of them is used."""
+"""`Reader`, which copies the tensors of a checkpoint into a model and checks that all are used."""
 
 import re
 
@@ -73,7 +73,8 @@ class Reader:
 
         Args:
             model: The model.
-            weights: The `Weight`s of all of its variables.
+            weights: The `Weight`s of all of its variables; those that it does not have are left
+                out.
 
         Raises:
             ValueError: If a tensor is missing, has another shape or is not finite, or tensors that
@@ -81,6 +82,8 @@ class Reader:
         """
         for weight in weights:
             variable, layout = weight.variable(model), weight.layout
+            if variable is None:
+                continue
             shape = tuple(variable.shape)
             variable.assign(layout.ours(self._read_tied(weight, layout.shape(shape)), shape))
 

@@ -1,5 +1,6 @@
-"""The settings in a file of Hugging Face's, with checks of what is taken from them."""
+"""Checked access to the settings of a checkpoint."""
 
+import json
 import math
 
 from keras_transformer.checks import is_integer
@@ -13,7 +14,7 @@ ACTIVATIONS = {
 }
 
 
-class Settings:
+class CheckpointSettings:
     """The content of a file, with checks of what is taken from it.
 
     Args:
@@ -35,9 +36,23 @@ class Settings:
             raise self.wrong(name, f"one of {', '.join(choices)}")
         return choices[value]
 
+    def check(self, allowed):
+        """Refuses values that are not in a table.
+
+        Args:
+            allowed: Dictionary from names to tuples of values; a setting that is missing has the
+                first one.
+        """
+        for name, values in allowed.items():
+            if self.get(name, values[0]) not in values:
+                texts = (repr(v) if isinstance(v, str) else json.dumps(v) for v in values)
+                raise self.wrong(name, " or ".join(texts))
+
     def flag(self, name, default=False):
-        """Returns a boolean."""
+        """Returns a boolean; `None` where that is the default."""
         value = self.get(name, default)
+        if value is None and default is None:
+            return None
         if not isinstance(value, bool):
             raise self.wrong(name, "true or false")
         return value
@@ -71,6 +86,15 @@ class Settings:
         if not is_integer(value) or not 0 <= value < size:
             raise self.wrong(name, f"one of the {size} token ids")
         return value
+
+    def labels(self, name):
+        """Returns the names of labels, a tuple in the order of their numbers."""
+        names = self.get(name, {"0": "LABEL_0", "1": "LABEL_1"})
+        right = isinstance(names, dict) and {*names} == {str(n) for n in range(len(names))}
+        labels = tuple(names[str(number)] for number in range(len(names))) if right else ()
+        if not all(isinstance(x, str) for x in labels) or len({*labels}) < max(2, len(labels)):
+            raise self.wrong(name, "names of two labels or more, numbered from 0")
+        return labels
 
     def wrong(self, name, rule):
         """Returns the error of a value that is not what it must be."""

@@ -22,7 +22,7 @@ from keras_transformer.tasks.strings import (
     generate_strings,
     map_sorted,
 )
-from keras_transformer.tasks.token_rows import checked_ids
+from keras_transformer.tasks.token_rows import checked_ids, empty_where_wrong, right_rows
 
 SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
@@ -124,7 +124,8 @@ class Generator(TextPipeline):
     def signatures(self, find=None):
         """Returns the `Signature`s: strings to texts, and token ids to token ids.
 
-        Outputs have an axis for the M outputs of each input, `[B, M, ...]`.
+        Outputs have an axis for the M outputs of each input, `[B, M, ...]`. A string that is not
+        UTF-8 gives `nothing`.
 
         Args:
             find: Function of token ids `[B, S]` to a `Found`. `None`: its own search.
@@ -139,14 +140,14 @@ class Generator(TextPipeline):
             return {self.output: outputs["text"], **{k: outputs[k] for k in ("score", "truncated")}}
 
         def of_ids(source):
-            found = find(checked_ids(source, self.source_tokenizer, self.max_length))
+            found = find(source)
             return {"tokens": found.tokens, "score": found.scores}
 
-        text, ids = {"sentences": SENTENCES}, {"source": SOURCE}
+        text = {"sentences": SENTENCES}
         nothing = {self.output: "", "score": NONE, "truncated": False}
         return [
-            Signature(DEFAULT, TEXT, text, of_text, nothing, self.search),
-            Signature("tokens", IDS, ids, of_ids, search=self.search),
+            Signature(DEFAULT, TEXT, text, of_text, nothing=nothing, search=self.search),
+            signature_of_ids(of_ids, self.source_tokenizer, self.max_length, self.search),
         ]
 
     def generate(self, sentences, find):
@@ -273,3 +274,26 @@ class Generator(TextPipeline):
 
         numbered = list(zip(numbers, sentences, strict=True))
         return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
+
+
+def signature_of_ids(function, ids, longest=None, search=None):
+    """Returns the `Signature` from token ids to token ids.
+
+    Args:
+        function: Its function, from `source`, int32 `[B, S]`, to `tokens`, `score` and perhaps
+            `length` and `alignment`, all `[B, ...]`.
+        ids: What has `pad_id`, `bos_id`, `eos_id` and `vocab_size`: a tokenizer or a configuration.
+        longest: Most tokens of a row, where `strict` checks it.
+        search: The search that generates the tokens.
+    """
+
+    def check(source):
+        return {"source": checked_ids(source, ids, longest)}
+
+    def screen(source, **settings):
+        valid = right_rows(source, ids)  # [B]
+        return valid, {"source": empty_where_wrong(source, valid, ids), **settings}
+
+    nothing = {"tokens": ids.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+    inputs = {"source": SOURCE}
+    return Signature("tokens", IDS, inputs, function, check, screen, nothing, search=search)

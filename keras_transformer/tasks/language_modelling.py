@@ -16,7 +16,7 @@ class LanguageModellingTask(Task):
     training = "keras_transformer.training.tasks.language_modelling:LanguageModellingTraining"
     config_class = LanguageModelConfig
     can_pack = True
-    figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
+    metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
 
     def pipeline_class(self):  # noqa: D102
         from keras_transformer.tasks.text_generator import TextGenerator

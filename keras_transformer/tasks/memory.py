@@ -28,7 +28,7 @@ def beam_memory(config, batch, beam_size, length):
     widths = (config.d_k or head) + (config.d_v or head)
     rows = batch * beam_size
     memory = layers * config.num_heads * widths * length * batch * has_source
-    if config.decoder.autoregression == "ssru":
+    if config.decoder.is_recurrent:
         cache = memory + layers * CACHES * rows * config.d_model
         scores = SCORES * config.num_heads * rows * length  # of the memory
     else:

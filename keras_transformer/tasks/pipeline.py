@@ -14,11 +14,12 @@ class Pipeline(tf.Module):
     """A trained model in use, or several that answer together.
 
     Args:
-        model: A model of the class `model_class`, or a list of several: answers are then made with
-            the mean of their probabilities, or of the values that they predict.
+        model: A model with the kind of configuration that `model_class` has, or a list of several:
+            answers are then made with the mean of their probabilities, or of the values that they
+            predict.
 
     Raises:
-        TypeError: If it is of another class.
+        TypeError: If it has another kind of configuration.
         ValueError: If there are several whose answers differ in kind.
 
     Attributes:
@@ -44,7 +45,7 @@ class Pipeline(tf.Module):
         super().__init__(name=type(self).__name__.lower())
         models = tuple(model) if isinstance(model, (list, tuple)) else (model,)
         for one in models or [model]:
-            if not isinstance(one, self.model_class):
+            if getattr(one, "config_class", None) is not self.model_class.config_class:
                 raise TypeError(
                     f"`model` must be a {self.model_class.__name__}; "
                     f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "

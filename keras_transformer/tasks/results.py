@@ -36,7 +36,7 @@ class Summary(Generated):
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """How probable a model finds a given translation, or other output.
+    """Log-probability of a given translation or other output.
 
     Args:
         score: Sum of the log-probabilities of its tokens, the end of the sentence included, but for
@@ -52,7 +52,7 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Alignment:
-    """What each piece of a translation attended to.
+    """Attention of each token of a translation to the source.
 
     Args:
         source: The pieces of the source, S strings, the end of the sentence included.

@@ -32,8 +32,8 @@ class Run:
         self.metrics = self.path / "metrics.json"
         self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
         self.distillation = self.path / "distillation"  # what teachers made of its training data
-        self.search = self.path / "search.json"  # by default
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
+        self.search = self.path / "search.json"  # in the place of that checkpoint's search
 
     def load(self, model_class):
         """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
@@ -99,6 +99,7 @@ class Run:
             raise ValueError(
                 f"{self.model} must hold a {name}. Received: a {type(model).__name__}."
             )
+        model.config = self.configure(model.config)
         return model
 
     def read_model_config(self):
@@ -114,7 +115,8 @@ class Run:
                 content = json.loads(archive.read("config.json"))
             if content["class_name"] != Transformer.__name__:
                 return None
-            return Transformer.config_class.from_dict(content["config"]["config"])
+            config = Transformer.config_class.from_dict(content["config"]["config"])
+            return self.configure(config)
         except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError):
             return None
 
@@ -163,10 +165,10 @@ class Run:
         return files if all(file.is_file() for file in files) else ()
 
     def remove_vocabulary(self):
-        """Removes the files of the vocabulary."""
+        """Removes the files of the vocabulary, and the rules about its ids."""
         from keras_transformer.text.tokenizers.pair import FILES
 
-        for name in FILES:
+        for name in (*FILES, self.generation.name):
             (self.path / name).unlink(missing_ok=True)
 
     def require_finished(self, vocabulary=True):
@@ -200,14 +202,14 @@ class Run:
             ) from error
 
     def update_metrics(self, **figures):
-        """Adds figures to `metrics.json`, or replaces those of the same name.
+        """Adds results to `metrics.json`, or replaces those of the same name.
 
         The file is replaced whole: whoever reads it never sees half of it.
         """
         self.write_metrics({**self.read_metrics(), **figures})
 
     def write_metrics(self, figures):
-        """Replaces all figures of `metrics.json`."""
+        """Replaces all results in `metrics.json`."""
         write_json(self.metrics, figures)
 
     def read_origin(self):
@@ -230,14 +232,16 @@ class Run:
         """Returns the search of its model where none is named, a `Greedy` or a `Beam`.
 
         Returns:
-            The search; `None` where the run names none.
+            That in `search.json`, or else that of `generation.json`; `None` where neither names
+            one.
 
         Raises:
-            ValueError: If the file cannot be read.
+            ValueError: If a file cannot be read.
         """
         from keras_transformer.decoding.search import from_dict
 
-        return read_json(self.search, from_dict)
+        search, generation = read_json(self.search, from_dict), self.read_generation()
+        return search or (generation and generation.search)
 
     def write_search(self, search):
         """Writes `search.json`; nothing where `search` is `None`."""
@@ -249,20 +253,39 @@ class Run:
     def read_generation(self):
         """Returns the rules for outputs of the checkpoint that it was converted from.
 
-        The search in `search.json` may be another one since then.
-
         Returns:
-            A dictionary, see `Generation`; empty where no checkpoint says anything.
+            A `Generation`; `None` where there are none.
 
         Raises:
             ValueError: If the file cannot be read.
         """
-        return read_json(self.generation, dict) or {}
+        from keras_transformer.decoding.generation import Generation
+
+        return read_json(self.generation, Generation.from_dict)
 
     def write_generation(self, generation):
-        """Writes `generation.json`; nothing where `generation` is empty."""
-        if generation:
-            write_json(self.generation, generation)
+        """Writes `generation.json`; nothing where `generation` is `None`."""
+        if generation is not None:
+            write_json(self.generation, generation.to_dict())
+
+    def configure(self, config):
+        """Returns the configuration of its model with the ids that `generation.json` has.
+
+        Raises:
+            ValueError: If they are no ids of its vocabulary.
+        """
+        generation = self.read_generation()
+        try:
+            return config if generation is None else generation.configure(config)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.generation} does not fit the model: {error}") from error
+
+    def inherit(self, other):
+        """Writes what another `Run` knows of its checkpoint: origin, rules for outputs, search."""
+        self.write_origin(other.read_origin())
+        self.write_generation(other.read_generation())
+        if other.search.is_file():
+            self.write_search(other.read_search())
 
     def _vocabulary_files(self):
         """The files of a vocabulary, whether they are there or not."""

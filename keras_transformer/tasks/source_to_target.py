@@ -14,7 +14,7 @@ class SourceToTargetTask(Task):
     texts = {"source": ("source",), "target": ("target",)}
     training = "keras_transformer.training.tasks.translation:TranslationTraining"
     config_class = TransformerConfig
-    figures = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
+    metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search",)
     has_two_sides = True
 

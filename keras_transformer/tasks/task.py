@@ -8,16 +8,16 @@ from keras_transformer.text.lines import read_lines, read_parallel
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure:
-    """What a validation measures.
+class Metric:
+    """A metric of a validation.
 
     Args:
-        title: What an axis of a picture calls it.
+        title: Title of its plot.
         higher_is_better: Its direction.
         of_texts: Whether it is measured by answering `training.validate_sentences` inputs, and not
             by the metrics that are compiled into the model.
         scale: How an axis is scaled, `"linear"` or `"log"`.
-        drawn: Whether the picture of the learning curves has a panel for it.
+        drawn: Whether the plot of the learning curves has a panel for it.
     """
 
     title: str
@@ -39,13 +39,13 @@ class Survey(typing.NamedTuple):
     sentences: tuple = ()
 
 
-LOSS = Figure("loss", higher_is_better=False)
-PERPLEXITY = Figure("perplexity", higher_is_better=False, scale="log")
-TOKEN_ACCURACY = Figure("token accuracy", higher_is_better=True, drawn=False)
+LOSS = Metric("loss", higher_is_better=False)
+PERPLEXITY = Metric("perplexity", higher_is_better=False, scale="log")
+TOKEN_ACCURACY = Metric("token accuracy", higher_is_better=True, drawn=False)
 
 
 class Task(abc.ABC):
-    """What a model is trained, evaluated, used and exported for.
+    """Purpose of a model: its data, its metrics, its evaluation and its pipeline.
 
     Settings, the session of a training, `evaluate`, `predict` and the exports use it, and know no
     task by name. How its data become batches, and the loss of its training, are in the class for it
@@ -64,7 +64,7 @@ class Task(abc.ABC):
         training: Where the class of its training is, `"module:Class"`, a `Training`. It is imported
             when a training begins.
         config_class: The class of its models' configuration, a `ModelConfig`.
-        figures: What a validation measures, a dictionary from names to `Figure`s, in order.
+        metrics: Metrics of a validation, a dictionary from names to `Metric`s, in order.
         unit: What a loss is averaged over: `"tokens"` or `"examples"`.
         evaluation_options: Names of the options of `evaluate` that it takes.
         has_two_sides: Whether inputs and outputs can have vocabularies of their own.
@@ -79,7 +79,7 @@ class Task(abc.ABC):
     texts = {}
     training = ""
     config_class = None
-    figures = {}
+    metrics = {}
     unit = "tokens"
     evaluation_options = ()
     has_two_sides = can_pack = False
@@ -136,7 +136,7 @@ class Task(abc.ABC):
         return inputs
 
     def measure(self, pipeline, inputs, references):
-        """Returns the figures that are `of_texts`.
+        """Returns the metrics that are `of_texts`.
 
         Args:
             pipeline: A `pipeline_class`.

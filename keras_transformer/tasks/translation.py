@@ -1,17 +1,17 @@
 """The task of translation: a text to the same in another language."""
 
 from keras_transformer.tasks.source_to_target import SourceToTargetTask
-from keras_transformer.tasks.task import Figure
+from keras_transformer.tasks.task import Metric
 
 
 class TranslationTask(SourceToTargetTask):
     """Sentences and their translations, by a `Transformer`."""
 
     name = "translation"
-    figures = {
-        **SourceToTargetTask.figures,
-        "bleu": Figure("BLEU", higher_is_better=True, of_texts=True),
-        "exact_match": Figure("exact match", higher_is_better=True, of_texts=True, drawn=False),
+    metrics = {
+        **SourceToTargetTask.metrics,
+        "bleu": Metric("BLEU", higher_is_better=True, of_texts=True),
+        "exact_match": Metric("exact match", higher_is_better=True, of_texts=True, drawn=False),
     }
     evaluation_options = ("search", "lowercase", "tokenize")
 

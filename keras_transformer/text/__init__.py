@@ -1,1 +1,1 @@
-"""Text: files of lines, token ids, and how good a translation is."""
+"""Text: files of lines, tokenizers, and metrics of translations and summaries."""

@@ -1,7 +1,7 @@
-"""BERT's normalisation and division into words, as Hugging Face's tokenizers compute them.
+"""BERT's normalisation and splitting into words, as Hugging Face's tokenizers compute them.
 
-All of it is a function of one code point at a time: control characters go, accents are stripped and
-letters lowercased, and a space goes around each Chinese character and each mark of punctuation.
+Both map one code point at a time: control characters are removed, accents are stripped, letters
+become lower case, and each Chinese character and punctuation mark gets spaces around it.
 """
 
 import dataclasses
@@ -21,21 +21,21 @@ from keras_transformer.text.unicode_ranges import (
 SPACE = 0x20
 CHINESE = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
-    # The third range begins where Hugging Face's does; BERT's own begins at U+2B820.
+    # The second range below begins where Hugging Face's does; BERT's own begins at U+2B820.
     *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
 )
-SURROGATES = range(0xD800, 0xE000)  # in no UTF-8
+SURROGATES = range(0xD800, 0xE000)  # do not occur in UTF-8
 
 
 @dataclasses.dataclass(frozen=True)
 class BertNormalizer:
-    """The options of BERT's normalisation, as `tokenizer.json` names them.
+    """Options of BERT's normalisation, with their names in `tokenizer.json`.
 
     Args:
-        clean_text: Whether control characters are removed and every white space becomes a space.
-        handle_chinese_chars: Whether each Chinese character is a word.
-        strip_accents: Whether accents are removed. `None`: if `lowercase`.
-        lowercase: Whether letters become lower case.
+        clean_text: Whether to remove control characters and replace all white space by spaces.
+        handle_chinese_chars: Whether each Chinese character is a word of its own.
+        strip_accents: Whether to remove accents. `None`: the value of `lowercase`.
+        lowercase: Whether to convert letters to lower case.
     """
 
     clean_text: bool = True
@@ -43,12 +43,12 @@ class BertNormalizer:
     strip_accents: bool | None = None
     lowercase: bool = True
 
-    def changes(self):
-        """Returns the code points that it maps, a dictionary to tuples of code points."""
+    def changes(self) -> dict[int, tuple[int, ...]]:
+        """Returns a dictionary from the code points that change to their replacements."""
         return _changes(self)
 
-    def map(self):
-        """Returns the `CodePointMap`: strings to words with spaces between them."""
+    def map(self) -> CodePointMap:
+        """Returns the map from strings to words separated by spaces."""
         return _map(self)
 
 
@@ -81,7 +81,7 @@ def _changes(options):
 
 
 def _speller(options):
-    """Returns a function from a letter to it without accents and in lower case, by the options."""
+    """Returns a function that strips accents and lowercases a character as the options say."""
     marks, whole = _members(MARKS), _members(WHOLE)
     lower = {chr(p): chr(p + shift) for a, b, shift in LOWERCASE for p in range(a, b + 1)}
     strips = options.lowercase if options.strip_accents is None else options.strip_accents

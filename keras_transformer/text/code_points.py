@@ -1,29 +1,29 @@
-"""Code points of Unicode mapped to others in the graph, by a table in two levels."""
+"""A map from Unicode code points to others, a two-level table in the graph."""
 
 import numpy as np
 import tensorflow as tf
 
 CODE_POINTS = 0x110000
-PAGE = 256  # code points of a page of the table; most pages are equal
-KEPT = 0  # the entry of a code point that stays as it is
+PAGE = 256  # code points of a page of the table; most pages are equal and stored once
+KEPT = 0  # the entry of a code point that does not change
 
 
 class CodePointMap:
-    """A function from code points to sequences of them, applied to strings in a graph.
+    """Replaces code points of strings by sequences of code points, in a graph.
 
     Args:
-        changes: Dictionary from code points to sequences of code points, which may be empty. Those
-            that it does not name stay as they are.
+        changes: Dictionary from code points to sequences of code points, which may be empty. Other
+            code points do not change.
 
     Call arguments:
-        strings: UTF-8 strings, `[B]`. Bytes that are not UTF-8 become U+FFFD before the mapping.
+        strings: UTF-8 strings, `[B]`. Invalid UTF-8 is replaced by U+FFFD first.
 
     Returns:
         Strings, `[B]`.
     """
 
     def __init__(self, changes):
-        sequences = {(-1,): KEPT}  # what stays is filled in when it is known
+        sequences = {(-1,): KEPT}  # -1 stands for the code point itself
         entries = np.zeros(CODE_POINTS, np.int32)
         for point, sequence in changes.items():
             entries[point] = sequences.setdefault(tuple(sequence), len(sequences))
@@ -40,7 +40,7 @@ class CodePointMap:
         page = tf.gather(tf.constant(self._page_of), flat // PAGE)
         entry = tf.gather(tf.constant(self._entries), page * PAGE + flat % PAGE)
         lengths = tf.gather(tf.constant(self._lengths), entry)
-        # Place of each new code point: where its sequence starts, plus its place in it.
+        # Index of each new code point: the start of its sequence plus its index in the sequence.
         total = tf.cumsum(lengths, exclusive=True)
         first = tf.gather(tf.constant(self._starts), entry) - total
         places = tf.repeat(first, lengths) + tf.range(tf.reduce_sum(lengths))

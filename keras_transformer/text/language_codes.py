@@ -1,23 +1,26 @@
-"""Codes of target languages that texts begin with, such as `>>fra<<`, apart from the text.
+"""Target-language codes at the beginning of texts, such as `>>fra<<`.
 
-They are entries of a model's vocabulary that SentencePiece does not have.
+They are tokens of the model that its SentencePiece model does not have.
 """
 
 import re
 
 import tensorflow as tf
 
-# As Hugging Face's tokenizer of Marian models finds them.
+# The pattern of Hugging Face's tokenizer for Marian models.
 CODE = re.compile(">>.*?<<", re.DOTALL)
 
 
 def split_code(string, table, unk_id):
-    """Returns the id of the code that a string begins with, in a list, and the rest of it.
+    """Splits the language code from the beginning of a string.
 
     Args:
         string: The string.
-        table: A `PieceTable`; without codes nothing is split.
-        unk_id: The id of a code that the model does not have.
+        table: A `PieceTable`. If it has no codes, nothing is split off.
+        unk_id: Id of a code that the model does not have.
+
+    Returns:
+        A list of the id of the code, empty without a code; and the rest of the string.
     """
     match = CODE.match(string) if table.codes else None
     if match is None:
@@ -26,16 +29,15 @@ def split_code(string, table, unk_id):
 
 
 def split_codes(strings, table, unk_id):
-    """The same in the graph.
+    """Splits language codes from the beginnings of strings, in the graph.
 
     Args:
         strings: Strings `[B]`.
-        table: As above.
-        unk_id: As above.
+        table, unk_id: See `split_code`.
 
     Returns:
-        A ragged tensor of ids `[B, (0 or 1)]`, `None` where the table has no codes; and the rests,
-        strings `[B]`.
+        A ragged tensor of ids `[B, (0 or 1)]`, or `None` if the table has no codes; and the rest of
+        each string, `[B]`.
     """
     if not table.codes:
         return None, strings

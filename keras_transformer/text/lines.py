@@ -1,7 +1,7 @@
-"""Text files of one sentence per line, plain or gzip, read with errors that name file and line.
+"""Text files with one sentence per line, plain or gzip; errors name the file and the line.
 
-A line ends at a line feed, nowhere else. Carriage returns at its end are not part of it; anywhere
-else they are text like any other, for training, evaluation and prediction.
+A line ends only at a line feed. Carriage returns before the line feed are dropped; anywhere else
+they are part of the text.
 """
 
 import gzip
@@ -12,25 +12,25 @@ BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 
 
 def is_gzip(path):
-    """Returns whether a file is read as gzip: its name ends in `.gz`."""
+    """Returns true if a file is read as gzip because its name ends in `.gz`."""
     return Path(path).suffix == ".gz"
 
 
 def open_binary(path):
-    """Opens a file to read bytes, decompressed if its name ends in `.gz`."""
+    """Opens a file to read bytes, which are decompressed if its name ends in `.gz`."""
     return gzip.open(path, "rb") if is_gzip(path) else open(path, "rb")
 
 
 def binary_lines(path, longest=None):
-    """Yields the lines of a file as bytes, with their ends, without a byte order mark.
+    """Yields the lines of a file as bytes with their line ends, without a byte order mark.
 
     Args:
         path: Path of the file; if its name ends in `.gz`, it is decompressed.
-        longest: Most bytes of a line. `None`: any number.
+        longest: Maximum length of a line, in bytes. `None`: no limit.
 
     Raises:
-        ValueError: If a file that should be gzip is not, or is damaged, or a line is too long. The
-            message names the file and the line up to which it could be read.
+        ValueError: If a `.gz` file is not gzip or is damaged, or a line is too long. The message
+            names the file and the line.
     """
     number = 0
     try:
@@ -45,12 +45,12 @@ def binary_lines(path, longest=None):
         raise ValueError(f"{path}, line {number + 1}: not gzip, or damaged ({reason}).") from None
     except (EOFError, zlib.error):
         raise ValueError(
-            f"{path}, line {number + 1}: the gzip file is damaged or cut off there."
+            f"{path}, line {number + 1}: the gzip file is damaged or ends too early."
         ) from None
 
 
 def without_mark(lines):
-    """Yields lines, bytes, without a byte order mark at the start of the first."""
+    """Yields lines, bytes, without the byte order mark of the first one."""
     for number, line in enumerate(lines):
         yield line if number else line.removeprefix(BOM)
 
@@ -61,7 +61,7 @@ def without_end(line):
 
 
 def one_line(text):
-    """Returns a text without ends of lines, which files with a text on each line cannot hold."""
+    """Returns a text on one line: its line ends become spaces."""
     return " ".join(text.replace("\r", "\n").split("\n"))
 
 
@@ -81,7 +81,7 @@ def read_lines(path, errors="strict"):
 
 
 def read_parallel(source, target, errors="strict"):
-    """Returns the lines of two files, of which line n of one translates line n of the other.
+    """Returns the lines of two parallel files: line n of one translates line n of the other.
 
     Args:
         source: Path of the sentences.
@@ -92,8 +92,8 @@ def read_parallel(source, target, errors="strict"):
         Two lists of strings.
 
     Raises:
-        ValueError: If a line is not UTF-8, a gzip file is damaged, or the files differ in their
-            number of lines.
+        ValueError: If a line is not UTF-8, a gzip file is damaged, or the files have different
+            numbers of lines.
     """
     both = read_lines(source, errors), read_lines(target, errors)
     _check_equal(source, len(both[0]), target, len(both[1]))
@@ -101,7 +101,7 @@ def read_parallel(source, target, errors="strict"):
 
 
 def count_parallel(source, target):
-    """Returns how many lines two files have; raises `ValueError` if not the same number."""
+    """Returns the number of lines of two files; raises `ValueError` if the numbers differ."""
     counts = [sum(1 for _ in binary_lines(path)) for path in (source, target)]
     _check_equal(source, counts[0], target, counts[1])
     return counts[0]
@@ -114,7 +114,7 @@ def decode_line(path, number, line, errors="strict"):
         path: Path of its file, for the message.
         number: Its number, from 1, for the message.
         line: Bytes.
-        errors: What becomes of bytes that are not UTF-8, as in `bytes.decode`.
+        errors: How to handle invalid UTF-8: see `bytes.decode`.
 
     Raises:
         ValueError: If it is not UTF-8.
@@ -134,16 +134,19 @@ def _check_equal(source, sources, target, targets):
 
 
 def parse_lines(parse, lines, name, numbers=None):
-    """Returns what a function makes of each line.
+    """Parses lines; errors name the line.
 
     Args:
         parse: Function of a line.
         lines: List of strings.
-        name: What a line is called in errors.
-        numbers: For each line its number. `None`: from 1.
+        name: Word for a line in errors.
+        numbers: Number of each line in errors. `None`: counted from 1.
+
+    Returns:
+        A list of the results of `parse`.
 
     Raises:
-        ValueError: If `parse` raises one; the message names the line.
+        ValueError: If `parse` raises one.
     """
     numbers = range(1, len(lines) + 1) if numbers is None else numbers
     parsed = []

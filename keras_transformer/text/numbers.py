@@ -1,7 +1,7 @@
-"""Numbers in files that people write: decimal notation, and nothing else that Python reads.
+"""Numbers in text files: plain decimal notation only.
 
-`float` also takes `1_0` for 10, digits of other scripts, spaces around a number and words such as
-`infinity`; in a file each of these is more likely a mistake.
+Python's `float` also accepts `1_0`, digits of other scripts, spaces around a number and words such
+as `infinity`. In a file, these are more likely mistakes.
 """
 
 import functools
@@ -9,15 +9,15 @@ import math
 import re
 
 
-def parse_number(text, decimal="."):
+def parse_number(text: str, decimal: str = ".") -> float | None:
     """Returns a finite number in decimal notation, such as `-12.5` or `3e-4`.
 
     Args:
         text: String, without spaces around the number.
-        decimal: The decimal sign, `"."` or `","`.
+        decimal: The decimal separator, `"."` or `","`.
 
     Returns:
-        A float; `None` if the text is something else, or too large for one.
+        A float, or `None` if the text is not such a number or is too large for a float.
     """
     if not _notation(decimal).fullmatch(text):
         return None
@@ -27,5 +27,5 @@ def parse_number(text, decimal="."):
 
 @functools.cache
 def _notation(decimal):
-    sign = re.escape(decimal)
-    return re.compile(rf"[+-]?([0-9]+({sign}[0-9]*)?|{sign}[0-9]+)([eE][+-]?[0-9]+)?")
+    point = re.escape(decimal)
+    return re.compile(rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?")

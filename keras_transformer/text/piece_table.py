@@ -1,53 +1,50 @@
-"""The ids that a model has for the pieces of its vocabulary, where they are not SentencePiece's."""
+"""Table from the ids of a SentencePiece model to the ids of a Transformer."""
 
 import collections
+import collections.abc
 import dataclasses
 import functools
 import json
 
 from keras_transformer.checks import is_integer
+from keras_transformer.text.sentencepiece_model import pieces_of, with_unused_pieces
 
 SPECIAL = ("pad_id", "unk_id", "bos_id", "eos_id")
+NO_TEXT = ("<unk>", "</s>", "<pad>", "<s>")
 
 
 @dataclasses.dataclass(frozen=True)
 class PieceTable:
-    """A table from SentencePiece's ids to those of a model.
+    """A table from SentencePiece's ids to the ids of a model.
 
-    Checkpoints of other projects number pieces in an order of their own, have pieces that the
-    SentencePiece model does not have, such as padding or codes of languages, and lack some that it
-    has.
+    Checkpoints of other projects number tokens in their own order. Their vocabularies may have
+    tokens that the SentencePiece model does not have, such as padding or language codes, and may
+    lack some of its pieces.
 
     Args:
-        ids: For each of SentencePiece's ids the model's id; -1 for a piece that the model does not
-            have, which is then unknown.
-        size: Entries of the model's vocabulary.
-        pad_id, unk_id, bos_id, eos_id: The model's ids of padding, of the unknown piece, and of
-            the pieces that begin and end a text; `bos_id` may be another one of them.
-        names: Names of the model's pieces that SentencePiece does not have, a dictionary from
-            their ids. They are never written into a text. Those of the form `>>fra<<` are codes of
-            target languages: a text may begin with one.
-        banned_ids, silent_ids, forced_eos_id: See `TransformerConfig`.
+        ids: The model's id of each SentencePiece id; -1 for a piece that the model does not have,
+            which is encoded as unknown.
+        size: Size of the model's vocabulary.
+        pad_id, unk_id, bos_id, eos_id: The model's ids of padding, of an unknown token, and of the
+            tokens that begin and end a text; `bos_id` may equal one of the others.
+        names: Names of the model's tokens that SentencePiece does not have, by id. They are never
+            written into a text. Names of the form `>>fra<<` are codes of target languages, with
+            which a text may begin.
 
     Raises:
-        ValueError: If an id is out of range or two pieces have the same.
+        ValueError: If an id is out of range, or two pieces have the same id.
     """
 
-    ids: tuple
+    ids: collections.abc.Sequence[int]
     size: int
     pad_id: int
     unk_id: int
     bos_id: int
     eos_id: int
     names: dict = dataclasses.field(default_factory=dict)
-    banned_ids: tuple = ()
-    silent_ids: tuple = ()
-    forced_eos_id: int | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "ids", tuple(self.ids))
-        for name in ("banned_ids", "silent_ids"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
         names = {int(number): name for number, name in dict(self.names).items()}
         object.__setattr__(self, "names", names)
         if not all(is_integer(number) and -1 <= number < self.size for number in self.ids):
@@ -58,7 +55,7 @@ class PieceTable:
         counts = collections.Counter(number for number in self.ids if number >= 0)
         twice = sorted(number for number, count in counts.items() if count > 1)
         if twice:
-            raise ValueError(f"`ids` must each be there once. Received twice: {_short(twice)}.")
+            raise ValueError(f"`ids` must not repeat an id. Received twice: {_short(twice)}.")
         for name in SPECIAL:
             number = getattr(self, name)
             if not is_integer(number) or not 0 <= number < self.size:
@@ -68,7 +65,7 @@ class PieceTable:
 
     @functools.cached_property
     def places(self):
-        """For each id of the model SentencePiece's id, -1 where it does not have the piece."""
+        """SentencePiece's id of each of the model's ids, or -1 if it has none."""
         places = [-1] * self.size
         for place, number in enumerate(self.ids):
             if number >= 0:
@@ -77,12 +74,8 @@ class PieceTable:
 
     @functools.cached_property
     def codes(self):
-        """The codes of target languages, such as `>>fra<<`, a dictionary to their ids."""
-        return {
-            name: number
-            for number, name in self.names.items()
-            if name.startswith(">>") and name.endswith("<<")
-        }
+        """Ids of the codes of target languages, by code, such as `>>fra<<`."""
+        return {name: number for number, name in self.names.items() if is_code(name)}
 
     def to_json(self):
         """Returns the table as bytes."""
@@ -90,15 +83,58 @@ class PieceTable:
 
     @classmethod
     def from_json(cls, content):
-        """Returns the table that `to_json` wrote.
+        """Returns the table from the result of `to_json`.
 
         Raises:
-            ValueError: If it is something else.
+            ValueError: If the content is something else.
         """
         try:
             return cls(**json.loads(content))
         except (TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"the table of pieces is damaged ({error}).") from error
+
+
+def with_table(model, ids, size, **special):
+    """Returns a SentencePiece model with all tokens of a vocabulary, and the table of their ids.
+
+    Tokens that the SentencePiece model lacks, such as those of the other language, are added as
+    unused pieces: they are decoded but never encoded. Language codes and special tokens are not
+    added because they are not text.
+
+    Args:
+        model: The bytes of the SentencePiece model.
+        ids: Ids of the vocabulary's tokens, by token.
+        size: Size of the vocabulary.
+        **special: `pad_id`, `unk_id`, `bos_id` and `eos_id`.
+
+    Returns:
+        The bytes of the SentencePiece model, and a `PieceTable`.
+
+    Raises:
+        ValueError: If `model` is not a SentencePiece model, or an id is out of range.
+    """
+    pieces = pieces_of(model)
+    known, names = set(pieces), {number: piece for piece, number in ids.items()}
+    others = [
+        piece
+        for number, piece in sorted(names.items())
+        if piece not in known and number != special["pad_id"]
+        if piece not in NO_TEXT and not is_code(piece)
+    ]
+    known.update(others)
+    unnamed = (number for number in range(size) if names.get(number) not in known)
+    table = PieceTable(
+        ids=[ids.get(piece, -1) for piece in pieces + others],
+        size=size,
+        names={number: names.get(number, f"<unused {number}>") for number in unnamed},
+        **special,
+    )
+    return with_unused_pieces(model, others), table
+
+
+def is_code(piece):
+    """Returns true if a piece is the code of a target language, such as `>>fra<<`."""
+    return piece.startswith(">>") and piece.endswith("<<")
 
 
 def _short(ids):

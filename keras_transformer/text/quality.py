@@ -1,27 +1,33 @@
-"""Translation quality as the field reports it: sacreBLEU and chrF with signatures, exact match.
+"""Metrics of translation quality: BLEU and chrF of sacreBLEU with their signatures, exact match.
 
-The one door to `sacrebleu`.
+The only module that imports `sacrebleu`.
 """
 
 import sacrebleu
 
 
-def score(hypotheses, references, *, lowercase=False, tokenize="13a"):
+def score(
+    hypotheses: list[str],
+    references: list[str],
+    *,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+) -> dict:
     """Compares translations with their references.
 
     Args:
         hypotheses: List of strings.
         references: List of strings, one for each hypothesis.
-        lowercase: Whether case is ignored by BLEU and chrF.
-        tokenize: sacreBLEU's tokeniser; `"none"` for text that is tokenised already.
+        lowercase: Whether BLEU and chrF ignore case.
+        tokenize: sacreBLEU's tokenizer; `"none"` for text that is already tokenized.
 
     Returns:
-        Dictionary of `bleu`, `chrf` and `exact_match` (share of sentences that equal their
-        reference), each from 0 to 100; `bleu_signature` and `chrf_signature`, which say how;
-        and `sentences`.
+        Dictionary of `bleu`, `chrf` and `exact_match` (share of translations that equal their
+        reference), each from 0 to 100; sacreBLEU's `bleu_signature` and `chrf_signature`; and
+        `sentences`, their number.
 
     Raises:
-        ValueError: If the lists are empty or of different length.
+        ValueError: If the lists are empty or differ in length.
     """
     if len(hypotheses) != len(references):
         raise ValueError(
@@ -43,11 +49,11 @@ def score(hypotheses, references, *, lowercase=False, tokenize="13a"):
     }
 
 
-def best_of(hypotheses, reference):
-    """Returns the hypothesis with the highest chrF; of equals the first.
+def best_of(hypotheses: list[str], reference: str) -> str:
+    """Returns the hypothesis with the highest chrF, the first one if several have it.
 
     Args:
-        hypotheses: List of strings, one or more.
+        hypotheses: List of at least one string.
         reference: String.
 
     Reference: Popović (2015), "chrF: character n-gram F-score for automatic MT evaluation".

@@ -1,30 +1,33 @@
-"""ROUGE: how much of a right summary a summary has. The one door to `rouge_score`."""
+"""ROUGE, the overlap of summaries with references; the only module that imports `rouge_score`."""
 
 import importlib.metadata
 import re
 import statistics
 
+from keras_transformer.installation import install_hint
+
 KINDS = ("rouge1", "rouge2", "rougeL")
-WORD = re.compile(r"[^\W_]+")  # of ASCII text what rouge-score's own tokenizer finds
+WORD = re.compile(r"[^\W_]+")  # finds the words of rouge-score's own tokenizer in ASCII text
 
 
-def rouge(summaries, references):
-    """Compares summaries with the right ones.
+def rouge(summaries: list[str], references: list[str]) -> dict:
+    """Compares summaries with their references.
 
-    `rouge1` and `rouge2` are the F1 of words and of pairs of neighbouring words that both have,
-    `rougeL` that of their longest common subsequence of words; means over all summaries, from 0 to
-    1. Words are in lower case and stemmed (Porter's rules for English), as published figures are.
+    `rouge1` and `rouge2` are the F1 scores of common words and of common pairs of neighbouring
+    words, `rougeL` is the F1 score of the longest common subsequence of words. Each is a mean over
+    all summaries, from 0 to 1. Words are in lower case and stemmed (Porter's rules for English), as
+    in published results.
 
     Args:
         summaries: List of strings.
         references: List of strings, one for each summary.
 
     Returns:
-        Dictionary of `rouge1`, `rouge2`, `rougeL`; `rouge_signature`, how they are computed; and
-        `summaries`, their number.
+        Dictionary of `rouge1`, `rouge2` and `rougeL`; `rouge_signature`, which describes how they
+        are computed; and `summaries`, their number.
 
     Raises:
-        ValueError: If the lists are empty or of different length, or rouge-score is missing.
+        ValueError: If the lists are empty or differ in length, or rouge-score is not installed.
 
     Reference: Lin (2004), ROUGE: A Package for Automatic Evaluation of Summaries.
     """
@@ -44,30 +47,29 @@ def rouge(summaries, references):
 
 
 def load_scorer():
-    """Returns what computes ROUGE.
+    """Returns rouge-score's `RougeScorer`, with the tokenizer for all scripts.
 
     Raises:
-        ValueError: If rouge-score is not installed; the message says how to.
+        ValueError: If rouge-score is not installed; the message tells how to install it.
     """
     try:
         from nltk.stem.porter import PorterStemmer
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
         raise ValueError(
-            "ROUGE needs the package rouge-score. Install it with: "
-            'pip install "keras-transformer-kit[rouge]"'
+            "ROUGE needs the package rouge-score. Install it with: " + install_hint("rouge")
         ) from error
     return RougeScorer(list(KINDS), tokenizer=Words(PorterStemmer()))
 
 
 class Words:
-    """Splits a text into words: letters and digits of any script.
+    """Splits texts into words of letters and digits of any script.
 
-    rouge-score's own tokenizer, which gives the same for ASCII, drops all other letters: a summary
-    in Greek would have no words.
+    rouge-score's own tokenizer drops all letters that are not ASCII, so that a summary in Greek
+    would have no words. For ASCII text both give the same words.
 
     Args:
-        stemmer: What words of more than three characters are stemmed by.
+        stemmer: Stemmer for words of more than three characters.
     """
 
     def __init__(self, stemmer):

@@ -1,8 +1,12 @@
-"""The pieces of a serialised SentencePiece model, and pieces that it only decodes."""
+"""Pieces and training options of a serialised SentencePiece model."""
+
+import typing
 
 from sentencepiece import sentencepiece_model_pb2
 
-UNUSED = sentencepiece_model_pb2.ModelProto.SentencePiece.UNUSED
+# `Any`, because protobuf makes the classes of this module when it is imported.
+messages: typing.Any = sentencepiece_model_pb2
+UNUSED = messages.ModelProto.SentencePiece.UNUSED
 
 
 def pieces_of(model):
@@ -12,51 +16,51 @@ def pieces_of(model):
         model: The bytes of the model.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If `model` is not a SentencePiece model.
     """
     return [piece.piece for piece in _read(model).pieces]
 
 
 def training_of(model):
-    """Returns how a model was trained.
+    """Returns options with which a model was trained.
 
     Args:
         model: The bytes of the model.
 
     Returns:
-        A tuple: its type, such as `"bpe"` or `"unigram"`; whether digits are pieces of their own;
-        and the share of the characters of its texts that it covers.
+        A tuple: the type of the model, such as `"bpe"` or `"unigram"`; whether digits are split
+        into pieces of their own; and the character coverage.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If `model` is not a SentencePiece model.
     """
     spec = _read(model).trainer_spec
     kind = spec.ModelType.Name(spec.model_type).lower()
-    return kind, spec.split_digits, round(spec.character_coverage, 6)  # kept as a float32
+    return kind, spec.split_digits, round(spec.character_coverage, 6)  # stored as float32
 
 
 def unused_pieces(model):
-    """Returns the pieces of a model that it puts into no text, a dictionary to their ids.
+    """Returns the ids of a model's unused pieces, which it never encodes, by piece.
 
     Args:
         model: The bytes of the model.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If `model` is not a SentencePiece model.
     """
     pieces = enumerate(_read(model).pieces)
     return {piece.piece: number for number, piece in pieces if piece.type == UNUSED}
 
 
 def with_unused_pieces(model, pieces):
-    """Returns the bytes of a model with more pieces, which it puts into no text but can decode.
+    """Returns the bytes of a model with additional pieces, which it decodes but never encodes.
 
     Args:
         model: The bytes of the model.
-        pieces: Strings, none of which it has.
+        pieces: Strings that are not pieces of the model.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If `model` is not a SentencePiece model.
     """
     if not pieces:
         return model
@@ -68,11 +72,11 @@ def with_unused_pieces(model, pieces):
 
 
 def _read(model):
-    proto = sentencepiece_model_pb2.ModelProto()
+    proto = messages.ModelProto()
     try:
         proto.ParseFromString(model)
-    except Exception as error:  # protobuf's DecodeError, wherever its version keeps it
-        raise ValueError("it is no SentencePiece model") from error
+    except Exception as error:  # protobuf's DecodeError, whose module depends on the version
+        raise ValueError("not a SentencePiece model") from error
     if not proto.pieces:
-        raise ValueError("it is no SentencePiece model: it has no pieces")
+        raise ValueError("not a SentencePiece model: it has no pieces")
     return proto

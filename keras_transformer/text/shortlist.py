@@ -1,4 +1,4 @@
-"""Shortlists: for each source piece the target pieces it may become, in Marian's binary format."""
+"""Shortlists: likely target tokens of each source token, in Marian's binary format."""
 
 import dataclasses
 import os
@@ -9,30 +9,31 @@ import numpy as np
 from keras_transformer.checks import check_count
 from keras_transformer.files import write_bytes
 
-MAGIC = 0xF11A48D5013417F5  # names the format and its version
+MAGIC = 0xF11A48D5013417F5  # identifies the format and its version
 HEADER = 6  # words of 64 bits: magic, checksum, first, best, number of offsets, number of ids
-UNSUMMED = 2  # of these, before what the checksum covers
+NOT_SUMMED = 2  # the words that the checksum does not cover: magic and checksum
 WORD = np.dtype("<u8")
 ID = np.dtype("<u4")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shortlist:
-    """For each source piece the ids of target pieces that it may become.
+    """Lists of likely target tokens, one list for each source token.
 
-    A search that takes it computes the logits of candidates alone: the first pieces of the
-    vocabulary, which are the most frequent ones, and those in the lists of the source's pieces.
+    A search with a shortlist computes logits only for its candidates: the first tokens of the
+    vocabulary, which are the most frequent ones, and the lists of the tokens of the source.
 
     Args:
-        first: How many pieces at the beginning of the vocabulary are candidates of every source.
-        best: How many there are at most in a list.
-        offsets: Integers `[V + 1]`, not decreasing from 0 on: the list of source piece v is
-            `ids[offsets[v]:offsets[v + 1]]`.
-        ids: The lists one after the other, target ids, integers.
+        first: Number of tokens at the beginning of the vocabulary that are candidates for every
+            source.
+        best: Maximum length of a list.
+        offsets: Integers `[V + 1]` that begin with 0 and do not decrease: the list of source token
+            v is `ids[offsets[v]:offsets[v + 1]]`.
+        ids: The lists one after the other, as target ids.
 
     Raises:
         TypeError: If `first` or `best` is not an integer.
-        ValueError: If the offsets are not as described, or a list is longer than `best`.
+        ValueError: If the offsets are invalid, or a list is longer than `best`.
 
     Example:
         >>> from keras_transformer import Shortlist
@@ -56,14 +57,13 @@ class Shortlist:
         ends = offsets[[0, -1]].tolist() if len(offsets) > 1 else []
         if ends != [0, len(ids)] or lengths.min() < 0:
             raise ValueError(
-                "`offsets` must be integers that begin with 0, do not decrease and end in the "
-                f"number of `ids`, {len(ids)}. Received: {len(offsets)} of them, from first to "
-                f"last {ends}."
+                "`offsets` must begin with 0, not decrease, and end with the number of `ids`, "
+                f"{len(ids)}. Received: {len(offsets)} offsets, first and last {ends}."
             )
         if lengths.max() > self.best:
             raise ValueError(
-                f"`best` must be the length of the longest list, or more. Received: "
-                f"best={self.best}, a list of {lengths.max()}."
+                "`best` must be at least the length of the longest list. "
+                f"Received: best={self.best}, a list of {lengths.max()}."
             )
         object.__setattr__(self, "offsets", offsets)
         object.__setattr__(self, "ids", ids)
@@ -72,65 +72,66 @@ class Shortlist:
         return f"shortlist {self.first} + {self.best}"
 
     def __repr__(self):
-        return f"Shortlist(first={self.first}, best={self.best}, {self.vocab_size} pieces)"
+        return f"Shortlist(first={self.first}, best={self.best}, {self.vocab_size} tokens)"
 
     @property
-    def vocab_size(self):
-        """Number of source pieces V."""
+    def vocab_size(self) -> int:
+        """Number of source tokens V."""
         return len(self.offsets) - 1
 
     @property
-    def longest(self):
+    def longest(self) -> int:
         """Length of the longest list."""
         return int(np.diff(self.offsets).max())
 
-    def candidates(self, source, always=(), shared=False):
-        """Returns the target ids that an output for a source is made of, in order.
+    def candidates(self, source, always=(), shared: bool = False) -> np.ndarray:
+        """Returns the candidates for the output of a source.
 
         Args:
             source: Ids of the source, integers of any shape.
-            always: Ids that are candidates of every source, beside the first ones.
-            shared: Whether source and target have one vocabulary: then a piece may become itself,
-                as names and numbers do.
+            always: Further ids that are candidates for every source.
+            shared: Whether source and target share a vocabulary. Then the tokens of the source are
+                candidates too, so that names and numbers can be copied.
 
         Returns:
-            Array of increasing ids, each once.
+            Array of increasing target ids without repetitions.
         """
-        pieces = np.unique(np.asarray(source, np.int64))
-        lists = [self.ids[self.offsets[piece] : self.offsets[piece + 1]] for piece in pieces]
-        own = pieces if shared else np.zeros(0, np.int64)
-        return np.unique(np.concatenate([np.arange(self.first), always, own, *lists])).astype(
+        tokens = np.unique(np.asarray(source, np.int64))
+        lists = [self.ids[self.offsets[token] : self.offsets[token + 1]] for token in tokens]
+        copied = tokens if shared else np.zeros(0, np.int64)
+        return np.unique(np.concatenate([np.arange(self.first), always, copied, *lists])).astype(
             np.int64
         )
 
-    def check_sizes(self, source_size, target_size):
-        """Raises unless it is one for vocabularies of these sizes.
+    def check_sizes(self, source_size: int, target_size: int):
+        """Checks that the shortlist fits vocabularies of these sizes.
 
         Raises:
-            ValueError: If it has another number of lists, or ids that the target does not have.
+            ValueError: If there is not one list for each source token, or an id is not in the
+                target vocabulary.
         """
         most = max(self.ids.max(initial=-1) + 1, self.first)
         if self.vocab_size != source_size or most > target_size:
             raise ValueError(
-                f"`shortlist` must be of the model's vocabulary: {source_size} source pieces, and "
-                f"ids below {target_size}. Received: {self.vocab_size} source pieces, ids below "
-                f"{most}."
+                f"`shortlist` must fit the model's vocabularies: {source_size} source tokens, and "
+                f"target ids below {target_size}. Received: {self.vocab_size} source tokens, "
+                f"target ids below {most}."
             )
 
     @classmethod
-    def from_counts(cls, counts, vocab_size, first=50, best=50):
-        """Returns the shortlist of the most frequent pairs.
+    def from_counts(cls, counts, vocab_size: int, first: int = 50, best: int = 50) -> "Shortlist":
+        """Returns the shortlist of the most frequent pairs of a source and a target token.
 
-        The last source piece has the id 0 in its list if it has no other: Marian reads no file in
-        which a list begins after the last id.
+        If the list of the last source token is empty, it becomes `[0]`, because Marian rejects a
+        file in which a list begins after the last id.
 
         Args:
-            counts: Integers `[pairs, 3]`: source id, target id, and how often they went together;
-                each pair once.
-            vocab_size: Number of source pieces V.
-            first: See `Shortlist`. These ids are in no list, which has room for others.
-            best: How many of each source piece, the most frequent ones; of equally frequent ones
-                those of the lower id.
+            counts: Integers `[pairs, 3]`: source id, target id, and the number of times that they
+                were aligned. Pairs must be distinct.
+            vocab_size: Number of source tokens V.
+            first: See `Shortlist`. The lists do not repeat these ids.
+            best: Number of target tokens to keep for each source token, the most frequent ones;
+                of equally frequent ones those with the lowest ids.
         """
         source, target, count = np.asarray(counts, np.int64).reshape(-1, 3).T
         kept = target >= first
@@ -146,15 +147,14 @@ class Shortlist:
         return cls(first, best, np.concatenate([[0], np.cumsum(lengths)]), ids)
 
     @classmethod
-    def read(cls, path):
+    def read(cls, path) -> "Shortlist":
         """Reads a file in Marian's binary format.
 
-        Nothing but the first 48 bytes is read before the size of the file is known to be that
-        which they state.
+        The header is compared with the size of the file before anything else is read.
 
         Raises:
-            OSError: If it cannot be read.
-            ValueError: If it is something else or damaged. One line, which names the file.
+            OSError: If the file cannot be read.
+            ValueError: If it is not a shortlist or is damaged; one line, which names the file.
         """
         path = Path(os.fspath(path))
         try:
@@ -167,11 +167,11 @@ class Shortlist:
             raise ValueError(f"{path}: {error}") from error
 
     @classmethod
-    def from_bytes(cls, content):
-        """Returns the shortlist that `to_bytes` described.
+    def from_bytes(cls, content: bytes) -> "Shortlist":
+        """Returns the shortlist from the result of `to_bytes`.
 
         Raises:
-            ValueError: If it is something else or damaged.
+            ValueError: If the content is not a shortlist or is damaged.
         """
         _, checksum, first, best, offsets, _ = _check_head(content, len(content))
         actual = _checksum(content)
@@ -193,12 +193,12 @@ class Shortlist:
         """Writes a file in Marian's binary format, whole or not at all.
 
         Raises:
-            OSError: If it cannot be written.
+            OSError: If the file cannot be written.
         """
         write_bytes(path, self.to_bytes())
 
-    def to_bytes(self):
-        """Returns it in Marian's binary format."""
+    def to_bytes(self) -> bytes:
+        """Returns the shortlist in Marian's binary format."""
         sizes = [MAGIC, 0, self.first, self.best, len(self.offsets), len(self.ids)]
         body = self.offsets.astype(WORD).tobytes() + self.ids.astype(ID).tobytes()
         content = np.array(sizes, WORD).tobytes() + body
@@ -210,7 +210,7 @@ def _integers(name, values):
     array = np.asarray(values)
     if array.ndim != 1 or array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
-            f"`{name}` must be integers, [number]. Received: {array.dtype} {array.shape}."
+            f"`{name}` must be a vector of integers. Received: {array.dtype} {array.shape}."
         )
     if array.min(initial=0) < 0:
         raise ValueError(f"`{name}` must not be negative. Received: {array.min()}.")
@@ -218,29 +218,29 @@ def _integers(name, values):
 
 
 def _check_head(content, size):
-    """Returns the six numbers at the beginning; raises unless they state the size of the file."""
+    """Returns the six numbers of the header; raises `ValueError` if they do not fit the size."""
     if len(content) < HEADER * WORD.itemsize:
-        raise ValueError(f"the shortlist is cut off: it has {size} bytes.")
+        raise ValueError(f"the shortlist is incomplete: it has only {size} bytes.")
     head = np.frombuffer(content, WORD, HEADER).tolist()
     if head[0] != MAGIC:
         raise ValueError(
-            f"it is not a binary shortlist of Marian's, which begins with {MAGIC:#x}. "
+            f"not a binary shortlist of Marian, which begins with {MAGIC:#x}. "
             f"Received: {head[0]:#018x}."
         )
     offsets, ids = head[-2:]
-    wanted = (HEADER + offsets) * WORD.itemsize + ids * ID.itemsize  # no overflow: Python's numbers
+    wanted = (HEADER + offsets) * WORD.itemsize + ids * ID.itemsize  # Python's: no overflow
     if size != wanted:
         raise ValueError(
-            f"the shortlist is damaged: {offsets} offsets and {ids} ids take {wanted} bytes, and "
-            f"there are {size}."
+            f"the shortlist is damaged: {offsets} offsets and {ids} ids take {wanted} bytes, but "
+            f"it has {size}."
         )
     return head
 
 
 def _checksum(content):
-    """Marian's hash of all whole words after magic and checksum."""
+    """Returns Marian's hash of all whole words after magic and checksum."""
     value, mask = 0, 2**64 - 1
-    count = len(content) // WORD.itemsize - UNSUMMED
-    for word in np.frombuffer(content, WORD, count, UNSUMMED * WORD.itemsize).tolist():
+    count = len(content) // WORD.itemsize - NOT_SUMMED
+    for word in np.frombuffer(content, WORD, count, NOT_SUMMED * WORD.itemsize).tolist():
         value ^= (word + 0x9E3779B9 + (value << 6) + (value >> 2)) & mask
     return value

@@ -1,25 +1,25 @@
-"""Classes of code points as Hugging Face's tokenizers have them.
+"""Classes of code points in Hugging Face's tokenizers.
 
-Their libraries keep to several versions of Unicode, and Python's to others; so the classes are
-written out. Found with tokenizers 0.23, by asking for every code point.
+The classes are written out because those tokenizers follow other versions of Unicode than Python
+does. They were found by running tokenizers 0.23 on every code point.
 """
 
 
 def _ranges(text):
-    """Pairs of first and last code point, from `"41-5a 5f"`."""
+    """Returns pairs of first and last code point from a text such as `"41-5a 5f"`."""
     pairs = (item.split("-") for item in text.split())
     return tuple((int(pair[0], 16), int(pair[-1], 16)) for pair in pairs)
 
 
-# Control characters, format characters, private use, U+0000 and U+FFFD: `clean_text` removes them.
+# Removed by `clean_text`: control and format characters, private use, U+0000 and U+FFFD.
 REMOVED = _ranges(
     "0-8 b-c e-1f 7f-9f ad 600-605 61c 6dd 70f 180e 200b-200f 202a-202e 2060-2064 2066-206f "
     "e000-f8ff feff fff9-fffb fffd 110bd 1bca0-1bca3 1d173-1d17a e0001 e0020-e007f f0000-ffffd "
     "100000-10fffd"
 )
-# White space, between words.
+# White space, which separates words.
 SPACES = _ranges("9-d 20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000")
-# Marks without a width of their own: `strip_accents` removes them.
+# Nonspacing marks, which `strip_accents` removes.
 MARKS = _ranges(
     "300-36f 483-487 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 "
     "6ea-6ed 711 730-74a 7a6-7b0 7eb-7f3 816-819 81b-823 825-827 829-82d 859-85b 8e3-902 93a 93c "
@@ -47,7 +47,7 @@ MARKS = _ranges(
     "1d185-1d18b 1d1aa-1d1ad 1d242-1d244 1da00-1da36 1da3b-1da6c 1da75 1da84 1da9b-1da9f "
     "1daa1-1daaf 1e8d0-1e8d6 e0100-e01ef"
 )
-# Each is a word by itself.
+# Punctuation; each mark is a word by itself.
 PUNCTUATION = _ranges(
     "21-2f 3a-40 5b-60 7b-7e a1 a7 ab b6-b7 bb bf 37e 387 55a-55f 589-58a 5be 5c0 5c3 5c6 5f3-5f4 "
     "609-60a 60c-60d 61b 61e-61f 66a-66d 6d4 700-70d 7f7-7f9 830-83e 85e 964-965 970 af0 df4 e4f "
@@ -65,9 +65,9 @@ PUNCTUATION = _ranges(
     "11238-1123d 112a9 114c6 115c1-115d7 11641-11643 1173c-1173e 12470-12474 16a6e-16a6f 16af5 "
     "16b37-16b3b 16b44 1bc9f 1da87-1da8b"
 )
-# Letters that newer versions of Unicode take apart; they stay whole.
+# Letters that newer versions of Unicode decompose; they are not decomposed here.
 WHOLE = _ranges("105c9 105e4 11383-113c8 11938 16121-16128 16d68-16d6a")
-# First and last capital letter, and the distance to the small ones, that older Pythons do not know.
+# Upper-case letters that older Pythons do not know: first, last, and distance to the lower case.
 LOWERCASE = (
     (0x1C89, 0x1C89, 1),
     (0x2C2F, 0x2C2F, 48),

@@ -1,8 +1,8 @@
-"""Ids of pieces that a SentencePiece model does not know but the model's vocabulary has.
+"""Ids of pieces that SentencePiece cannot encode but that a model's vocabulary has.
 
-SentencePiece cuts characters that it does not know into pieces of their own, one for each run of
-them. The vocabulary of a model may have such a piece all the same, such as a letter that only the
-other language has. The SentencePiece model then holds it as an unused piece.
+SentencePiece turns each run of characters that it does not know into one unknown piece. The
+vocabulary of a model may still have an id for that text, such as a letter of the other language.
+The SentencePiece model then contains it as an unused piece.
 """
 
 import dataclasses
@@ -12,16 +12,16 @@ import tensorflow as tf
 
 from keras_transformer.text.sentencepiece_model import unused_pieces
 
-BUCKETS = 2**63 - 1  # of a hash of 64 bits
+BUCKETS = 2**63 - 1  # values of the hash
 
 
 @dataclasses.dataclass(frozen=True)
 class UnknownPieces:
-    """The ids of texts that SentencePiece calls unknown.
+    """Table of ids for texts that are unknown to SentencePiece.
 
     Args:
-        ids: Dictionary from a text to the model's id; all others are unknown.
-        unk_id: The model's id of the unknown.
+        ids: Dictionary from a text to the model's id.
+        unk_id: The model's id of all other texts.
     """
 
     ids: dict
@@ -29,7 +29,7 @@ class UnknownPieces:
 
     @classmethod
     def of(cls, model, table):
-        """Returns those of the bytes of a SentencePiece model and a `PieceTable`."""
+        """Returns the table for the bytes of a SentencePiece model and a `PieceTable`."""
         places = unused_pieces(model).items()
         ids = {piece: table.ids[place] for piece, place in places if table.ids[place] >= 0}
         return cls(ids, table.unk_id)
@@ -40,8 +40,8 @@ class UnknownPieces:
     def look_up(self, texts):
         """Returns the ids of texts `[N]`, int32, in the graph and without a resource.
 
-        A text is found by its hash of 64 bits: the chance that another one has the hash of one of
-        60,000 pieces is 1 in 10**14.
+        Texts are compared by a hash of 63 bits. The probability that another text has the hash of
+        one of 60,000 pieces is about 1 in 10**14.
         """
         with tf.init_scope():
             hashes = tf.strings.to_hash_bucket_fast(list(self.ids), BUCKETS).numpy()

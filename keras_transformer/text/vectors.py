@@ -1,4 +1,4 @@
-"""Pretrained word vectors: the text formats of GloVe and word2vec, read line by line."""
+"""Pretrained word vectors in the text formats of GloVe and word2vec, read line by line."""
 
 import math
 import re
@@ -7,24 +7,24 @@ import numpy as np
 
 from keras_transformer.text.lines import binary_lines
 
-SPACE = "\u2581"  # what SentencePiece writes for the space before a word
-_BYTES_OF_VALUE, _BYTES_OF_WORD = 64, 4096  # most of each in a line
-# What `float` takes in a number, but no program writes into one: "1_0" is 10 for it.
-_NO_PART_OF_A_NUMBER = re.compile(rb"[_\t\v\f\r]")
+SPACE = "\u2581"  # SentencePiece's mark at the beginning of a word
+_BYTES_OF_VALUE, _BYTES_OF_WORD = 64, 4096  # at most
+# Characters that `float` accepts in a number, such as in "1_0", but that no program writes.
+_NOT_IN_A_NUMBER = re.compile(rb"[_\t\v\f\r]")
 
 
 def words_of(pieces, special=()):
-    """Returns the ids of the pieces of a vocabulary by the word that each of them stands for.
+    """Returns the words of a vocabulary's tokens.
 
-    A piece at the beginning of a word, `"▁dog"`, stands for `dog`; so does `"dog"`, a piece inside
-    of words, which is looked up as it is. Special pieces and `"▁"` alone stand for none.
+    Both `"▁dog"`, the beginning of a word, and `"dog"`, a part of a word, belong to the word `dog`.
+    Special tokens and `"▁"` belong to no word.
 
     Args:
-        pieces: List of strings, by id.
-        special: Ids of special pieces, such as padding.
+        pieces: List of the tokens, strings in the order of their ids.
+        special: Ids of special tokens, such as padding.
 
     Returns:
-        Dictionary from words to lists of ids.
+        Dictionary from words to lists of the ids of their tokens.
     """
     words = {}
     for number, piece in enumerate(pieces):
@@ -35,26 +35,26 @@ def words_of(pieces, special=()):
 
 
 def read_vectors(path, words, width):
-    """Reads the vectors of some words.
+    """Reads the vectors of the given words.
 
-    A line is a word and its values, with single spaces between them. A file of word2vec begins with
-    a line of two numbers, of its words and of the values of each; one of GloVe does not. A word may
-    hold spaces itself, as some of GloVe's do. Words are compared as they are written.
+    Each line has a word and its values, separated by single spaces. A word2vec file begins with a
+    line of two numbers: the number of its words and the width of its vectors. A GloVe file does
+    not. Some words of GloVe contain spaces. Case matters.
 
-    No more is in memory than a line and the vectors of `words`.
+    Only one line and the vectors of `words` are in memory at a time.
 
     Args:
         path: The file; if its name ends in `.gz`, it is decompressed.
-        words: The words, anything with `in`.
+        words: A container of the words.
         width: Number of values of a vector.
 
     Returns:
-        Dictionary from those of the words that are in the file to arrays `[width]`, float32.
+        Dictionary from the words found in the file to arrays `[width]`, float32.
 
     Raises:
-        ValueError: If a line is not UTF-8, has no word, not `width` values or one that is not
-            finite, if one of `words` is there twice, if the first line promises other lines, or the
-            file is empty or not a gzip file. One line, which names the file and the line.
+        ValueError: If a line is not UTF-8, has no word, or does not have `width` finite values; if
+            one of `words` occurs twice; if the first line states another number of words; or if the
+            file is empty or damaged. The message is one line that names the file and the line.
     """
     vectors, number, header = {}, 0, None
     for number, line in enumerate(_lines(path, width), start=1):
@@ -65,23 +65,27 @@ def read_vectors(path, words, width):
         if word not in words:
             continue
         if word in vectors:
-            raise ValueError(f"{path}, line {number}: {word!r} has a vector already, before.")
+            raise ValueError(f"{path}, line {number}: {word!r} occurs a second time.")
         vectors[word] = np.array(values, np.float32)
     count = number - (header is not None)
     if header is not None and count != header[0]:
         raise ValueError(
-            f"{path}, line 1: promises {header[0]:,} words. Received: {count:,} lines of them."
+            f"{path}, line 1: states {header[0]:,} words. Received: {count:,} lines of words."
         )
     if not count:
-        raise ValueError(f"{path} must hold at least one word and its vector. Received: none.")
+        raise ValueError(f"{path} must have at least one word and its vector. Received: none.")
     return vectors
 
 
 def check_vectors(path, width):
-    """Raises unless a file begins as one of vectors with so many values; see `read_vectors`.
+    """Checks that a file begins like a file of word vectors; see `read_vectors`.
+
+    Args:
+        path: The file.
+        width: Number of values of a vector.
 
     Raises:
-        ValueError: One line, which names the file, and where there is one the line.
+        ValueError: If it does not. The message is one line that names the file.
     """
     for number, line in enumerate(_lines(path, width), start=1):
         header = _header(line) if number == 1 else None
@@ -89,11 +93,11 @@ def check_vectors(path, width):
             _parse(path, number, line, width)
             return
         _check_width(path, number, header[1], width)
-    raise ValueError(f"{path} must hold at least one word and its vector. Received: none.")
+    raise ValueError(f"{path} must have at least one word and its vector. Received: none.")
 
 
 def _lines(path, width):
-    """The lines as bytes; an endless one is refused before it fills the memory."""
+    """Yields the lines as bytes; a line that is too long raises before it fills the memory."""
     longest = width * _BYTES_OF_VALUE + _BYTES_OF_WORD
     try:
         yield from binary_lines(path, longest)
@@ -102,7 +106,7 @@ def _lines(path, width):
 
 
 def _header(line):
-    """The two numbers of word2vec's first line, or `None`."""
+    """Returns the two numbers of word2vec's first line, or `None` for another line."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() for field in fields):
         return tuple(map(int, fields))
@@ -110,12 +114,12 @@ def _header(line):
 
 
 def _parse(path, number, line, width):
-    """The word and the values of a line."""
+    """Returns the word and the values of a line."""
     place = f"{path}, line {number}"
     fields = line.rstrip(b" \r\n").split(b" ")
     begin = max(1, len(fields) - width)
     if len(fields) - 1 > width and _are_numbers(fields[1:begin]):
-        begin = 1  # no word with spaces, but more values
+        begin = 1  # too many values rather than a word with spaces
     try:
         values = _numbers(fields[begin:])
     except ValueError:
@@ -137,8 +141,8 @@ def _parse(path, number, line, width):
 
 
 def _numbers(fields):
-    """The values of fields; raises a `ValueError` if one is no number."""
-    if _NO_PART_OF_A_NUMBER.search(b" ".join(fields)):
+    """Returns the values of fields; raises `ValueError` if one is not a number."""
+    if _NOT_IN_A_NUMBER.search(b" ".join(fields)):
         raise ValueError
     return list(map(float, fields))
 

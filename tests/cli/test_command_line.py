@@ -60,6 +60,7 @@ def test_help_needs_no_tensorflow(tmp_path):
     (tmp_path / "tensorflow" / "__init__.py").write_text("raise SystemExit('TensorFlow loaded')")
     done = subprocess.run(
         [sys.executable, "-m", "keras_transformer", "--help"],
+        cwd=tmp_path,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,

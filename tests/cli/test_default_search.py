@@ -17,7 +17,7 @@ from keras_transformer.tasks.results import Translation
 from keras_transformer.text.quality import score
 
 SEARCH = Beam(3, 1.2, normalization="power", stopping="score", extra_length=None, max_length=9)
-SAYS = "is searched as its search.json says: beam 3, power 1.2, stopped by score."
+SAYS = "is searched by default with beam 3, power 1.2, stopped by score."
 CONFIG = """
 [data]
 source = "text"
@@ -153,7 +153,7 @@ def test_greedy_and_other_searches_exclude_each_other(run):
 def test_a_shortlist_of_another_vocabulary_is_refused_by_evaluate(run, tmp_path):
     Shortlist(1, 1, [0, 1], [0]).write(tmp_path / "lex.bin")
     done = call("evaluate", run.path, "--shortlist", tmp_path / "lex.bin", status=1)
-    assert "lex.bin: `shortlist` must be of the model's vocabulary" in done.stderr
+    assert "lex.bin: `shortlist` must fit the model's vocabularies" in done.stderr
 
 
 def test_copies_of_a_translator_keep_the_search(run):

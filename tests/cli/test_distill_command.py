@@ -77,7 +77,7 @@ def test_a_teacher_searches_by_its_own_beam(folder, tmp_path, monkeypatch, own, 
     teacher.write_search(own)
     done = call(folder, teacher.path, "--output", tmp_path / "run", *words)
     assert calls[0][3].search == expected
-    assert ("search.json" in done.stderr) == (expected == own)
+    assert ("by default" in done.stderr) == (expected == own)
 
 
 def test_files_of_sources_may_be_given_again(folder, tmp_path, monkeypatch):

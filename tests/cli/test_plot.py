@@ -121,8 +121,8 @@ def test_attention_of_an_image(image_run, drawn, tmp_path):
         ([image, "--output", tmp_path / "x.png", "--kind", "cross"],
          "`kind` must be one of class. Received: kind='cross'."),
         ([image, "--html", tmp_path / "x.html"],
-         "`attentions` must be of a text, whose pieces a page shows; draw a picture instead. "
-         "Received: kind='class'."),
+         "`attentions` must be attention between tokens, which the page lists; draw a figure "
+         "instead. Received: kind='class'."),
         (["none.png", "--output", tmp_path / "x.png"],
          "none.png: cannot be read: No such file or directory."),
     ):  # fmt: skip

@@ -109,9 +109,9 @@ def test_runs_with_different_searches_are_searched_greedily(folder, tmp_path, ca
     runs = [folder / "one", tmp_path / "two"]
     assert open_search(runs, None, None, None, False, 4).search == Greedy()
     error = capsys.readouterr().err
-    assert error.startswith(f"{runs[0]} and {runs[1]} are searched greedily, since their search.")
+    assert error.startswith(f"{runs[0]} and {runs[1]} are searched greedily, since their own")
     assert open_search(runs, None, 5, None, False, 4).search == Beam(5)
-    assert "are searched with beam 5, gnmt 0.6, since their search.json" in capsys.readouterr().err
+    assert "are searched with beam 5, gnmt 0.6, since their own searches" in capsys.readouterr().err
     Run(tmp_path / "two").search.unlink()
     open_search(runs, None, None, None, False, 4)
     assert capsys.readouterr().err == ""

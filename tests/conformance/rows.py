@@ -9,7 +9,21 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
-from support import KV, D, F, H, K, S, T, normal, randomise, sentences, small_config, small_fields
+from support import (
+    KV,
+    D,
+    F,
+    H,
+    K,
+    S,
+    T,
+    normal,
+    randomise,
+    sentences,
+    small_config,
+    small_fields,
+    with_effect,
+)
 
 import keras_transformer as kt
 
@@ -54,6 +68,7 @@ VALUES = {
 }
 STACK = small_fields(kt.TokenClassifierConfig, num_layers=2, attention_bias=True)
 PLAIN = small_fields(kt.ImageClassifierConfig, num_layers=2, attention_bias=True)
+RECURRENT = with_effect(kt.SeriesConfig, **PLAIN, encoder="gru_attention")
 IMAGE = {"image_height": 6, "image_width": 10, "patch_size": 2, "labels": ("a", "b", "c")}
 SERIES = {
     "inputs": ("a", "b", "c"),
@@ -183,7 +198,7 @@ ROWS = {
         lambda: kt.SeriesRegressor(kt.SeriesConfig(**PLAIN, **SERIES)), ("series",)
     ),
     "SeriesRegressor_gru_attention": Row(
-        lambda: kt.SeriesRegressor(kt.SeriesConfig(**PLAIN, **SERIES, encoder="gru_attention")),
+        lambda: kt.SeriesRegressor(kt.SeriesConfig(**RECURRENT, **SERIES)),
         ("series",),
     ),
 }

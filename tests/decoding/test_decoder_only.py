@@ -11,7 +11,7 @@ from doubt import BOS, EOS, PAD, sources, talkative, talkative_text, text_prompt
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import Predictor
 from keras_transformer.decoding.decoder_only import DecoderOnly
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 
 LIMIT = 12
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -235,7 +235,7 @@ def test_another_model_and_an_alignment_are_refused():
         DecoderOnly(talkative())
     with pytest.raises(ValueError, match=r"attends to no source. Received: alignment=\(0, 0\)"):
         greedy_decode(talkative_text(), text_prompts(), alignment=(0, 0))
-    message = "`model` must be one of .*LanguageModel, .*Transformer. Received: .*str"
+    message = "`model` must be one of LanguageModel, Transformer, or a .* Received: .*str"
     with pytest.raises(TypeError, match=message):
         greedy_decode("model", sources())
 

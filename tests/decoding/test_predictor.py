@@ -166,6 +166,18 @@ def test_a_model_and_its_predictor_are_one(name):
         np.testing.assert_array_equal(outputs[key], value)
 
 
+def test_a_model_of_any_class_with_an_encoder_and_a_decoder_is_searched():
+    class Wrapped:
+        def __init__(self, model):
+            self.model = model
+
+        def __getattr__(self, name):
+            return getattr(self.model, name)
+
+    tokens, _ = greedy_decode(Wrapped(talkative()), sources(), LIMIT)
+    np.testing.assert_array_equal(tokens, greedy_decode(talkative(), sources(), LIMIT)[0])
+
+
 def test_an_ensemble_is_none_of_its_models():
     predictor, source, _ = made("ensemble")
     tokens, _ = greedy_decode(predictor, source, LIMIT)
@@ -200,7 +212,9 @@ def test_wrong_models_are_refused():
         Ensemble([])
     with pytest.raises(ValueError, match=r"same vocabulary .*size=19.* and .*size=23"):
         Ensemble([talkative(), Transformer(small_config(vocab_size=23))])
-    message = "must be one of Ensemble, LanguageModel, Predictor, Shortlisted, Transformer. .* str"
+    message = (
+        "must be one of LanguageModel, Transformer, or a predictor, such as an Ensemble. .* str"
+    )
     with pytest.raises(TypeError, match=message):
         greedy_decode("model", sources())
 

@@ -370,7 +370,7 @@ def test_it_compiles_for_every_runtime(sizes, runtime):
         (
             lambda: Shortlisted(model("separate"), shortlist()),
             ValueError,
-            "43 source pieces, and ids below 37",
+            "43 source tokens, and target ids below 37",
         ),
         (
             lambda: greedy_decode(Ensemble([Shortlisted(model(), shortlist())]), sources()),

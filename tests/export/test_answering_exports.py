@@ -71,8 +71,8 @@ def test_files_give_the_answers_of_the_run(answerer, files):
     assert set(kinds["none"]["signatures"]) == {
         f"answer_{batch}x{length}" for batch in (1, 3) for length in (9, 20)
     }
-    assert loaded.facts["max_answer"] == 5 and loaded.facts["stride"] == 4
-    assert "bos" in loaded.facts["source"]
+    assert loaded.metadata["max_answer"] == 5 and loaded.metadata["stride"] == 4
+    assert "bos" in loaded.metadata["source"]
     assert kinds["int8"]["bytes"] < kinds["none"]["bytes"]
 
 
@@ -162,7 +162,7 @@ def test_the_judgement_of_an_answerer():
         judge(answer(0, 2, start, end))
     with pytest.raises(ExportError, match="a probability differs .* by 0.1"):
         judge(answer(0, 1, [0.5, 0.4, 0.1], end))
-    with pytest.raises(ExportError, match="only one of both read all"):
+    with pytest.raises(ExportError, match="only one of the two models read all"):
         judge(answer(0, 1, start, end, truncated=True))
     report = judge(answer(0, 1, [0.2, 0.2, 0.1], end), "int8", max_score_loss=1)
     assert report["score_error"] == pytest.approx(np.log(2), abs=1e-5)

@@ -11,8 +11,9 @@ import tensorflow as tf
 from array_corpora import write_corpus
 from click.testing import CliRunner
 from small_runs import run_quietly
+from support import with_effect
 
-from keras_transformer import ImageRecognizer, SeriesSimulator
+from keras_transformer import ImageRecognizer, SeriesConfig, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
@@ -94,7 +95,7 @@ def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
     labels = command("predict", file, data=lines).splitlines()
     assert len(labels) == len(paths(corpus))
     loaded = LiteRTSinglePass(file)
-    assert loaded.facts["image"] == {"height": 4, "width": 6, "channels": 1, "resize": False}
+    assert loaded.metadata["image"] == {"height": 4, "width": 6, "channels": 1, "resize": False}
     if quantize == "none":
         assert labels == command("predict", folder, data=lines).splitlines()
         signatures = load_interpreter()(model_path=str(file)).get_signature_list()
@@ -164,20 +165,20 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
     assert lines[0] == "flow" and len(lines) == len(rows) + 1
     expected = SeriesSimulator.from_run(folder)(rows)
     np.testing.assert_allclose(list(map(float, lines[1:])), expected, rtol=1e-4, atol=1e-5)
-    facts = directory / "1" / "assets.extra" / "facts.json"
-    assert json.loads(facts.read_text())["inputs"] == ["rain", "warmth"]
-    facts.write_text("{}")
-    assert "facts.json cannot be read" in command("predict", directory, data=text, code=1)
-    facts.unlink()
+    metadata = directory / "1" / "assets.extra" / "metadata.json"
+    assert json.loads(metadata.read_text())["inputs"] == ["rain", "warmth"]
+    metadata.write_text("{}")
+    assert "metadata.json cannot be read" in command("predict", directory, data=text, code=1)
+    metadata.unlink()
     line = command("predict", directory, data=text, code=1)
-    assert "has no assets.extra/facts.json, which holds the names of columns" in line
+    assert "has no assets.extra/metadata.json, which contains the names of columns" in line
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     """LiteRT's builtin operators alone, recurrent layers included."""
     model = SeriesSimulator.from_run(runs("time_series")).model
-    fields = {**model.config.to_flat(), "encoder": encoder}
+    fields = with_effect(SeriesConfig, **{**model.config.to_flat(), "encoder": encoder})
     simulator = SeriesSimulator(SeriesRegressor(**fields))
     text, rows = weather(corpus)
     report = export_litert(simulator, tmp_path / "x.tflite", [rows])
@@ -189,7 +190,8 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
 
 def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
     model = SeriesSimulator.from_run(runs("time_series")).model
-    fields = {**model.config.to_flat(), "encoder": "gru", "snow": ("rain", "warmth")}
+    changes = {"encoder": "gru", "snow": ("rain", "warmth")}
+    fields = with_effect(SeriesConfig, **{**model.config.to_flat(), **changes})
     simulator = SeriesSimulator(SeriesRegressor(**fields))
     text, rows = weather(corpus)
     export_litert(simulator, tmp_path / "x.tflite", [rows])
@@ -231,11 +233,11 @@ def test_lines_are_written_as_those_of_the_training(corpus, tmp_path):
         assert answers[0] == "flow" and len(answers) == len(lines) - 2
         np.testing.assert_allclose(list(map(float, answers[1:])), expected, rtol=1e-4, atol=1e-5)
         assert "line 10: 2 steps up to here filled" in done.stderr
-    figures = evaluate_files(folder, tmp_path / "hours.csv", tmp_path / "hours.csv")
+    metrics = evaluate_files(folder, tmp_path / "hours.csv", tmp_path / "hours.csv")
     known = np.isfinite(np.delete(series.target, [8, 9]))
-    assert (figures["filled"], figures["steps"]) == (2, known.sum())
+    assert (metrics["filled"], metrics["steps"]) == (2, known.sum())
     observed = np.delete(series.target, [8, 9])[known]
-    assert figures["nse"] == pytest.approx(nash_sutcliffe(observed, expected[known]), abs=1e-4)
+    assert metrics["nse"] == pytest.approx(nash_sutcliffe(observed, expected[known]), abs=1e-4)
 
 
 @pytest.mark.parametrize("quantize", ["float16", "int8"])

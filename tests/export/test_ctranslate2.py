@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import sys
 
@@ -19,11 +20,10 @@ from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
+from keras_transformer.installation import install_hint
 from keras_transformer.tasks.strings import map_sorted
 
-ctranslate2 = pytest.importorskip(
-    "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'
-)
+ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
 
 MEAN, SUM = (Beam(4, normalization=name, extra_length=None) for name in ("average", "none"))
 FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
@@ -66,9 +66,9 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
     assert report["identical"] + report["near_ties"] == len(sentences)
     assert report["beam_agreement"] > 0.9
     assert report["processor"]["name"] and "sentences_left_out" not in report
-    facts = json.loads((path / "config.json").read_text())["agreement"]
-    assert facts["score_difference"] == report["score_difference"]
-    assert "differences" not in facts and facts["processor"] == report["processor"]
+    metadata = json.loads((path / "config.json").read_text())["agreement"]
+    assert metadata["score_difference"] == report["score_difference"]
+    assert "differences" not in metadata and metadata["processor"] == report["processor"]
     assert 30 <= report["beam_sentences"] < len(sentences)  # without the empty one, at least
     assert json.loads(json.dumps(report)) == report
     assert listing(path.parent) == ["model", *(f"model/{name}" for name in FILES)]
@@ -101,7 +101,7 @@ def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sente
         outputs = [[Output(output.text, output.score, output.truncated)] for output in outputs]
         outputs = with_tokens(translator.source_tokenizer, outputs, expected)
         report = agreement.judge(reference.search, expected, outputs, "loaded")
-        assert report["sentences_left_out"] == 7, "the figures say that the check was bounded"
+        assert report["sentences_left_out"] == 7, "the metrics say that the check was bounded"
     assert loaded.translate_batch([]) == []
 
 
@@ -150,7 +150,7 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
 def test_a_shortlist_is_not_left_out_silently(translator, tmp_path):
     size = translator.model.config.vocab_size
     restricted = translator.with_shortlist(Shortlist.from_counts([[5, 6, 1]], size, first=4))
-    with pytest.raises(ExportError, match="cannot hold a shortlist. Export the translator without"):
+    with pytest.raises(ExportError, match="cannot hold a shortlist. Export the pipeline without"):
         export_ctranslate2(restricted, tmp_path / "x", ["in 3 weeks"])
     assert listing(tmp_path) == []
 
@@ -160,7 +160,7 @@ def test_without_ctranslate2_the_message_says_what_to_install(
 ):
     folder, _ = exported("none")
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    message = r'pip install "keras-transformer-kit\[ctranslate2\]"'
+    message = re.escape(install_hint("ctranslate2"))
     with pytest.raises(ValueError, match=message):
         export_ctranslate2(translator, tmp_path / "x", ["in 3 weeks"])
     with pytest.raises(ValueError, match=message):
@@ -223,7 +223,7 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
         lambda self, ids: (np.full((len(ids), 1, 20), 3), np.zeros((len(ids), 1))),
     )
     limits = {"min_agreement": 0.99, "max_score_loss": 1e9}
-    with pytest.raises(ExportError, match=r"x: .*% of the tokens .* 99 % are asked"):
+    with pytest.raises(ExportError, match=r"x: .*% of the tokens .* requires 99 %"):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8", **limits)
     assert listing(tmp_path) == []
 
@@ -233,7 +233,7 @@ def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_pat
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
     options = {"references": translator(sentences), "max_score_loss": 1e9}
-    with pytest.raises(ExportError, match="x: BLEU falls from 100.0 to .* than the 1 that are"):
+    with pytest.raises(ExportError, match="x: BLEU falls from 100.0 to .* the 1 that .max_loss"):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8", **options)
     assert listing(tmp_path) == []
 
@@ -249,7 +249,7 @@ def test_a_search_that_differs_with_a_beam_alone_is_found_out(
                 self._options["length_penalty"] = -3
 
     monkeypatch.setattr(module, "CTranslate2Translator", Other)
-    with pytest.raises(ExportError, match="x, searched with a beam: .* translations differ"):
+    with pytest.raises(ExportError, match="x, searched with a beam: .* outputs differ"):
         export_ctranslate2(translator, tmp_path / "x", sentences)
     assert listing(tmp_path) == []
 
@@ -282,7 +282,7 @@ def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "Reference", stop)
+    monkeypatch.setattr(Agreement, "expected", stop)
     old = tmp_path / "x"
     old.mkdir()
     (old / "model.bin").write_bytes(b"an older one")
@@ -389,7 +389,7 @@ def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentenc
 def test_more_hypotheses_than_the_beam_has_are_refused(exported):
     beam = Beam(2, normalization="none", extra_length=None)
     loaded = CTranslate2Translator(exported("none")[0], beam)
-    with pytest.raises(ValueError, match=r"`n` must be between 1 and .* n=3, size=2\."):
+    with pytest.raises(ValueError, match=r"`n` must be between 1 and .* there are 2: .* n=3\."):
         loaded.n_best_batch(["in 3"], 3)
 
 

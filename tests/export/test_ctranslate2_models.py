@@ -10,10 +10,9 @@ from support import randomise, small_config
 from keras_transformer import Transformer, beam_decode, greedy_decode
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
+from keras_transformer.installation import install_hint
 
-ctranslate2 = pytest.importorskip(
-    "ctranslate2", reason='pip install "keras-transformer-kit[ctranslate2]"'
-)
+ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
 
 PIECES = [f"piece {number}" for number in range(19)]
 

@@ -99,13 +99,13 @@ def test_a_check_that_would_take_too_long_compares_fewer_sentences(exported, tmp
 
 
 def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp_path, monkeypatch):
-    def refuse(self, **figures):
+    def refuse(self, **metrics):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Run, "update_metrics", refuse)
     done, _ = exported()
     assert done.exit_code == 0 and json.loads(done.stdout)["agreement"] == 1.0
-    warning = f"Warning: {tmp_path} keeps no figures of this export: Permission denied."
+    warning = f"Warning: {tmp_path} keeps no metrics of this export: Permission denied."
     assert done.stderr.splitlines()[-1] == warning
 
 

@@ -80,7 +80,7 @@ def test_differences_in_a_report_are_short():
 
     ours, theirs = ([Translation(text * 256, -1.0, False)] for text in ("a cat ", "a dog "))
     parity = compare(["the cat " * 99], ours, theirs, tokenizer())
-    assert parity.identical == 0 and 0 < parity.token_agreement < 1
-    (difference,) = parity.differences
+    assert parity["identical"] == 0 and 0 < parity["token_agreement"] < 1
+    (difference,) = parity["differences"]
     assert all(len(text) <= LONGEST for text in difference.values())
     assert difference["found"].startswith("a dog a dog") and "(1536 char" in difference["found"]

@@ -64,6 +64,13 @@ def test_options_without_effect_are_refused_by_name(name, option, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["saved-model", "litert"])
+def test_attention_to_a_source_needs_one(name, tmp_path):
+    message = "`alignment` has no effect on a model for language_modelling"
+    with pytest.raises(ValueError, match=message):
+        FORMATS[name].export(generator(), tmp_path / "x.tflite", LINES, alignment=(0, None))
+
+
 def test_references_have_no_effect_on_a_saved_model_that_generates(tmp_path):
     with pytest.raises(ValueError, match="`references` has no effect on a model for translation"):
         exporter_of(FORMATS["saved-model"])(translator(), tmp_path, LINES, references=LINES)
@@ -100,7 +107,7 @@ def test_the_signatures_of_a_generator_give_what_it_gives(make):
     ]
     np.testing.assert_allclose(outputs["score"][:, 0], [result.score for result in expected])
     source = pipeline.encode(tf.constant(LINES))[0]
-    np.testing.assert_allclose(ids.function(source)["score"], outputs["score"], rtol=1e-6)
+    np.testing.assert_allclose(ids.strict(source=source)["score"], outputs["score"], rtol=1e-6)
     bad = text.function(tf.constant([b"\xff"]))
     for name, value in text.nothing.items():
         assert tf.reduce_all(tf.equal(bad[name], value)), name
@@ -114,3 +121,20 @@ def test_the_signatures_of_a_classifier_give_what_it_gives():
     answers = request.function(**pipeline.codec.request(LINES))
     results = pipeline.codec.results({name: value.numpy() for name, value in answers.items()})
     assert [result.text for result in results] == [r.text for r in pipeline.answer(LINES)]
+    source = pipeline.codec.encode(**pipeline.codec.request(LINES))[0]["source"]
+    strict, lenient = inputs.strict(source=source), inputs.lenient(source=source)
+    assert (strict["label"].dtype, lenient["label"].dtype) == (tf.string, tf.int32)
+    np.testing.assert_array_equal(strict["probabilities"], lenient["probabilities"])
+
+
+@pytest.mark.parametrize("make", [classifier, generator, translator])
+def test_an_invalid_row_is_an_error_or_gives_nothing(make):
+    pipeline = make()
+    _, ids = pipeline.signatures()
+    source = tf.constant([[5, pipeline.source_tokenizer.eos_id], [5, 6]])  # one has no end
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must end each row in the id"):
+        ids.strict(source=source)
+    both, alone = ids.lenient(source=source), ids.lenient(source=source[:1])
+    for name, outputs in both.items():
+        assert tf.reduce_all(tf.equal(outputs[1], ids.nothing[name])), name
+        np.testing.assert_allclose(outputs[:1], alone[name], rtol=1e-5)

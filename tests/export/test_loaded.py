@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import sys
 import zipfile
@@ -8,6 +9,7 @@ from threads import in_threads, turned
 
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.installation import install_hint
 from keras_transformer.tasks.strings import map_sorted
 
 
@@ -167,17 +169,22 @@ def write(path, model, **members):
     path.write_bytes(model)
     with zipfile.ZipFile(path, "a") as archive:
         for name, content in members.items():
-            archive.writestr({"tokenizer": "tokenizer.model", "facts": "facts.json"}[name], content)
+            archive.writestr(
+                {"tokenizer": "tokenizer.model", "metadata": "metadata.json"}[name], content
+            )
     return path
 
 
 @pytest.fixture(scope="module")
 def parts(file):
-    """The model, the vocabulary and the facts of a file."""
+    """The model, the vocabulary and the metadata of a file."""
     with zipfile.ZipFile(file) as archive:
         start = min(item.header_offset for item in archive.infolist())
-        vocabulary, facts = archive.read("tokenizer.model"), json.loads(archive.read("facts.json"))
-    return file.read_bytes()[:start], vocabulary, facts
+        vocabulary, metadata = (
+            archive.read("tokenizer.model"),
+            json.loads(archive.read("metadata.json")),
+        )
+    return file.read_bytes()[:start], vocabulary, metadata
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
@@ -190,58 +197,65 @@ def test_a_file_that_was_cut_is_named(file, tmp_path, share):
 
 
 def test_a_file_without_one_of_its_members_is_named(parts, tmp_path):
-    model, vocabulary, facts = parts
-    for members in ({"tokenizer": vocabulary}, {"facts": json.dumps(facts)}, {}):
+    model, vocabulary, metadata = parts
+    for members in ({"tokenizer": vocabulary}, {"metadata": json.dumps(metadata)}, {}):
         path = write(tmp_path / "x.tflite", model, **members)
         what = (
-            "is damaged: its vocabulary" if "facts" in members else "was not written by .*, or is"
+            "is damaged: its vocabulary"
+            if "metadata" in members
+            else "was not written by .*, or is"
         )
         with pytest.raises(ValueError, match=f"x.tflite {what}"):
             LiteRTTranslator(path)
 
 
-def without(facts, name):
-    return {key: value for key, value in facts.items() if key != name}
+def without(metadata, name):
+    return {key: value for key, value in metadata.items() if key != name}
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda facts: b"{",
-        lambda facts: b"\xff\xfe",
-        lambda facts: b"[1, 2]",
-        lambda facts: b"7",
-        lambda facts: without(facts, "format"),
-        lambda facts: without(facts, "signatures"),
-        lambda facts: without(facts, "max_length"),
-        lambda facts: {**facts, "signatures": 7},
-        lambda facts: {**facts, "signatures": []},
-        lambda facts: {**facts, "signatures": [{"name": "greedy_1x16"}]},
-        lambda facts: {**facts, "signatures": [{**facts["signatures"][0], "batch_size": "1"}]},
-        lambda facts: {**facts, "signatures": [{**facts["signatures"][0], "more": 1}]},
-        lambda facts: {**facts, "max_length": "long"},
+        lambda metadata: b"{",
+        lambda metadata: b"\xff\xfe",
+        lambda metadata: b"[1, 2]",
+        lambda metadata: b"7",
+        lambda metadata: without(metadata, "format"),
+        lambda metadata: without(metadata, "signatures"),
+        lambda metadata: without(metadata, "max_length"),
+        lambda metadata: {**metadata, "signatures": 7},
+        lambda metadata: {**metadata, "signatures": []},
+        lambda metadata: {**metadata, "signatures": [{"name": "greedy_1x16"}]},
+        lambda metadata: {
+            **metadata,
+            "signatures": [{**metadata["signatures"][0], "batch_size": "1"}],
+        },
+        lambda metadata: {**metadata, "signatures": [{**metadata["signatures"][0], "more": 1}]},
+        lambda metadata: {**metadata, "max_length": "long"},
     ],
 )
-def test_facts_that_are_garbage_are_named(parts, tmp_path, damage):
-    model, vocabulary, facts = parts
-    facts = damage(facts)
-    facts = facts if isinstance(facts, bytes) else json.dumps(facts)
-    path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, facts=facts)
-    message = "x.tflite is damaged: its facts.json cannot be read. Export it again."
+def test_metadata_that_are_garbage_are_named(parts, tmp_path, damage):
+    model, vocabulary, metadata = parts
+    metadata = damage(metadata)
+    metadata = metadata if isinstance(metadata, bytes) else json.dumps(metadata)
+    path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, metadata=metadata)
+    message = "x.tflite is damaged: its metadata.json cannot be read. Export it again."
     with pytest.raises(ValueError, match=message):
         LiteRTTranslator(path)
 
 
 def test_a_vocabulary_that_is_garbage_is_named(parts, tmp_path):
-    model, _, facts = parts
-    path = write(tmp_path / "x.tflite", model, tokenizer=b"my thesis", facts=json.dumps(facts))
+    model, _, metadata = parts
+    path = write(
+        tmp_path / "x.tflite", model, tokenizer=b"my thesis", metadata=json.dumps(metadata)
+    )
     with pytest.raises(ValueError, match="x.tflite is damaged: its vocabulary cannot be read"):
         LiteRTTranslator(path)
 
 
 def test_a_model_that_changed_is_named(file, parts, tmp_path):
     """One bit of a weight would give other translations, one of the graph might end the process."""
-    model, vocabulary, facts = parts
+    model, vocabulary, metadata = parts
     changed = bytearray(file.read_bytes())
     changed[len(model) // 2] ^= 1
     path = tmp_path / "x.tflite"
@@ -249,25 +263,25 @@ def test_a_model_that_changed_is_named(file, parts, tmp_path):
     with pytest.raises(ValueError, match="x.tflite is damaged: its model is not the one that was"):
         LiteRTTranslator(path)
     model = b"\0" * 1000 + model[1000:]
-    facts = json.dumps(without(facts, "crc32"))
-    write(path, model, tokenizer=vocabulary, facts=facts)
+    metadata = json.dumps(without(metadata, "crc32"))
+    write(path, model, tokenizer=vocabulary, metadata=metadata)
     with pytest.raises(ValueError, match="x.tflite cannot be read by LiteRT"):
         LiteRTTranslator(path)
 
 
 def test_a_signature_that_the_model_does_not_have_is_named(parts, tmp_path):
-    model, vocabulary, facts = parts
-    facts = {**facts, "signatures": [{**facts["signatures"][0], "name": "greedy_1x17"}]}
-    path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, facts=json.dumps(facts))
+    model, vocabulary, metadata = parts
+    metadata = {**metadata, "signatures": [{**metadata["signatures"][0], "name": "greedy_1x17"}]}
+    path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, metadata=json.dumps(metadata))
     with pytest.raises(ValueError, match="x.tflite is damaged: its model has no greedy_1x17"):
         LiteRTTranslator(path)
 
 
 @pytest.mark.parametrize("version", [1, 3, None])
 def test_a_file_of_another_format_is_named(parts, tmp_path, version):
-    model, _, facts = parts
-    facts = json.dumps({**facts, "format": version, "signatures": "of another kind"})
-    path = write(tmp_path / "x.tflite", model, tokenizer=b"", facts=facts)
+    model, _, metadata = parts
+    metadata = json.dumps({**metadata, "format": version, "signatures": "of another kind"})
+    path = write(tmp_path / "x.tflite", model, tokenizer=b"", metadata=metadata)
     message = f"x.tflite has format {version}; this package reads format 2. Export it again."
     with pytest.raises(ValueError, match=message):
         LiteRTTranslator(path)
@@ -301,5 +315,5 @@ def test_sentences_that_are_none_are_refused(file, wrong):
 def test_without_litert_the_message_says_what_to_install(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
-    with pytest.raises(ValueError, match=r'pip install "keras-transformer-kit\[litert\]"'):
+    with pytest.raises(ValueError, match=re.escape(install_hint("litert"))):
         LiteRTTranslator(file)

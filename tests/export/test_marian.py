@@ -100,11 +100,11 @@ def test_the_folder_is_what_marian_and_the_browsers_read(tmp_path):
     path, ours = tmp_path / "marian", translator(d_model=64, d_ff=64)
     report = export_marian(ours, path, SENTENCES, "int8")
     assert listing(path) == sorted(
-        ["decoder.intgemm.yml", "decoder.yml", "facts.json", "model.bin", "model.npz",
+        ["decoder.intgemm.yml", "decoder.yml", "metadata.json", "model.bin", "model.npz",
          "model.intgemm.alphas.bin", "vocab.spm"]
     )  # fmt: skip
     assert report["bytes"] == sum(file.stat().st_size for file in path.iterdir())
-    assert json.loads((path / "facts.json").read_text())["agreement"]["sentences"] == 9
+    assert json.loads((path / "metadata.json").read_text())["agreement"]["sentences"] == 9
     decoder = yaml.safe_load((path / "decoder.intgemm.yml").read_text())
     assert decoder["models"] == ["model.intgemm.alphas.bin"]
     assert decoder["vocabs"] == ["vocab.spm"] * 2
@@ -232,7 +232,7 @@ def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
         ({"attention_output_bias": False}, "`attention_output_bias`=False: it must be None"),
         ({"norm_type": "rms"}, "`norm_type`='rms': it must be 'layer'"),
         ({"norm_bias": False}, "`norm_bias`=False: it must be True"),
-        ({"window": 4}, "`window`=4: it must be None"),
+        ({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
         ({"feed_forward_type": "gated"}, "`feed_forward_type`='gated': it must be 'plain'"),
         ({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         ({"silent_ids": (5,)}, "`silent_ids`, but for the unknown piece. Received: \\(5,\\)"),
@@ -332,8 +332,8 @@ def test_the_gelu_of_old_marian_is_written_as_a_swish_that_every_version_compute
 @pytest.mark.slow
 def test_an_export_with_gelu_names_the_oldest_version_that_computes_it(tmp_path):
     report = export_marian(translator(activation="gelu"), tmp_path / "out", SENTENCES)
-    facts = json.loads((tmp_path / "out" / "facts.json").read_text())
-    assert report["minimum_marian_version"] == facts["minimum_marian_version"] == "1.12.3"
+    metadata = json.loads((tmp_path / "out" / "metadata.json").read_text())
+    assert report["minimum_marian_version"] == metadata["minimum_marian_version"] == "1.12.3"
     _, written = settings_of(tmp_path / "out" / "model.npz")
     assert written["version"] == "v1.12.3 keras-transformer"
     read = read_checkpoint(tmp_path / "out" / "model.npz")

@@ -18,7 +18,7 @@ from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.parity import copy_model
 from keras_transformer.export.reference import Output, Reference, with_tokens
-from keras_transformer.export.teacher import Teacher
+from keras_transformer.export.scorer import Scorer
 
 LIMIT = 12
 
@@ -65,7 +65,7 @@ def program(random_translator):
 
 @pytest.fixture(scope="module")
 def judge(random_translator, program, texts):
-    """A function that judges outputs as if they were an export's; returns the figures."""
+    """A function that judges outputs as if they were an export's; returns the metrics."""
     agreement = Agreement(random_translator, texts)
     expected = {beam: program.outputs(texts, beam) for beam in (False, True)}
 
@@ -84,12 +84,12 @@ def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
     assert any(ended) and not all(ended)
 
 
-def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
+def test_a_scorer_finds_what_the_model_finds(random_translator, judge, texts):
     sources = random_translator.source_tokenizer.encode(texts[:2]).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     given = [row[0].tokens for row in judge.expected[False][:2]]
     targets = [given[0], (*given[1][:-1], 5 if given[1][-1] != 5 else 6)]
-    readings = Teacher(random_translator).read(sources, targets)
+    readings = Scorer(random_translator).read(sources, targets)
     for source, target, reading in zip(sources, targets, readings, strict=True):
         gains, total = score(random_translator.model, [source], [list(target)])
         assert reading.score == pytest.approx(float(total[0]), abs=1e-4)
@@ -97,20 +97,20 @@ def test_a_teacher_finds_what_the_model_finds(random_translator, judge, texts):
     assert readings[0].gap == pytest.approx(0, abs=1e-4) and readings[1].gap > 0.01
 
 
-def test_a_teacher_reads_every_output_once_and_few_logits_at_a_time(
+def test_a_scorer_reads_every_output_once_and_few_logits_at_a_time(
     random_translator, judge, texts, monkeypatch
 ):
     sources = random_translator.source_tokenizer.encode(texts).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     targets = [row[0].tokens for row in judge.expected[False]]
-    whole = Teacher(random_translator).read(sources, targets)
+    whole = Scorer(random_translator).read(sources, targets)
     batches = []
     size = random_translator.model.config.output_size
-    monkeypatch.setattr("keras_transformer.export.teacher.LOGITS", 2 * LIMIT * size)
-    teacher = Teacher(random_translator)
-    read = teacher._read
-    monkeypatch.setattr(teacher, "_read", lambda *ids: batches.append(ids[1].shape) or read(*ids))
-    parts = teacher.read(sources, targets)
+    monkeypatch.setattr("keras_transformer.export.scorer.LOGITS", 2 * LIMIT * size)
+    scorer = Scorer(random_translator)
+    read = scorer._read
+    monkeypatch.setattr(scorer, "_read", lambda *ids: batches.append(ids[1].shape) or read(*ids))
+    parts = scorer.read(sources, targets)
     for one, other in zip(whole, parts, strict=True):
         assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(other), abs=1e-4)
     assert len(batches) > 2 and max(rows * length for rows, length in batches) <= 2 * LIMIT
@@ -118,7 +118,7 @@ def test_a_teacher_reads_every_output_once_and_few_logits_at_a_time(
         dict.fromkeys(zip(map(tuple, sources), targets, strict=True))
     )
     count = len(batches)
-    assert teacher.read(sources[::-1], targets[::-1]) == parts[::-1] and len(batches) == count
+    assert scorer.read(sources[::-1], targets[::-1]) == parts[::-1] and len(batches) == count
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts
         return program.outputs(texts, False, lambda model: swap_near_ties(model, by))
 
     assert agreement.judge(search, outputs(1e-7), outputs(-1e-7), "it")["near_ties"] >= 4
-    with pytest.raises(ExportError, match="it: .* translations differ .* by more than rounding"):
+    with pytest.raises(ExportError, match="it: .* outputs differ .* by more than rounding"):
         agreement.judge(search, outputs(0), outputs(1e-3), "it")
 
 
@@ -196,7 +196,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_is_found_out(judge, program, texts, wrong, beam):
     outputs = program.outputs(texts, beam, WRONG[wrong])
-    with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
+    with pytest.raises(ExportError, match="it: .* outputs differ .* The export was not kept"):
         judge(outputs, beam)
 
 
@@ -218,7 +218,7 @@ def epsilon(value):
 def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts):
     other = Program(random_translator)
     drop_mask(other.model)  # before it is traced
-    with pytest.raises(ExportError, match="it: .* translations differ .* The export was not kept"):
+    with pytest.raises(ExportError, match="it: .* outputs differ .* The export was not kept"):
         judge(other.outputs(texts, False))
 
 
@@ -238,7 +238,7 @@ def test_another_epsilon_is_found_out(tokenizer, texts):
     agreement, search = Agreement(translator, texts), right.searches[False].search
     expected = right.outputs(texts, False)
     assert agreement.judge(search, expected, right.outputs(texts, False), "it")["identical"]
-    with pytest.raises(ExportError, match="it: .* translations differ .*its score is"):
+    with pytest.raises(ExportError, match="it: .* outputs differ .*its score is"):
         agreement.judge(search, expected, other.outputs(texts, False), "it")
 
 
@@ -248,7 +248,7 @@ def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     expected = judge.expected[False]
     cut = [best.tokens[:-1] if len(best.tokens) > 2 else best.tokens for (best,) in expected]
-    readings = Teacher(random_translator).read(sources, cut)
+    readings = Scorer(random_translator).read(sources, cut)
     outputs = [
         [dataclasses.replace(best, tokens=tokens, score=reading.score)] if tokens else [best]
         for (best,), tokens, reading in zip(expected, cut, readings, strict=True)
@@ -267,15 +267,15 @@ def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts
             "its score",
         ),
         (lambda row: [*row[:2], dataclasses.replace(row[2], score=math.nan)], "its score is nan"),
-        (lambda row: [*row[:2], Output("", -1e9, False, ())], "only one of them has"),
+        (lambda row: [*row[:2], Output("", -1e9, False, ())], "only one of the two models has"),
         (lambda row: [dataclasses.replace(row[0], truncated=True), *row[1:]], "whole source"),
-        (lambda row: [dataclasses.replace(row[0], text="x"), *row[1:]], "written in another way"),
+        (lambda row: [dataclasses.replace(row[0], text="x"), *row[1:]], "decoded to another text"),
     ],
     ids=["exchanged", "twice", "score", "nan", "missing", "truncated", "text"],
 )
 def test_every_hypothesis_counts(judge, change, message):
     rows = judge.expected[True]
-    with pytest.raises(ExportError, match=f"it: .* of 30 translations differ .*{message}"):
+    with pytest.raises(ExportError, match=f"it: .* of 30 outputs differ .*{message}"):
         judge([*rows[:-1], change(rows[-1])], True)
 
 
@@ -286,10 +286,10 @@ def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge,
     other = [[row[0], row[2], row[2]] for row in rows]
     report = agreement.judge(search, ours, [*ours[:-1], other[-1]], "it")
     assert (report["hypotheses"], report["other_hypotheses"]) == (120, 1)
-    with pytest.raises(ExportError, match="it: 2 of 120 translations differ .* prefers its own by"):
+    with pytest.raises(ExportError, match="it: 2 of 120 outputs differ .* prefers its own by"):
         agreement.judge(search, ours, [other[0], *ours[1:-1], other[-1]], "it")
     wrong = [*rows[-1][:2], dataclasses.replace(rows[-1][2], score=rows[-1][2].score - 0.01)]
-    with pytest.raises(ExportError, match="it: 1 of 120 translations differ .* its score is"):
+    with pytest.raises(ExportError, match="it: 1 of 120 outputs differ .* its score is"):
         agreement.judge(search, ours, [*ours[:-1], wrong], "it")
 
 
@@ -307,7 +307,7 @@ def test_a_model_that_emits_padding_is_named(judge, random_translator, program, 
     tokenizer, search = random_translator.source_tokenizer, program.searches[False].search
     agreement = Agreement(Translator(model, tokenizer, LIMIT), texts)
     outputs = program.outputs(texts, False, prefer_padding)
-    with pytest.raises(ExportError, match="^it: the model in memory emits `pad_id` for '.*', as a"):
+    with pytest.raises(ExportError, match="^it: the model in memory generates .pad_id. for '.*'"):
         agreement.judge(search, outputs, outputs, "it")
 
 

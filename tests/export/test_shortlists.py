@@ -14,7 +14,7 @@ from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.searches import ModelSearch
-from keras_transformer.export.shortlists import shortlist_figures
+from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.tasks.shortlists import learn_shortlist
 
 FIRST, BEST = 10, 6
@@ -62,12 +62,12 @@ def test_copies_of_a_translator_keep_the_shortlist_or_have_another(light, restri
 
 
 def test_agreement_with_the_search_among_all_pieces_is_a_figure(light, restricted):
-    figures = shortlist_figures(restricted, SENTENCES)["shortlist"]
+    metrics = shortlist_metrics(restricted, SENTENCES)["shortlist"]
     ours, free = restricted(SENTENCES), light(SENTENCES)
-    assert figures["agreement"] == np.mean([a == b for a, b in zip(ours, free, strict=True)]) < 1
-    assert (figures["first"], figures["best"]) == (FIRST, BEST)
-    assert FIRST < figures["candidates"] < 0.5 * light.model.config.output_size
-    assert shortlist_figures(light, SENTENCES) == {}
+    assert metrics["agreement"] == np.mean([a == b for a, b in zip(ours, free, strict=True)]) < 1
+    assert (metrics["first"], metrics["best"]) == (FIRST, BEST)
+    assert FIRST < metrics["candidates"] < 0.5 * light.model.config.output_size
+    assert shortlist_metrics(light, SENTENCES) == {}
 
 
 def test_the_summary_of_a_search_names_the_shortlist(light, restricted):
@@ -78,7 +78,7 @@ def test_the_summary_of_a_search_names_the_shortlist(light, restricted):
 
 def test_a_shortlist_of_another_vocabulary_is_refused(light):
     other = Shortlist(1, 1, [0, 1], [0])
-    with pytest.raises(ValueError, match="`shortlist` must be of the model's vocabulary"):
+    with pytest.raises(ValueError, match="`shortlist` must fit the model's vocabularies"):
         Translator(light.model, light.tokenizers, shortlist=other)
 
 
@@ -102,10 +102,10 @@ def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
             found = LiteRTTranslator(path, search).translate_batch(SENTENCES)
             found = [result.text for result in found]
             assert found == restricted(SENTENCES, search) != light(SENTENCES, search)
-    assert report["shortlist"] == shortlist_figures(restricted, SENTENCES)["shortlist"]
+    assert report["shortlist"] == shortlist_metrics(restricted, SENTENCES)["shortlist"]
     with zipfile.ZipFile(path) as archive:
-        facts = json.loads(archive.read("facts.json"))
-    assert facts["shortlist"] == {"first": FIRST, "best": BEST}
+        metadata = json.loads(archive.read("metadata.json"))
+    assert metadata["shortlist"] == {"first": FIRST, "best": BEST}
 
 
 @pytest.mark.slow

@@ -163,12 +163,12 @@ def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, mo
 
 def test_forced_tokens_do_not_hide_a_wrong_score(generator):
     """Logits that were put out of reach have no bearing on the size of rounding."""
-    from keras_transformer.export.teacher import Teacher
+    from keras_transformer.export.scorer import Scorer
 
     source = [row[row > 0].tolist() for row in prompt_ids(generator).numpy()]
     rows = greedy_decode(generator.model, prompt_ids(generator))[0].numpy()
     tokens = [tuple(row[row > 0]) for row in rows]
-    for reading in Teacher(generator).read(source, tokens):
+    for reading in Scorer(generator).read(source, tokens):
         assert reading.rounding < 1e-3
 
 
@@ -288,7 +288,7 @@ def test_the_judgement_of_a_classifier():
         judge([result([0.1, 0.6, 0.3]), ours[1]], "x")
     with pytest.raises(ExportError, match="by nan"):
         judge([result([np.nan, 0.6, 0.3]), ours[1]], "x")
-    with pytest.raises(ExportError, match="only one of both read all of 'b'"):
+    with pytest.raises(ExportError, match="only one of the two models read all of 'b'"):
         judge([ours[0], result([0.40003, 0.4, 0.19997], True)], "x")
     other_names = dataclasses.replace(ours[0], label="good")
     with pytest.raises(ExportError, match="x: 'a' became 'good', not 'so so'"):
@@ -303,7 +303,7 @@ def test_the_judgement_of_a_classifier():
         agreement("int8", **right).judge(worse, "x")
     with pytest.raises(ExportError, match="off by 0.2 on average"):
         agreement("int8").judge(worse, "x")
-    with pytest.raises(ExportError, match="50.0 % of the answers .* 90 % are asked for"):
+    with pytest.raises(ExportError, match="50.0 % of the answers .* requires 90 %"):
         agreement("int8", min_agreement=0.9, max_score_loss=1).judge(worse, "x")
 
 
@@ -353,12 +353,12 @@ def test_what_has_no_export_is_named(classifier, generator, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_facts_name_the_task(classifier_files, generator_files):
+def test_the_metadata_name_the_task(classifier_files, generator_files):
     version, files = classifier_files
-    assert LiteRTSinglePass(files["none"]["path"]).facts["labels"] == list(LABELS)
+    assert LiteRTSinglePass(files["none"]["path"]).metadata["labels"] == list(LABELS)
     folder = pathlib.Path(version["path"])
     readme = (folder / "README.md").read_text()
     assert "`so so`" in readme and json.dumps(TEXTS[0]) in readme
     assert (folder / "assets.extra").is_dir()
     _, file = generator_files
-    assert LiteRTTranslator(file["path"]).facts["task"] == "language_modelling"
+    assert LiteRTTranslator(file["path"]).metadata["task"] == "language_modelling"

@@ -105,7 +105,7 @@ def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_pa
     for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
         outputs = loaded.translate_batch(texts)
         assert [output.text for output in outputs] == expected and type(outputs[0]) is Summary
-        assert loaded.facts["task"] == "summarization"
+        assert loaded.metadata["task"] == "summarization"
     pytest.importorskip("ctranslate2")
     report = export_ctranslate2(summarizer, tmp_path / "c", texts)
     assert report["agreement"] == 1.0
@@ -115,9 +115,11 @@ def test_a_file_of_no_known_task_is_named(two_vocabularies, tmp_path):
     from keras_transformer.export.litert.packed import pack, unpack
 
     path = tmp_path / "x.tflite"
-    facts = {"format": 2, "max_length": 20, "quantize": "none"}
-    facts["signatures"] = [{"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}]
+    metadata = {"format": 2, "max_length": 20, "quantize": "none"}
+    metadata["signatures"] = [
+        {"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}
+    ]
     for task in ({}, {"task": "cooking"}):
-        pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**facts, **task})
-        with pytest.raises(ValueError, match="its facts.json cannot be read"):
+        pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**metadata, **task})
+        with pytest.raises(ValueError, match="its metadata.json cannot be read"):
             unpack(path)

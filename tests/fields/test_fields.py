@@ -115,7 +115,7 @@ def test_frames_of_a_data_set_come_in_batches_of_their_own_lengths():
 def test_what_cannot_be_used_is_told_apart():
     for kind, valid, words in (
         ("labels", [True, True, False], "one of the training data's labels, few, some"),
-        ("spans", [True, True, False], "a part of the text that begins at the place given"),
+        ("spans", [True, True, False], "a span of the text that begins at the given position"),
     ):
         field, encoded = encode(kind, COLUMNS[kind])
         assert field.is_valid(encoded).numpy().tolist() == valid
@@ -123,7 +123,7 @@ def test_what_cannot_be_used_is_told_apart():
     field, encoded = encode("token_labels", ["few some", "some other", ""])
     assert encoded.to_list() == [[0, 1], [1, -2], []]
     assert field.is_valid(encoded).numpy().tolist() == [True, False, True]
-    assert field.explain() == "a label for each word, each one of few, some"
+    assert field.explain() == "a label for each word, from few, some"
     series = np.ones((2, 5, 2))
     series[1, 3, 0] = np.inf
     field, encoded = encode("series", series)

@@ -124,7 +124,7 @@ def test_a_missing_memory_names_the_layer_that_needs_none(layer, instead):
     made = layer()
     for arguments in ((X,), (keras.KerasTensor((B, T, D)),), (X, None)):
         with pytest.raises(
-            TypeError, match="^`memory`, what `x` attends to, .*" + instead
+            TypeError, match="^`memory`, the sequence that `x` attends to, .*" + instead
         ) as error:
             made(*arguments)
         assert "\n" not in str(error.value) and repr(made.name) in str(error.value)

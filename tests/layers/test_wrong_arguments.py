@@ -129,7 +129,10 @@ TO_MEMORY = {
     "decoder": lambda: Decoder(1, **BLOCK),
 }
 NOT_POSITIONS = {
-    "ids": (IDS, "must be embedded, floating .*token ids go through a `PositionalEmbedding` first"),
+    "ids": (
+        IDS,
+        "must be embedded, floating .*pass token ids through a `PositionalEmbedding` first",
+    ),
     "integers": (IDS[:, :, None], "must be embedded, floating"),
     "two axes": (X[0], r"must be \[batch, positions, features\]"),
     "four axes": (X[None], r"must be \[batch, positions, features\]"),
@@ -178,9 +181,8 @@ def test_another_width_than_the_layer_was_built_for():
 
 
 def test_sentences_without_a_memory_of_their_own():
-    message = (
-        r"^`x` and `memory` must have the same batch\. Received by '.*': batches of 2 and 3\.$"
-    )
+    rule = r"^`x` and `memory` must have the same batch size\."
+    message = rule + r" Received by '.*': batch sizes 2 and 3\.$"
     for make in TO_MEMORY.values():
         with pytest.raises(ValueError, match=message):
             make()(X, normal(3, S, D))
@@ -217,7 +219,7 @@ def test_ids_that_arrive_as_floats_are_not_rounded(policy_name):
 
 
 def test_a_batch_of_targets_with_other_sources():
-    message = r"^`source` and `target` must have the same batch\. .* batches of 2 and 1\.$"
+    message = r"^`source` and `target` must have the same batch size\. .* batch sizes 2 and 1\.$"
     with pytest.raises(ValueError, match=message):
         Transformer(small_config())({"source": IDS, "target": IDS[:1]})
 

@@ -107,7 +107,7 @@ def test_other_images_are_one_line(images, message):
 
 def test_the_number_of_positions_follows():
     assert config().max_length == 16 and config(pooling="mean").max_length == 15
-    assert config(max_length=3).max_length == 16
+    assert config(max_length=16).max_length == 16
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,8 @@ def test_the_number_of_positions_follows():
         ({"labels": ("a",)}, "`labels` must be at least two different strings"),
         ({"patch_size": 0}, "`patch_size` must be at least 1"),
         ({"pooling": "first"}, "`pooling` must be one of class, mean, max, attention. Received"),
+        ({"max_length": 3}, "`max_length` follows from the number of patches, here 16. Received"),
+        ({"position": "binary"}, "`position` must be another one for patches, .*'binary'"),
     ],
 )
 def test_wrong_configurations_are_one_line(changes, message):

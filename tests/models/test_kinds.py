@@ -42,5 +42,5 @@ def test_logits_of_a_language_model(changes):
     np.testing.assert_allclose(model(tokens), expected, **MODEL)
     cache = model.decoder.empty_cache(len(tokens), tokens.shape[1])
     for t in range(tokens.shape[1]):
-        logits, cache = model.step(tokens[:, t : t + 1], cache, t)
+        logits, cache, _ = model.step(tokens[:, t : t + 1], cache, t)
         np.testing.assert_allclose(logits[:, 0], expected[:, t], **MODEL)

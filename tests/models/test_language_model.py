@@ -127,7 +127,7 @@ def test_one_step_at_a_time_is_the_whole_text(variant):
         tokens = tf.stack([first[:, t], second[:, t]], axis=1)  # [B, N]
         own = [[place // 2 <= t and place % 2 == n for place in range(2 * length)] for n in (0, 1)]
         allowed = tf.constant([own] * 3)  # [B, N, L * N]: position l of hypothesis m at l * N + m
-        logits, cache = model.step(tokens, cache, tf.constant(t), allowed)
+        logits, cache, _ = model.step(tokens, cache, tf.constant(t), allowed)
         assert logits.shape == (3, 2, 19)
         np.testing.assert_allclose(logits, expected[:, :, t], **MODEL)
 

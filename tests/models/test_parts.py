@@ -20,12 +20,12 @@ from keras_transformer import (
 from keras_transformer.config.heads import TokenLabelsHead
 from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.options import Options
+from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import Head, make_logits
-from keras_transformer.models.inputs.tokens import Tokens
+from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.models.parts import copy_parts
 
 MODEL = {"rtol": 0, "atol": 1e-4}
@@ -206,12 +206,12 @@ def test_flat_options_and_parts_describe_the_same_configuration(name, changes):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoreHead(Options):
+class ScoreHead(PartConfig):
     scale: float = dataclasses.field(default=2.0, metadata={"help": "Factor.", "set_by": None})
 
 
 class Score(Head):
-    def make_layers(self, config, policy, kernels, embedding):
+    def make_layers(self, config, policy, kernels):
         output = keras.layers.Dense(1, dtype=policy, name="output")
         scaling = keras.layers.Rescaling(config.scale, name="scaling")
         return {"output_layer": output, "scaling": scaling, "logits": make_logits(policy)}
@@ -232,7 +232,7 @@ class ScorerConfig(ModelConfig):
 @keras.saving.register_keras_serializable(package="tests")
 class Scorer(EncoderModel):
     config_class = ScorerConfig
-    input_class, head_class = Tokens, Score
+    input_class, head_class = EmbeddedTokens, Score
     default_name = "scorer"
 
 

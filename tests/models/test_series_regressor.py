@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import reference
-from support import normal, randomise, to_numpy, weights_of
+from support import normal, randomise, to_numpy, weights_of, with_effect
 
 from keras_transformer import SeriesConfig, SeriesEmbedding, SeriesRegressor, SnowAccount
 
@@ -31,7 +31,7 @@ FIELDS = {
 
 @functools.cache
 def model_of(encoder, **changes):
-    fields = {**FIELDS, "encoder": encoder, **changes}
+    fields = with_effect(SeriesConfig, **{**FIELDS, "encoder": encoder, **changes})
     return randomise(SeriesRegressor(SeriesConfig(**fields)))
 
 

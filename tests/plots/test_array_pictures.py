@@ -70,7 +70,7 @@ def test_without_a_class_token_there_is_nothing_to_draw():
 
 
 def test_an_image_has_no_page_of_pieces():
-    with pytest.raises(ValueError, match="`attentions` must be of a text.*Received: kind='class'"):
+    with pytest.raises(ValueError, match="`attentions` must be .* tokens.*Received: kind='class'"):
         attention_page(recognizer().attention(image()))
 
 

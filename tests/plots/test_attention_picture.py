@@ -1,5 +1,6 @@
 """The pictures of attention show the weights, beside the pieces that they belong to."""
 
+import re
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import Attention
+from keras_transformer.installation import install_hint
 from keras_transformer.plots.attention import attention_figure, choose
 from keras_transformer.plots.figure import save_figure
 
@@ -132,7 +134,7 @@ def test_what_was_there_stays_if_writing_fails(tmp_path, monkeypatch):
 )
 def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ValueError, match=r"`matplotlib` must be installed .*kit\[plot\]"):
+    with pytest.raises(ValueError, match=re.escape(install_hint("plot"))):
         attention_figure(cross())
 
 

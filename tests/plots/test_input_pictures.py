@@ -26,13 +26,13 @@ def test_positions_and_their_dot_products(layout):
     for one, two in np.ndindex(13, 13):
         assert products[one, two] == pytest.approx(sum(expected[one] * expected[two]), abs=1e-5)
     titles = [axes.get_title() for axes in figure.axes[:2]]
-    assert titles == ["Codes of 13 positions", "Dot products of the codes"]
+    assert titles == ["Encoding of 13 positions", "Dot products of positions"]
     assert figure.axes[0].get_xlabel() == "feature"
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"sinusoidal", "binary"}))
 def test_a_kind_without_fixed_codes_is_refused(kind):
-    rule = f"`kind` must have fixed codes, as sinusoidal and binary .*Received: kind='{kind}'"
+    rule = f"`kind` must be a fixed position encoding, sinusoidal or .*Received: kind='{kind}'"
     with pytest.raises(ValueError, match=rule):
         positions_figure(kind)
 

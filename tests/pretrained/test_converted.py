@@ -13,6 +13,7 @@ from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_f
 from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import line_of
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
@@ -45,14 +46,53 @@ def test_a_run_has_the_model_its_vocabulary_and_its_origin(kind, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     assert translator.tokenizers.files() == checkpoint.tokenizers.files()
     assert run.read_origin() == {"format": "opus-mt", "name": "hf", "license": None}
-    generation = checkpoint.generation.to_dict()
-    assert run.read_generation() == json.loads(json.dumps(generation)) and generation["banned_ids"]
+    assert run.read_generation() == checkpoint.generation and checkpoint.generation.banned_ids
     assert run.read_metrics() == {"parameters": checkpoint.model.count_params()}
     assert sorted(path.name for path in tmp_path.joinpath("new").iterdir()) == ["run"]
     source = random_tokens(settings, [7])
     np.testing.assert_array_equal(
         translator.model.encode(source)[0], checkpoint.model.encode(source)[0]
     )
+
+
+def test_the_rules_for_outputs_are_those_of_the_file_in_the_run(tmp_path):
+    """Whatever ids the model was saved with; `search.json` replaces the search alone."""
+    write_folder(tmp_path / "hf")
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    assert not run.search.exists() and run.read_search() == run.read_generation().search
+    rules = Generation(Greedy(5), banned_ids=(3, 7), silent_ids=(4,), notes=("a note",))
+    run.write_generation(rules)
+    assert run.read_generation() == rules
+    translator = Translator.from_run(run.path)
+    config = translator.model.config
+    assert (config.banned_ids, config.silent_ids, config.forced_eos_id) == ((3, 7), (4,), None)
+    assert run.read_model_config() == config and translator.search == Greedy(5)
+    run.write_search(Beam(3))
+    assert run.read_search() == Beam(3) and run.read_generation() == rules
+    other = Run(tmp_path / "other")
+    other.path.mkdir()
+    other.inherit(run)
+    assert (other.read_search(), other.read_generation()) == (Beam(3), rules)
+    assert other.read_origin() == run.read_origin()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"banned_ids": [99999]}', "json does not fit the model: `banned_ids` must be ids of the"),
+        ('{"silent_ids": 3}', "json does not fit the model: `silent_ids` must be a list of ids"),
+        ('{"search": {"search": "best"}}', "json is damaged .*`search` must be one of greedy, b"),
+        ('{"beams": 3}', "json is damaged .*beams"),
+        ("[3]", "json is damaged"),
+    ],
+)
+def test_rules_that_do_not_fit_are_named(content, message, tmp_path):
+    write_folder(tmp_path / "hf")
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    run.generation.write_text(content)
+    with pytest.raises(ValueError, match=f"generation.{message}") as error:
+        run.load_model()
+    assert "\n" not in str(error.value) and run.read_model_config() is None
 
 
 def test_it_has_no_data_of_its_own_and_is_trained_on_from(tmp_path):
@@ -194,6 +234,8 @@ def test_fine_tuning_lowers_the_loss_and_keeps_what_a_checkpoint_decides(tmp_pat
     assert dataclasses.replace(tuned.model.config, **fields) == expected
     assert tuned.tokenizers.files() == before.tokenizers.files()
     assert Run(tmp_path / "tuned").read_origin() == run.read_origin() != {}
+    assert Run(tmp_path / "tuned").read_generation() == run.read_generation() is not None
+    assert tuned.search == before.search
     assert Run(average_checkpoints(tmp_path / "tuned", 2)).read_origin() == run.read_origin()
 
 
@@ -220,6 +262,7 @@ def test_a_student_of_it_has_its_pieces_its_rules_and_its_licence(kind, tmp_path
     assert student.tokenizers.files() == before.tokenizers.files()
     for name in ("pad_id", "bos_id", "eos_id", "banned_ids", "silent_ids", "forced_eos_id"):
         assert getattr(student.model.config, name) == getattr(before.model.config, name), name
+    assert student.search == Greedy() != before.search
     sources = run.distillation.joinpath("train.source").read_text().splitlines()
     targets = run.distillation.joinpath("train.target").read_text().splitlines()
     assert before(sources, search=distillation.search) == targets and sources

@@ -80,8 +80,8 @@ def test_a_tflite_file(translator, tmp_path):
         LiteRTTranslator(path, Greedy(max_length=8))
     loaded = LiteRTTranslator(path)
     assert [best.text for best in loaded.translate_batch(SENTENCES)] == translator(SENTENCES)
-    facts = json.loads(zipfile.ZipFile(path).read("facts.json"))
-    assert (facts["license"], facts["origin"]) == ("cc-by-4.0", ORIGIN)
+    metadata = json.loads(zipfile.ZipFile(path).read("metadata.json"))
+    assert (metadata["license"], metadata["origin"]) == ("cc-by-4.0", ORIGIN)
 
 
 def test_a_folder_for_ctranslate2(translator, tmp_path):

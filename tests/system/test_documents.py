@@ -35,8 +35,13 @@ from keras_transformer.training.settings.toml import load_settings
 MARKED = {
     "docs/architecture.md": ["new_task", "new_input"],
     "README.md": ["network", "run"],
+    "docs/choose_a_model.md": ["presets"],
+    "docs/data.md": ["data"],
+    "docs/install.md": ["network", "network"],
     "docs/litert.md": ["litert"],
+    "docs/migrating.md": ["other", "checkpoint", "other", "other", "other", "other"],
     "docs/pretrained.md": ["checkpoint"],
+    "docs/quickstart.md": ["run", "saved_model"],
     "docs/serving.md": [
         "server", "server", "saved_model", "server", "health", "proxy", "source", "warmup",
     ],
@@ -54,6 +59,7 @@ RUN_BY = {
     "litert": "tests/system/test_whole_path.py",
     "checkpoint": "tests/pretrained/test_opus_mt.py",
     "beam": "tests/export/programs/test_beam_inference.py",
+    "data": "tests/benchmarks/test_data_script.py",
     "browser": "tests/export/programs/test_browser.py",
     "server": "none: TensorFlow Serving is not part of our tests",
     "health": "tests/system/test_serving_page.py",
@@ -64,6 +70,8 @@ RUN_BY = {
     "new_task": "tests/system/test_budgets.py",
     "new_input": "tests/system/test_budgets.py",
     "network": "none: it installs the package",
+    "presets": "tests/benchmarks/test_presets_benchmark.py",
+    "other": "none: it is code of another library",
     "download": "none: it downloads a checkpoint",
 }
 # Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
@@ -71,11 +79,13 @@ UNRUN_EXAMPLES = {
     "CTranslate2Translator", "Classifier", "ImageRecognizer", "SentencePieceTokenizer",
     "SeriesSimulator", "Summarizer", "TextGenerator", "Translator", "from_pretrained",
 }  # fmt: skip
-LANGUAGES = {"python", "toml", "sh", "proto", "yaml"}  # the last two: test_serving_page.py
+# proto and yaml: test_serving_page.py; text: `run` of documents.py.
+LANGUAGES = {"python", "toml", "sh", "proto", "yaml", "text"}
 # Lines for a shell that tests parse, with what may come before the command.
 PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|make) .*")
 # Options that are printed without a command and are those of another program.
-FOREIGN = {*SERVER_OPTIONS, "--strict", "--choose"}
+FOREIGN = {*SERVER_OPTIONS, "--strict", "--folder", "--host"}
+PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
 
 
@@ -115,9 +125,7 @@ UNMARKED = [page for page in PAGES if any(not b.needs for b in blocks(page, "pyt
 @pytest.mark.parametrize(
     "page",
     [
-        page
-        if page in ("README.md", "docs/layers.md")
-        else pytest.param(page, marks=pytest.mark.slow)
+        page if page == "docs/layers.md" else pytest.param(page, marks=pytest.mark.slow)
         for page in UNMARKED
     ],
 )
@@ -146,6 +154,21 @@ def test_every_other_block_is_tested(page):
     assert comments == sum(block.needs is not None for block in blocks(page)), (
         f"{page}: a comment `needs` must stand on the line before a block"
     )
+
+
+def test_the_output_on_a_page_is_compared(tmp_path, monkeypatch):
+    """Of a block that needs nothing; a `text` block after other text or code belongs to none."""
+    page = "```python\nprint(1)\n```\n\n```text\n{}\n```\n\nwords\n\n```text\n3\n```\n"
+    monkeypatch.setattr("documents.ROOT", tmp_path)
+    for output in "12":
+        (tmp_path / "page.md").write_text(page.format(output), encoding="utf-8")
+        first, *others = blocks("page.md")
+        assert first.output == f"{output}\n" and not any(block.output for block in others)
+        if output == "1":
+            run([first])
+        else:
+            with pytest.raises(AssertionError, match="page.md:2"):
+                run([first])
 
 
 def test_examples_that_no_doctest_runs_are_listed_here():
@@ -283,7 +306,7 @@ def anchors(page):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES, "CHANGELOG.md"))
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES, *PROJECT))
 def test_links_lead_somewhere(page):
     text = re.sub(r"`[^`\n]*`", "", prose(page))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -304,27 +327,38 @@ def test_the_site_has_every_page():
     assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md"})
 
 
-# The map, the reference, the figures
+# Pages that are not written yet; settings.md is made by a command.
+WITHOUT_NEXT = {"examples", "scale", "settings"}
+GUIDES = {page.stem for page in (ROOT / "docs").glob("*.md")} - WITHOUT_NEXT
 
 
-def test_the_figures_of_the_readme_are_those_of_the_benchmarks():
-    """The first page repeats a few; a figure that was measured again is replaced on both."""
-    table = read("README.md").partition("\n## Figures\n")[2].partition("\n## ")[0]
-    rows = [line.split(" | ") for line in table.split("\n") if line.startswith("| ")]
-    numbers = {number for row in rows for number in re.findall(r"\d[\d,.]*\d|\d", row[1])}
-    there = set(re.findall(r"\d[\d,.]*\d|\d", read("docs/benchmarks.md")))
-    assert len(rows) <= 13 and len(numbers) > 10
-    assert numbers <= there, f"not on docs/benchmarks.md: {sorted(numbers - there)}"
+@pytest.mark.parametrize("page", sorted(GUIDES))
+def test_a_guide_ends_with_what_to_read_next(page):
+    *_, last = re.split(r"^## ", prose(f"docs/{page}.md"), flags=re.MULTILINE)
+    assert last.startswith("Read next\n") and "](" in last, page
+
+
+# The map and the reference
+
+
+def mapped(page):
+    """Files and folders in the tables of a page, below the folder that the heading names."""
+    for section in re.split(r"^#+ ", prose(page), flags=re.MULTILINE):
+        folder = re.match(r"`([\w/]+/)`", section)
+        for cell in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE):
+            for name in re.findall(r"`([^`]+)`", cell):
+                yield f"{folder[1] if folder else ''}{name}"
 
 
 def test_the_map_is_of_these_files():
     page = "docs/architecture.md"
     named = {x for x in spans(page) if re.match(r"(keras_transformer|training|export|tests)/", x)}
+    named |= {*mapped(page)}
     for name in named:
         assert (ROOT / name).exists(), f"{page}: {name}"
-    rooms = {f"{path.parent.relative_to(ROOT)}/" for path in sources()}
+    packages = {f"{path.parent.relative_to(ROOT)}/" for path in sources()}
     covered = named | {f"{pathlib.PurePath(name).parent}/" for name in named}
-    assert rooms <= covered, f"{page} does not have {sorted(rooms - covered)}"
+    assert packages <= covered, f"{page} does not have {sorted(packages - covered)}"
 
 
 def documented():

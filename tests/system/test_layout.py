@@ -10,8 +10,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = ("keras_transformer", "training", "export")
-# Each heavy dependency has one door, so that it can be replaced there.
-DOORS = {
+# The files that import each heavy dependency, so that it can be replaced there.
+WRAPPERS = {
     "tensorflow_text": {
         "keras_transformer/text/tokenizers/sentencepiece.py",
         "keras_transformer/text/tokenizers/wordpiece.py",
@@ -41,9 +41,9 @@ DOORS = {
 }
 # Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
 BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
-# The rooms that the modules of a room may import; the modules that stand in no room are `.`.
+# The packages that the modules of a package may import; `.` are the modules in no such package.
 # Whatever all may import, checks and files, is not listed.
-ROOMS = {
+PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
     "keras_transformer/config": set(),
     "keras_transformer/fields": {".", "text"},
@@ -126,12 +126,12 @@ def test_imports_point_one_way():
                 assert not module.startswith("keras_transformer.cli"), f"{path}: {module}"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_are_entered_in_one_direction(room):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_in_one_direction(package):
     """layers <- models <- decoding <- tasks; losses <- tasks <- loop of the training; a format of
     the exports knows no other format.
     """
-    top, name = room.split("/")
+    top, name = package.split("/")
     folder = ROOT / top / name
     for path in sorted(folder.resolve().glob("*.py")):
         if path.name in ("__init__.py", "__main__.py"):
@@ -139,7 +139,7 @@ def test_rooms_are_entered_in_one_direction(room):
         for file in modules(path):
             inside = file.parts[0] == top and len(file.parts) == 3
             if inside and file.parts[1] != name:
-                assert file.parts[1] in ROOMS[room], f"{path}: {file}"
+                assert file.parts[1] in PACKAGES[package], f"{path}: {file}"
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["packages", "modules"])
@@ -164,22 +164,22 @@ def test_nothing_imports_what_imports_it(whole):
     graphlib.TopologicalSorter(graph).prepare()  # raises a `CycleError` with the cycle
 
 
-@pytest.mark.parametrize("package", DOORS)
-def test_each_heavy_dependency_has_one_door(package):
+@pytest.mark.parametrize("package", WRAPPERS)
+def test_each_heavy_dependency_has_few_importers(package):
     users = {
         str(path.relative_to(ROOT))
         for path in sources()
         if any(module.split(".")[0] == package for module in imports(path))
     }
     assert users, f"nobody imports {package}: take it out of the table and of pyproject.toml"
-    assert users <= DOORS[package]
+    assert users <= WRAPPERS[package]
 
 
 def test_the_layers_are_written_in_keras_ops():
     """No layer knows TensorFlow but in a branch for it: they run on every Keras backend."""
     files = []
-    for room in ("config", "layers", "models"):
-        files += sorted((ROOT / "keras_transformer" / room).rglob("*.py"))
+    for package in ("config", "layers", "models"):
+        files += sorted((ROOT / "keras_transformer" / package).rglob("*.py"))
     for path in files:
         if path.name in BRANCHES:
             continue
@@ -207,3 +207,20 @@ def test_pytest_alone_collects_every_test():
     command = [pathlib.Path(sys.executable).with_name("pytest"), "--collect-only", "-q"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+# Classes that share a name; one of each is to be renamed.
+SHARED_NAMES = {
+    *("Encoder", "Format", "Images", "Limits"),
+    *("Parts", "Series", "TextData", "TfdsData", "Words"),
+}
+
+
+def test_a_class_name_has_one_meaning():
+    files = {}
+    for path in sources():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    shared = {name: paths for name, paths in files.items() if len(paths) > 1}
+    assert shared.keys() == SHARED_NAMES, f"{shared} (a renamed class leaves `SHARED_NAMES`)"

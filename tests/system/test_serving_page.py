@@ -7,8 +7,9 @@ import re
 
 import pytest
 import yaml
-from documents import PAGES, SERVER_OPTIONS, blocks, read, run
+from documents import PAGES, SERVER_OPTIONS, blocks, read, run, shell
 
+from keras_transformer.export.saved_model import templates
 from keras_transformer.export.saved_model.guide import batching_parameters, model_name
 
 grpc = pytest.importorskip("grpc")
@@ -60,7 +61,9 @@ def test_every_file_of_the_server_is_on_this_page_and_no_other(texts):
     assert set(texts) == set(serving_texts.FILES)
     assert len(blocks(PAGE, "proto")) == len(texts)
     others = [page for page in PAGES if page != PAGE]
-    assert not [page for page in others for kind in ("proto", "yaml") if blocks(page, kind)]
+    assert not [page for page in others if blocks(page, "proto")]
+    manifests = [block.code for page in others for block in blocks(page, "yaml")]
+    assert not [code for code in manifests if "apiVersion" in code]
 
 
 def test_the_labels_are_of_versions_that_are_served(texts):
@@ -84,10 +87,16 @@ def test_the_batching_is_that_of_the_export_but_for_threads_and_the_queue(texts)
 
 
 def test_options_of_the_server_exist(server):
-    commands = [block.code for block in blocks(PAGE, "sh") if "tensorflow/serving" in block.code]
-    named = re.findall(r"\s(--[a-z_]+)", " ".join(commands).partition("tensorflow/serving")[2])
+    commands = [command.partition("tensorflow/serving")[2] for command in shell(PAGE)]
+    named = re.findall(r"\s(--[a-z_]+)", " ".join(commands))
     named += [argument.partition("=")[0] for argument in server["args"]]
     assert len(named) > 10 and set(named) <= SERVER_OPTIONS
+
+
+def test_page_and_exports_name_one_version_of_the_server(server):
+    text = read(PAGE) + templates.PAGE.template
+    images = set(re.findall(r"tensorflow/serving:?[\w.]*", text))
+    assert images == {server["image"]} and re.fullmatch(r".*:\d+\.\d+\.\d+", server["image"])
 
 
 def test_the_manifest_gives_the_server_its_files(manifest, texts, pod, server):

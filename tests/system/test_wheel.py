@@ -11,8 +11,11 @@ import zipfile
 import pytest
 from build import ProjectBuilder
 from build.env import DefaultIsolatedEnv
+from packaging.metadata import parse_email
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from keras_transformer import __version__
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -45,12 +48,12 @@ def distributions(tracked, tmp_path_factory):
             names = [item.name.partition("/")[2] for item in archive if item.isfile()]
         unpacked = sdist.removesuffix(".tar.gz")
         wheel = ProjectBuilder.from_isolated_env(environment, unpacked).build("wheel", folder)
-    return names, pathlib.Path(wheel)
+    return names, pathlib.Path(sdist), pathlib.Path(wheel)
 
 
 @pytest.fixture(scope="module")
 def wheel(distributions):
-    return distributions[1]
+    return distributions[2]
 
 
 def write(path, content):
@@ -77,7 +80,7 @@ def test_the_source_distribution_holds_the_files_of_the_repository(distributions
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"keras_transformer", "keras_transformer_kit-0.1.0.dist-info"}
+    assert tops == {"keras_transformer", f"keras_transformer_kit-{__version__}.dist-info"}
     modules = {name for name in names if name.endswith(".py")}
     for folder, prefix in (("keras_transformer", ""), ("training", "keras_transformer/"),
                            ("export", "keras_transformer/")):  # fmt: skip
@@ -85,7 +88,27 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
             assert prefix + str(path.relative_to(ROOT)) in modules
     assert "keras_transformer/training/configs/demo.toml" in names
     assert "keras_transformer/plots/attention.html" in names
+    typed = ("py.typed", "__init__.pyi", "export/__init__.pyi")
+    assert {f"keras_transformer/{name}" for name in typed} <= {*names}
     assert any(name.endswith("LICENSE") for name in names)
+
+
+def test_an_index_accepts_both(distributions):
+    """The metadata is complete, and the description can be rendered."""
+    command = [sys.executable, "-m", "twine", "check", "--strict", *distributions[1:]]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
+
+
+def test_the_metadata_is_that_of_the_project(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata, unknown = parse_email(archive.read(name))
+    assert metadata["version"] == __version__
+    assert metadata["description_content_type"] == "text/markdown"
+    assert metadata["license_expression"] == "Apache-2.0"
+    assert metadata["description"].startswith("# keras_transformer\n")
+    assert "all" in metadata["provides_extra"] and not unknown
 
 
 def required(requirement, known):

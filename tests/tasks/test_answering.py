@@ -10,8 +10,8 @@ from pipelines import SIZES, tokenizer, with_larger_weights
 from keras_transformer import QuestionAnswerer, SpanPredictor, SpanPredictorConfig
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
-from keras_transformer.tasks.question_answering.figures import answer_figures, normalized, token_f1
 from keras_transformer.tasks.question_answering.lines import parse
+from keras_transformer.tasks.question_answering.metrics import answer_metrics, normalized, token_f1
 from keras_transformer.tasks.question_answering.passages import cut_windows, read_passages
 from keras_transformer.tasks.question_answering.spans import segments_of_rows
 
@@ -190,8 +190,8 @@ def test_answers_are_normalised_as_squad_does():
     assert normalized("The  Big, an dog!") == "big dog"
     assert token_f1("the big dog", "dog runs") == pytest.approx(0.5)
     assert token_f1("", "") == 1 and token_f1("the", "dog") == 0
-    assert answer_figures([""], [["the"]]) == {"exact_match": 100.0, "f1": 100.0}
-    figures = answer_figures(["A dog", "cat"], [["x", "dog."], ["big cat"]])
+    assert answer_metrics([""], [["the"]]) == {"exact_match": 100.0, "f1": 100.0}
+    figures = answer_metrics(["A dog", "cat"], [["x", "dog."], ["big cat"]])
     assert figures == {"exact_match": 50.0, "f1": pytest.approx(100 * (1 + 2 / 3) / 2)}
 
 
@@ -237,7 +237,7 @@ def test_exact_match_and_f1_are_those_of_squad(answer, reference, exact, f1):
     assert (ours == theirs) == bool(exact)
     by_hand = 2 * shared / (len(ours) + len(theirs)) if ours and theirs else float(ours == theirs)
     assert by_hand == pytest.approx(f1)
-    figures = answer_figures([answer], [["zebra", reference]])
+    figures = answer_metrics([answer], [["zebra", reference]])
     assert figures == {"exact_match": 100 * exact, "f1": pytest.approx(100 * f1)}
 
 
@@ -248,7 +248,7 @@ def test_lines_are_questions_and_passages(tmp_path):
     reference.write_text("1998\tthe year 1998\ndog\n")
     inputs, answers = TASK.read_files(source, reference)
     assert inputs == [("a", "b"), ("", "c")] and answers == [["1998", "the year 1998"], ["dog"]]
-    figures = answer_figures(["1998", "dog"], [["1998", "the year"], ["12"]])
+    figures = answer_metrics(["1998", "dog"], [["1998", "the year"], ["12"]])
     assert figures == {"exact_match": 50, "f1": 50}
     source.write_text("a\tb\nc\n")
     with pytest.raises(ValueError, match="example 2: must be a question, a tab and a passage"):

@@ -14,7 +14,7 @@ from keras_transformer.tasks.series.file import read_series
 from keras_transformer.tasks.series.gaps import fill_gaps
 from keras_transformer.tasks.series.lines import read_targets
 from keras_transformer.tasks.series.reader import SeriesReader
-from keras_transformer.tasks.series.steps import Step, find_step
+from keras_transformer.tasks.series.steps import TimeStep, find_step
 
 NAN = math.nan
 DAY, HOUR = datetime.timedelta(days=1), datetime.timedelta(hours=1)
@@ -93,7 +93,7 @@ def moments(*texts):
 def test_the_step_of_a_series_is_found(text, dates):
     series = moments(*dates)
     step = find_step(series)
-    assert str(step) == text and Step.parse(text) == step
+    assert str(step) == text and TimeStep.parse(text) == step
     assert [step.between(*pair) for pair in itertools.pairwise(series)] == [1] * (len(dates) - 1)
     assert step.between(series[-1], series[0]) <= 1 - len(dates)
 
@@ -108,16 +108,16 @@ def test_the_step_is_the_most_common_one():
 
 def test_the_next_step_of_the_calendar():
     for before, after in (("2004-12-31", "2005-01-31"), ("2005-01-31", "2005-02-28")):
-        assert Step(months=1).after(*moments(before)) == moments(after)[0]
-    assert Step.parse("2 weeks").after(*moments("2005-02-21")) == moments("2005-03-07")[0]
+        assert TimeStep(months=1).after(*moments(before)) == moments(after)[0]
+    assert TimeStep.parse("2 weeks").after(*moments("2005-02-21")) == moments("2005-03-07")[0]
     for step in ("1 day", "1 month", "10000 years"):  # no step is after the last year
-        assert Step.parse(step).after(*moments("9999-12-31")).local == datetime.datetime.max
+        assert TimeStep.parse(step).after(*moments("9999-12-31")).local == datetime.datetime.max
 
 
 @pytest.mark.parametrize("text", ["", "daily", "0 days", "1.5 hours", "1 fortnight", "-1 day"])
 def test_other_steps_are_refused(text):
     with pytest.raises(ValueError, match='`step` must be a number and one of .*such as "15 min'):
-        Step.parse(text)
+        TimeStep.parse(text)
 
 
 # Gaps

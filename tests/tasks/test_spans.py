@@ -8,7 +8,7 @@ from keras_transformer.tasks.labelling.spans import (
     Span,
     find_problem,
     labels_of,
-    span_figures,
+    span_metrics,
     spans_of,
 )
 
@@ -87,7 +87,7 @@ def test_figures_are_those_of_the_definition():
     """Expected: 2 X and 2 Y. Predicted: 3 spans, of which one X is right; a Y has a wrong end."""
     expected = [["B-X", "I-X", "O", "B-Y"], ["B-X", "O", "B-Y", "I-Y"]]
     predicted = [["B-X", "I-X", "O", "B-X"], ["O", "O", "B-Y", "O"]]
-    figures = span_figures(predicted, expected)
+    figures = span_metrics(predicted, expected)
     assert figures["precision"] == pytest.approx(100 / 3)
     assert figures["recall"] == pytest.approx(100 / 4)
     assert figures["span_f1"] == pytest.approx(100 * 2 / 7)
@@ -107,11 +107,11 @@ def test_the_example_of_seqeval_has_its_figures():
         ["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"],
         ["B-PER", "I-PER", "O"],
     ]
-    figures = span_figures(predicted, expected)
+    figures = span_metrics(predicted, expected)
     assert figures["span_f1"] == 50.0
     assert {name: of["f1"] for name, of in figures["types"].items()} == {"MISC": 0, "PER": 100}
 
 
 def test_nothing_to_count_is_zero():
-    figures = span_figures([["O"]], [["O"]])
+    figures = span_metrics([["O"]], [["O"]])
     assert figures == {"span_f1": 0.0, "precision": 0.0, "recall": 0.0, "types": {}}

@@ -89,9 +89,9 @@ def test_tables_are_kept_with_the_models(model):
     [
         ({"size": 9}, "`ids` must be integers from -1 to below 9"),
         ({"pad_id": 99}, "`pad_id` must be from 0 to below 27. Received: pad_id=99"),
-        ({"ids": [7, 7]}, "each be there once. Received twice: \\(7\\)"),
+        ({"ids": [7, 7]}, "must not repeat an id. Received twice: \\(7\\)"),
         ({"ids": [1, 2]}, "an id for each of the 24 pieces. Received: 2 ids"),
-        ({"eos_id": 1}, "the piece that ends a text the id `eos_id`"),
+        ({"eos_id": 1}, "must give `eos_id` to the piece that ends a text"),
     ],
 )
 def test_a_table_of_other_pieces_is_refused(model, changes, message):
@@ -115,5 +115,5 @@ def test_a_graph_has_the_table_inside(model, tmp_path):
 def test_no_piece_of_a_text_is_padding(model):
     piece = SentencePieceTokenizer(model).encode(["dog"]).to_list()[0][0]
     table = table_of(model)
-    with pytest.raises(ValueError, match="`table` must give `pad_id` to no piece of a text"):
+    with pytest.raises(ValueError, match="`table` must not give `pad_id` to a piece of text"):
         SentencePieceTokenizer(model, table_of(model, pad_id=table.ids[piece]))

@@ -9,7 +9,7 @@ from keras_transformer import Shortlist
 
 
 def small():
-    """Five source pieces: lists of 0, 2, 0, 3 and 1 ids."""
+    """Five source tokens: lists of 0, 2, 0, 3 and 1 ids."""
     return Shortlist(3, 4, [0, 0, 2, 2, 5, 6], [5, 11, 4, 5, 9, 7])
 
 
@@ -76,10 +76,10 @@ def test_the_most_frequent_pairs_are_kept():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: content[:40], "cut off: it has 40 bytes"),
-        (lambda content: content[:-4], "6 offsets and 6 ids take 120 bytes, and there are 116"),
-        (lambda content: content + b"\0", "and there are 121"),
-        (lambda content: b"\0" + content[1:], "not a binary shortlist of Marian's"),
+        (lambda content: content[:40], "incomplete: it has only 40 bytes"),
+        (lambda content: content[:-4], "6 offsets and 6 ids take 120 bytes, but it has 116"),
+        (lambda content: content + b"\0", "but it has 121"),
+        (lambda content: b"\0" + content[1:], "not a binary shortlist of Marian,"),
         (lambda content: content[:60] + b"\1" + content[61:], "damaged: its checksum is 0x"),
         (lambda content: content[:32] + b"\xff" * 8 + content[40:], "18446744073709551615 offsets"),
     ],
@@ -111,13 +111,13 @@ def test_offsets_that_lead_out_of_the_file_are_refused():
     ("arguments", "message"),
     [
         ((-1, 2, [0, 0], []), "`first` must be at least 0"),
-        ((1, 2, [0, 3, 2], [1, 1]), "`offsets` must be integers that begin with 0"),
-        ((1, 2, [1, 2], [1, 1]), "`offsets` must be integers that begin with 0"),
-        ((1, 2, [0, 1], [1, 1]), "`offsets` must be integers that begin with 0"),
-        ((1, 2, [0], []), "`offsets` must be integers that begin with 0"),
-        ((1, 1, [0, 2], [1, 1]), "`best` must be the length of the longest list"),
+        ((1, 2, [0, 3, 2], [1, 1]), "`offsets` must begin with 0"),
+        ((1, 2, [1, 2], [1, 1]), "`offsets` must begin with 0"),
+        ((1, 2, [0, 1], [1, 1]), "`offsets` must begin with 0"),
+        ((1, 2, [0], []), "`offsets` must begin with 0"),
+        ((1, 1, [0, 2], [1, 1]), "`best` must be at least the length"),
         ((1, 1, [0, 1], [-1]), "`ids` must not be negative"),
-        ((1, 1, [0, 1], [0.5]), "`ids` must be integers"),
+        ((1, 1, [0, 1], [0.5]), "`ids` must be a vector of integers"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
@@ -127,7 +127,9 @@ def test_wrong_arguments_are_named(arguments, message):
 
 def test_another_vocabulary_is_refused():
     small().check_sizes(5, 12)
-    with pytest.raises(ValueError, match="ids below 11. Received: 5 source pieces, ids below 12"):
+    with pytest.raises(
+        ValueError, match="ids below 11. Received: 5 source tokens, target ids below 12"
+    ):
         small().check_sizes(5, 11)
-    with pytest.raises(ValueError, match="6 source pieces"):
+    with pytest.raises(ValueError, match="6 source tokens"):
         small().check_sizes(6, 12)

@@ -220,11 +220,11 @@ def test_the_graph_holds_only_the_three_operations_that_serving_knows(tokenizer)
     ],
 )
 def test_a_damaged_model_is_one_clear_error(model, damage, tmp_path):
-    with pytest.raises(ValueError, match="`model` must be a serialised SentencePiece model.*Rec"):
+    with pytest.raises(ValueError, match="`model` must be the bytes of a SentencePiece model.*Rec"):
         SentencePieceTokenizer(damage(model))
     path = tmp_path / "tokenizer.model"
     path.write_bytes(damage(model))
-    with pytest.raises(ValueError, match=r"tokenizer\.model: `model` must be a ser") as error:
+    with pytest.raises(ValueError, match=r"tokenizer\.model: `model` must be the bytes") as error:
         SentencePieceTokenizer.load(path)
     assert "\n" not in str(error.value)
 

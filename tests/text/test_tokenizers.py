@@ -75,7 +75,9 @@ def test_special_ids_that_differ_are_refused(pair, name, ids):
 
 @pytest.mark.parametrize("wrong", ["a", None, (1, 2), []])
 def test_something_else_is_refused(pair, wrong):
-    with pytest.raises(TypeError, match="must be a Tokenizer, or a pair of them, .* Received: tok"):
+    with pytest.raises(
+        TypeError, match="must be a Tokenizer, or a pair of them for .* Received: tok"
+    ):
         Tokenizers.of(wrong)
     with pytest.raises(TypeError, match="Received: tokenizer of type tuple"):
         Tokenizers.of((pair[0],) * 3)

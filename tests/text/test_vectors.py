@@ -59,7 +59,7 @@ WRONG = [
     ("dog 1 2 3\ncat 1 2 3 4\n", 2, "must have 3 values, as many as `d_model`. Received: 4"),
     ("3 4\ndog 1 2 3 4\n", 1, "must have 3 values, as many as `d_model`. Received: 4"),
     ("dog 1 2 3 4\n", 1, "must have 3 values"),
-    ("dog 1 2 3\ndog 4 5 6\n", 2, "'dog' has a vector already, before"),
+    ("dog 1 2 3\ndog 4 5 6\n", 2, "'dog' occurs a second time"),
     ("dog 1 x 3\n", 1, "values must be numbers, 3 of them after the word. Received: 'x'"),
     ("dog 1 2_0 3\n", 1, "values must be numbers, 3 of them after the word. Received: '2_0'"),
     ("dog 1 \v2 3\n", 1, "values must be numbers, 3 of them after the word. Received: '.*2'"),
@@ -71,7 +71,7 @@ WRONG = [
     (b"dog 1 2 3\n\xff\xfe 1 2 3\n", 2, "must be UTF-8"),
     (" 1 2 3\n", 1, "must begin with a word"),
     ("dog\t1\t2\t3\n", 1, "must have 3 values, as many as `d_model`. Received: 0"),
-    ("9 3\ndog 1 2 3\n", 1, "promises 9 words. Received: 1 lines of them"),
+    ("9 3\ndog 1 2 3\n", 1, "states 9 words. Received: 1 lines of words"),
     ("dog " + "1" * 9999, 1, "must have at most 4,288 bytes"),
 ]
 
@@ -86,7 +86,7 @@ def test_a_wrong_line_is_named(file, content, line, match):
 
 
 def test_wrong_files_are_named(file, tmp_path):
-    with pytest.raises(ValueError, match="must hold at least one word"):
+    with pytest.raises(ValueError, match="must have at least one word"):
         read_vectors(file(""), WORDS, 3)
     for read in (check_vectors, lambda path, width: read_vectors(path, WORDS, width)):
         with pytest.raises(ValueError, match="nowhere: cannot be read: No such file"):
@@ -114,7 +114,7 @@ print(len(vectors), tracemalloc.get_traced_memory()[1])
 
 
 def test_memory_is_that_of_the_vocabulary(tmp_path):
-    """Of a file of some 2 MB, 100 words of 64 values are 26 kB."""
+    """100 words of 64 values are 26 kB of a file of some 2 MB."""
     path = tmp_path / "vectors.txt"
     values = " ".join(f"{number / 7:.5f}" for number in range(64))
     path.write_text("".join(f"w{number} {values}\n" for number in range(4000)))

@@ -51,7 +51,7 @@ def test_a_run_explains_itself(finished, kind):
     assert run.read_metrics() == figures
     assert figures["parameters"] == pipeline.model.count_params()
     assert figures[f"{TASKS[kind].unit}_seen"] > 0
-    assert set(figures["validation"]) == set(TASKS[kind].figures)
+    assert set(figures["validation"]) == set(TASKS[kind].metrics)
     assert all(map(np.isfinite, figures["validation"].values()))
     assert load_settings(run.config) == load_settings(run.config)
     assert "[vocabulary]" not in run.config.read_text()

@@ -13,12 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.files import read_json, write_json
+from keras_transformer.training.data.checksums import BlockVerifier, damaged
 from keras_transformer.training.data.encoding import Encoder
 from keras_transformer.training.data.lock import RunLock, RunLocked
 from keras_transformer.training.data.store_writer import StoreWriter
 
 MANIFEST = "manifest.json"
-FORMAT = 1  # of the files; a store of another one is written again
+FORMAT = 2  # of the files; a store of another one is written again
 WAIT = 0.5  # seconds between two looks at a store that another process writes
 
 
@@ -27,7 +28,8 @@ class Store:
 
     Each column is a file `NAME.values` of all items; of a ragged column `NAME.offsets` also has
     the item at which each example begins, and the end. Nothing of them is read before it is needed,
-    and what was read stays the system's: memory does not grow with the corpus.
+    and what was read stays the system's: memory does not grow with the corpus. Files are verified
+    block by block, each block when it is first read.
 
     Args:
         folder: The folder.
@@ -37,15 +39,18 @@ class Store:
         manifest: The content of `manifest.json`: `size`, the number of rows; `groups` of rows with
             equal length and weight (a list each of `length`, `weight`, `count`, and by column of
             `tokens` and of the `longest`); `counts` of what was read and left out; `columns` with
-            `dtype`, `shape`, `items` and `checksum` of each; `fingerprint`; and `key`.
+            `dtype`, `shape`, `items`, whether it is `ragged`, and the `checksums` of its files, see
+            `block_checksums`; `fingerprint`; and `key`.
 
     Raises:
-        ValueError: If a file of it is missing or does not have its size.
+        DamagedStore: If a file of it is missing or does not have its size.
+        ValueError: If the folder has no manifest, or one that cannot be read.
     """
 
     def __init__(self, folder, fields):
         self.folder, self.fields = Path(folder), fields
-        self._arrays = {}  # by column and kind, when they are first read
+        self._arrays = {}  # by column and kind, from when they are first read
+        self._verifiers = {}  # of the same files
         self.manifest = read_json(self.folder / MANIFEST)
         if self.manifest is None:
             raise ValueError(f"{self.folder} is not a store: it has no {MANIFEST}.")
@@ -54,10 +59,7 @@ class Store:
             for path, count, dtype, shape in self._files(name, column):
                 expected = count * math.prod(shape) * np.dtype(dtype).itemsize
                 if not path.is_file() or path.stat().st_size != expected:
-                    raise ValueError(
-                        f"{path} is damaged: it must have {expected:,} bytes. Remove the folder "
-                        f"{self.folder} to have it written again."
-                    )
+                    raise damaged(path, f"it must have {expected:,} bytes")
 
     def gather(self, numbers, widths, names=None):
         """Returns some rows of columns; runs in a graph.
@@ -70,6 +72,10 @@ class Store:
         Returns:
             Dictionary of `[B, *item_shape]`, or `[B, width, *item_shape]` if the column is ragged;
             int32, or float32 for numbers that are not integers.
+
+        Raises:
+            DamagedStore: When the rows are read, if their files are damaged. In a graph TensorFlow
+                raises another error: see `plain_damage`.
         """
         names = list(self.fields) if names is None else list(names)
         if not names:
@@ -95,9 +101,10 @@ class Store:
         values, field = self._mapped(name, "values"), self.fields[name]
         kind = _plain_type(values.dtype).as_numpy_dtype
         if not field.is_ragged:
+            self._verify(name, "values", numbers, numbers + 1)
             return values[numbers].astype(kind)
-        offsets = self._mapped(name, "offsets")
-        begins, ends = offsets[numbers], offsets[numbers + 1]
+        begins, ends = self._bounds(name, numbers)
+        self._verify(name, "values", begins, ends)
         places = begins[:, None] + np.arange(width)
         inside = places < ends[:, None]  # [B, width]
         items = values[np.where(inside, places, 0)].astype(kind)
@@ -106,8 +113,25 @@ class Store:
 
     def texts(self, name, numbers):
         """Returns the strings of some rows, bytes: see `Encoder`. Not part of a graph."""
-        items, offsets = (self._mapped(f"{name}.text", kind) for kind in ("values", "offsets"))
-        return [items[offsets[n] : offsets[n + 1]].tobytes() for n in np.asarray(numbers).tolist()]
+        name = f"{name}.text"
+        items = self._mapped(name, "values")
+        begins, ends = self._bounds(name, np.asarray(numbers))
+        self._verify(name, "values", begins, ends)
+        pairs = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [items[begin:end].tobytes() for begin, end in pairs]
+
+    def _bounds(self, name, numbers):
+        """The first item and the end of some rows of a ragged column."""
+        offsets = self._mapped(name, "offsets")
+        self._verify(name, "offsets", numbers, numbers + 2)
+        return offsets[numbers], offsets[numbers + 1]
+
+    def _verify(self, name, kind, begins, ends):
+        """Raises if items of a file, in ranges, are not what was written."""
+        array, verifier = self._arrays[name, kind], self._verifiers[name, kind]
+        if not verifier.is_complete:
+            size = array.itemsize * math.prod(array.shape[1:])
+            verifier.verify(begins * size, ends * size)
 
     def _files(self, name, column):
         """For each file of a column its path, number of items, dtype and shape of an item."""
@@ -119,9 +143,12 @@ class Store:
     def _mapped(self, name, kind):
         """A file of a column as an array, of which the system reads what is used."""
         if (name, kind) not in self._arrays:
-            for path, count, dtype, shape in self._files(name, self.manifest["columns"][name]):
-                array = np.memmap(path, dtype, "r", shape=(count, *shape))
-                self._arrays[name, path.suffix[1:]] = np.asarray(array)
+            column = self.manifest["columns"][name]
+            for path, count, dtype, shape in self._files(name, column):
+                key = name, path.suffix[1:]
+                content = np.asarray(np.memmap(path, np.uint8, "r"))
+                self._verifiers[key] = BlockVerifier(path, content, column["checksums"][key[1]])
+                self._arrays[key] = content.view(dtype).reshape(count, *shape)
         return self._arrays[name, kind]
 
 

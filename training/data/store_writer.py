@@ -8,9 +8,10 @@ import zlib
 import numpy as np
 
 from keras_transformer.files import replacing, sync, write_json
+from keras_transformer.training.data.checksums import block_checksums
 from keras_transformer.training.data.encoding import BATCH, CHUNK, COUNTS, Column
 
-BLOCK = 2**22  # numbers that are summed, or bytes times 8 that are read, at once
+BLOCK = 2**22  # offsets that are summed at once
 
 
 class StoreWriter:
@@ -154,10 +155,12 @@ class _Merge:
                 offsets = np.memmap(folder / f"{name}.offsets", np.int64, "r")
             self._write_values(file, name, offsets)
         del offsets
-        facts = {"dtype": dtype.name, "shape": list(shape), "items": items, "ragged": ragged}
-        facts["checksum"] = _checksum(path)
+        column = {"dtype": dtype.name, "shape": list(shape), "items": items, "ragged": ragged}
+        # Every chunk has written to most blocks: none was complete before the last chunk.
+        files = {"values": path, **({"offsets": path.with_suffix(".offsets")} if ragged else {})}
+        column["checksums"] = {kind: block_checksums(file) for kind, file in files.items()}
         sync(path)
-        return facts, tokens and [int(n) for n in tokens], longest and [int(n) for n in longest]
+        return column, tokens and [int(n) for n in tokens], longest and [int(n) for n in longest]
 
     def _write_offsets(self, path, name):
         """Writes the item at which each example begins; returns items and the longest by group."""
@@ -240,11 +243,3 @@ def _runs(path):
         (int(length), float(weight)): int(count)
         for (length, weight), count in zip(groups, counts, strict=True)
     }
-
-
-def _checksum(path):
-    checksum = 0
-    with open(path, "rb") as file:
-        while block := file.read(8 * BLOCK):
-            checksum = zlib.crc32(block, checksum)
-    return f"{checksum:08x}"

@@ -123,7 +123,7 @@ def distill(settings, run_dir, teachers, distillation=Distillation(), *, console
                 files.write(split, *texts.splits[split])
             if distillation.original is not None:
                 files.write("original", *texts.splits["train"])
-            prepare_run(run, student, None if own else first.tokenizers, origin_of(teachers))
+            prepare_run(run, student, None if own else first, origin_of(teachers))
     train(student, run.path, console=console)
     if distillation.original is not None:
         facts = {**facts, "original": distillation.original}

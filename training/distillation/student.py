@@ -1,6 +1,7 @@
 """The student's run before its training: its settings, its vocabulary, where it comes from."""
 
 from keras_transformer.files import replacing
+from keras_transformer.training.settings.taken_vocabulary import read_rules
 from keras_transformer.training.settings.toml import SettingsError, make_settings, save_settings
 
 
@@ -60,21 +61,22 @@ def student_settings(settings, section, teacher, own_vocabulary):
     return make_settings(values, "the student's configuration")
 
 
-def prepare_run(run, settings, tokenizers, origin):
+def prepare_run(run, settings, teacher, origin):
     """Writes what a training finds in a run that it begins.
 
     Args:
         run: The `Run`, in which nothing was trained yet.
         settings: The `Settings` of the student.
-        tokenizers: Its `Tokenizers`; `None`: the training learns a vocabulary.
+        teacher: The `Teacher` whose vocabulary it has. `None`: the training learns one.
         origin: See `origin_of`.
     """
     run.config.unlink(missing_ok=True)  # written last: a training of it alone would learn pieces
     run.remove_vocabulary()
     run.origin.unlink(missing_ok=True)
     run.write_origin(origin)
-    if tokenizers is not None:
-        run.write_tokenizers(tokenizers)
+    if teacher is not None:
+        run.write_tokenizers(teacher.tokenizers)
+        run.write_generation(read_rules([teacher.run.path]))
     with replacing(run.config) as draft:
         save_settings(settings, draft)
 

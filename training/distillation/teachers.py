@@ -12,6 +12,7 @@ from keras_transformer.tasks.results import to_n_best
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.taken_vocabulary import read_rules
 from keras_transformer.training.settings.toml import load_settings
 
 
@@ -42,6 +43,7 @@ class Teacher:
                 checksum.update(block)
         for _, content in sorted(self.tokenizers.files().items()):
             checksum.update(content)
+        checksum.update(repr(read_rules([self.run.path])).encode())
         return checksum.hexdigest()
 
 

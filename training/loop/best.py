@@ -9,7 +9,7 @@ class Best:
     A validation that equals the best one is not an improvement, nor is one that is NaN.
 
     Args:
-        figures: What a validation measures, a dictionary from names to `Figure`s.
+        figures: What a validation measures, a dictionary from names to `Metric`s.
         by: Which of them decides. `None`: no validation is the best one.
         patience: Validations without improvement after which the training stops, or `None`.
     """

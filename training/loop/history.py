@@ -13,7 +13,7 @@ def columns_of(task):
     Nothing is among them that depends on the speed of the machine.
     """
     training = ("train/loss", "train/learning_rate", f"train/{task.unit}")
-    return (*training, *(f"validation/{name}" for name in task.figures))
+    return (*training, *(f"validation/{name}" for name in task.metrics))
 
 
 class History:

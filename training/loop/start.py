@@ -19,9 +19,7 @@ class Start:
 
     Attributes:
         tokenizers: Those of the other run.
-        origin: What is known of the checkpoint that its weights come from: see `Run.read_origin`.
-        search: Its search where none is named, or `None`: see `Run.read_search`.
-        generation: The rules of that checkpoint for outputs: see `Run.read_generation`.
+        run: The other `Run`.
 
     Raises:
         ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
@@ -29,7 +27,7 @@ class Start:
     """
 
     def __init__(self, settings, load):
-        other = finished_run(settings.model.start_from)
+        self.run = other = finished_run(settings.model.start_from)
         self.path = other.path
         task, self.parts = settings.task.get(), settings.model.parts
         model_class = task.pipeline_class().model_class if self.parts is None else None
@@ -42,8 +40,6 @@ class Start:
         parts = PARTS if self.parts is None else self.parts
         self._refuse(*_sizes(settings.config(), self.model.config, parts), "model")
         update = other.read_metrics().get("model_update")
-        self.origin, self.search = other.read_origin(), other.read_search()
-        self.generation = other.read_generation()
         self.facts = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from keras_transformer.config.table_format import DECIMALS, FILLS, ORDERS, SEPARATORS
-from keras_transformer.tasks.series.steps import Step
+from keras_transformer.tasks.series.steps import TimeStep
 from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
 
 
@@ -183,7 +183,7 @@ class SeriesData(ArrayData):
                 f"{self.date_column}."
             )
         if self.step is not None:
-            Step.parse(self.step)
+            TimeStep.parse(self.step)
         if self.snow and (len(self.snow) != 2 or len({*self.snow} & {*self.inputs}) != 2):
             raise ValueError(
                 "`snow` must name two of `inputs`, precipitation and temperature. Received: "

@@ -203,12 +203,12 @@ class Settings(Section):
         best_by = self.training.best_by
         if best_by is None:
             return
-        if best_by not in task.figures:
+        if best_by not in task.metrics:
             raise ValueError(
-                f"`training.best_by` must be one of {', '.join(task.figures)} for {task.name}. "
+                f"`training.best_by` must be one of {', '.join(task.metrics)} for {task.name}. "
                 f"Received: {best_by!r}."
             )
-        if task.figures[best_by].of_texts and not self.training.validate_sentences:
+        if task.metrics[best_by].of_texts and not self.training.validate_sentences:
             raise ValueError(
                 f'`training.best_by = "{best_by}"` needs `training.validate_sentences`.'
             )

@@ -96,6 +96,22 @@ def read_tokenizers(places):
         raise ValueError(f"`vocabulary.from` cannot be used: {error}") from error
 
 
+def read_rules(places):
+    """Returns the rules for outputs that hold for every model with a vocabulary.
+
+    Args:
+        places: See `read_tokenizers`.
+
+    Returns:
+        A `Generation` without a search; `None` where the run of the vocabulary has no such rules.
+    """
+    from keras_transformer.tasks.run import Run
+
+    place = pathlib.Path(places[-1])
+    generation = Run(place if place.is_dir() else place.parent).read_generation()
+    return generation and generation.of_vocabulary()
+
+
 def refuse_conflicts(ours, theirs):
     """Raises unless keys of `[vocabulary]` describe the vocabulary that is taken.
 

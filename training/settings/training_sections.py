@@ -175,7 +175,7 @@ class ScheduleSettings(Section):
 
 def _figures():
     """The names of what the tasks' validations measure, each once."""
-    return dict.fromkeys(name for task in TASKS.values() for name in task.figures)
+    return dict.fromkeys(name for task in TASKS.values() for name in task.metrics)
 
 
 class TrainingSettings(Section):

@@ -5,7 +5,7 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import settings_of
 
 
@@ -20,7 +20,7 @@ class Found(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What `Greedy`, `Beam` and `Sample` share: each is called on a model and token ids.
+    """The base of `Greedy`, `Beam` and `Sample`: each is called on a model and token ids.
 
     Call arguments:
         model: A `Transformer`, or any other `Predictor`.

@@ -93,12 +93,12 @@ class Lists:
 
     @property
     def is_front(self):
-        """Which tokens are at the front, an array `[V]`."""
+        """A mask of the tokens at the front, an array `[V]`."""
         return np.isin(np.arange(self.vocabulary.size), self.front)
 
 
 def _marked(ids, size):
-    """Which of `size` tokens are among ids `[B, R]`: boolean `[B, size]`."""
+    """A mask of the tokens among ids `[B, R]`: boolean `[B, size]`."""
     batch, count = tf.shape(ids)[0], tf.shape(ids)[1]
     rows = tf.tile(tf.expand_dims(tf.range(batch), 1), [1, count])  # [B, R]
     places = tf.reshape(tf.stack([rows, ids], axis=2), [-1, 2])  # [B * R, 2]

@@ -8,10 +8,10 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.constraints import NEVER, checked_banned, checked_prefix
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
-from keras_transformer.decoding.ensemble import Ensemble, joined, log_mean
-from keras_transformer.decoding.predictor import Predictor, Vocabulary, predictor_of
+from keras_transformer.decoding.ensemble import joined, log_mean
+from keras_transformer.decoding.predictor import Predictor, Vocabulary
 from keras_transformer.decoding.shortlist.candidates import Candidates, Lists, count, sizes_of
-from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.parts import stacks_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,13 +53,13 @@ class Shortlisted:
         Translation", section 3.3.
     """
 
-    model: Transformer
+    model: object
     shortlist: object
     sizes: tuple | None = None
 
     def __post_init__(self):
         for model in self.models:
-            if not isinstance(model, Transformer):
+            if stacks_of(model) != EncoderDecoder.stacks:
                 raise TypeError(
                     "`model` must be a Transformer, or an Ensemble of them. "
                     f"Received: model of type {type(model).__name__}."
@@ -76,19 +76,22 @@ class Shortlisted:
     @property
     def models(self):
         """The models of an ensemble; the one model without one."""
-        return self.model.models if isinstance(self.model, Ensemble) else (self.model,)
+        return getattr(self.model, "models", (self.model,))
 
     @functools.cached_property
     def lists(self):
         """The `Lists` of the models' vocabulary."""
-        config = self.config
-        shared = config.target_vocab_size is None or config.tie == "all"
-        return Lists(self.shortlist, Vocabulary.of(config), config.vocab_size, shared)
+        config, vocabulary = self.config, Vocabulary.of(self.config)
+        return Lists(self.shortlist, vocabulary, config.vocab_size, config.shares_vocabulary)
 
     @property
     def config(self):
         """The one of the model; of several models that of the first."""
         return self.models[0].config
+
+    def predictor(self, alignment=None):
+        """Returns the `Predictor` of its searches, see `predictor_of`."""
+        return Restricted(self, alignment)
 
 
 class Restricted(Predictor):
@@ -157,9 +160,6 @@ class Restricted(Predictor):
             "A model with a shortlist is searched by itself: an `Ensemble` and other predictors "
             "take models without one, and `Shortlisted` takes an `Ensemble`."
         )
-
-
-predictor_of.register(Shortlisted, Restricted)
 
 
 class Masked(Predictor):

@@ -1,1 +1,1 @@
-"""Blocks of the Transformer (Fig. 1): residuals, one block, stacks of blocks."""
+"""Blocks of the Transformer and stacks of blocks (Fig. 1)."""

@@ -1,62 +1,69 @@
-"""One block of the Transformer (Fig. 1): two or three sublayers, each with a `Residual`."""
+"""A block of the Transformer (Fig. 1): two or three sublayers with residual connections."""
 
-import typing
+from typing import Any, NamedTuple
 
 import keras
 
 from keras_transformer.checks import check_flag
+from keras_transformer.config.stack import StackConfig
 from keras_transformer.layers import positions
-from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.attention import MultiHeadSelfAttention
+from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.blocks.residual import Residual
 from keras_transformer.layers.cross_attention import MultiHeadCrossAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.recurrence.ssru import SSRU
+from keras_transformer.tensors import Tensor
 
 
-class Step(typing.NamedTuple):
-    """A block, or a stack of them, at one position.
+class CachedOutput(NamedTuple):
+    """The output of a block or a stack at one position.
 
     Attributes:
         x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
-        cache: The cache with this position in it.
-        weights: Those of the attention to the memory, `[B, H, N, S]`; of a stack, a tuple of those
-            of its blocks. `None` where there is no memory, or nobody asked for them.
+        cache: The cache including this position.
+        weights: The cross-attention weights `[B, H, N, S]`; for a stack, a tuple with those of each
+            block. `None` if there is no memory or the weights were not requested.
     """
 
-    x: typing.Any
+    x: Tensor
     cache: tuple
-    weights: typing.Any
+    weights: Tensor | tuple[Tensor, ...] | None
 
 
-class Block(AttendingLayer):
-    """Self-attention or an SSRU, attention to a memory if `cross`, and a feed-forward network.
+class Block(ConfiguredLayer):
+    """Self-attention or an SSRU, cross-attention if `cross`, and a feed-forward network.
 
     Args:
-        config: The `StackConfig` of its stack.
-        causal: Whether a position attends only to itself and earlier ones. `None`: as the class
-            has it.
-        number: Number of the block in its stack, counting from 0.
+        config: The `StackConfig` of the stack that the block belongs to.
+        causal: Whether each position attends only to itself and earlier positions. `None`: the
+            default of the class.
+        number: Index of the block in its stack, counted from 0.
         position: The `Position` of its self-attention. `None`: the one that `config` describes.
         **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
 
     Attributes:
-        stack: The `StackConfig`.
-        config: The `BlockConfig`.
-        causal: Whether a position attends only to itself and earlier ones.
-        cross: Whether it also attends to a memory.
+        cross: Whether the block also attends to a memory.
 
     Reference: Vaswani et al. (2017), sections 3.1 and 5.4.
     """
 
-    causal = cross = False
+    cross: bool = False
 
-    def __init__(self, config, *, causal=None, number=0, position=None, **kwargs):
+    def __init__(
+        self,
+        config: StackConfig,
+        *,
+        causal: bool | None = None,
+        number: int = 0,
+        position: positions.Position | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         own = config.of_block(number)
-        self.stack, self.config, self.window = config, config.block, own.window
+        self.config, self.window = config, own.window
         self.position = positions.of_attention(own) if position is None else position
         self.normalizes_first = number > 0 or config.first_norm is not False
         if causal is not None:
@@ -64,13 +71,13 @@ class Block(AttendingLayer):
             self.causal = causal
 
     @classmethod
-    def from_stack(cls, config, **kwargs):
-        """Returns a block with the configuration of its stack as it is.
+    def from_stack(cls, config: StackConfig, **kwargs: Any) -> "Block":
+        """Returns a block made from the configuration of its stack.
 
         Args:
             config: The `StackConfig`.
-            **kwargs: `causal`, for an `EncoderBlock`, `number`, `position`, `name`, `dtype`,
-                `trainable` and `kernels`.
+            **kwargs: `number`, `position`, `name`, `dtype`, `trainable` and `kernels`; for an
+                `EncoderBlock` also `causal`.
         """
         layer = cls.__new__(cls)
         Block.__init__(layer, config, **kwargs)
@@ -84,10 +91,10 @@ class Block(AttendingLayer):
             attention = MultiHeadCrossAttention(**self._attention_arguments("cross_attention"))
             self._add(attention, self._make_norm, x_shape, memory_shape)
         self._add(self._make_feed_forward(), self._make_norm, x_shape)
-        self.dropout = Dropout(self.config.dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(self.config.block.dropout, dtype=self.dtype_policy, name="dropout")
 
     def _add(self, sublayer, norm_of, x_shape, *memory_shape):
-        """Builds a sublayer and its norm, and keeps both under their names."""
+        """Builds a sublayer and its norm, and makes both attributes of the block by their names."""
         norm = norm_of(f"{sublayer.name}_norm")
         sublayer.build(x_shape, *memory_shape)
         norm.build(x_shape)
@@ -95,7 +102,7 @@ class Block(AttendingLayer):
             setattr(self, layer.name, layer)
 
     def _make_history(self):
-        if self.is_recurrent:
+        if self.config.is_recurrent:
             return SSRU(dtype=self.dtype_policy, kernels=self.kernels, name="ssru")
         return MultiHeadSelfAttention(
             causal=self.causal,
@@ -105,66 +112,74 @@ class Block(AttendingLayer):
         )
 
     def _make_feed_forward(self):
-        config = self.config
+        block = self.config.block
         return FeedForward(
-            config.d_ff,
-            config.activation,
-            config.activation_dropout,
-            config.feed_forward_bias,
-            config.is_gated,
+            block.d_ff,
+            block.activation,
+            block.activation_dropout,
+            block.feed_forward_bias,
+            block.is_gated,
             dtype=self.dtype_policy,
             kernels=self.kernels,
             name="feed_forward",
         )
 
     def _attention_arguments(self, name):
-        config = self.config
+        block = self.config.block
         return {
-            "num_heads": config.num_heads,
-            "num_key_value_heads": config.num_key_value_heads,
-            "d_k": config.d_k,
-            "d_v": config.d_v,
-            "dropout": config.attention_dropout,
-            "use_bias": config.biased_projections,
-            "score": config.score,
+            "num_heads": block.num_heads,
+            "num_key_value_heads": block.num_key_value_heads,
+            "d_k": block.d_k,
+            "d_v": block.d_v,
+            "dropout": block.attention_dropout,
+            "use_bias": block.biased_projections,
+            "score": block.score,
             "dtype": self.dtype_policy,
             "kernels": self.kernels,
             "name": name,
         }
 
     def _make_norm(self, name):
-        return make_norm(self.config, self.dtype_policy, name)
+        return make_norm(self.config.block, self.dtype_policy, name)
 
     def _make_first_norm(self, name):
         if self.normalizes_first:
             return self._make_norm(name)
         return keras.layers.Identity(dtype=self.dtype_policy, name=name)
 
-    @property
-    def is_recurrent(self):
-        """Whether an SSRU reads earlier positions, and no self-attention."""
-        return self.stack.autoregression == "ssru"
-
-    def history(self):
+    def history(self) -> MultiHeadSelfAttention | SSRU:
         """Returns the sublayer that reads other positions of `x`.
 
-        It has `empty_cache`, `extended_cache` and `step`. No property: Keras would file the
-        weights under its name.
+        It has the methods `empty_cache`, `extended_cache` and `step`. This is not a property,
+        because Keras would save the weights under the property's name.
         """
-        return self.ssru if self.is_recurrent else self.self_attention
+        return self.ssru if self.config.is_recurrent else self.self_attention
 
-    def residual(self, sublayer):
+    def residual(self, sublayer: keras.Layer) -> Residual:
         """Returns the `Residual` of a sublayer, with its norm and the block's dropout."""
         norm = getattr(self, f"{sublayer.name}_norm")
-        return Residual(sublayer, norm, self.dropout, self.config.is_pre_norm)
+        return Residual(sublayer, norm, self.dropout, self.config.block.is_pre_norm)
 
-    def _run(self, x, memory, allowed, memory_allowed, return_weights, training, mask, memory_mask):
-        """Figure 1; the arguments are those of a call of `DecoderBlock`."""
-        asked, weights = {"return_weights": True} if return_weights else {}, {}
-        options = {"training": training, "mask": mask, **({} if self.is_recurrent else asked)}
+    def _run(
+        self,
+        x,
+        memory=None,
+        allowed=None,
+        memory_allowed=None,
+        return_weights=False,
+        training=None,
+        mask=None,
+        memory_mask=None,
+    ):
+        """Returns the output of a call, with the arguments of `DecoderBlock` (Fig. 1)."""
+        weights = {}
+        with_weights = {"return_weights": True} if return_weights else {}
+        options = {"training": training, "mask": mask}
+        if not self.config.is_recurrent:
+            options.update(with_weights)
         x, weights["self_attention"] = self.residual(self.history())(x, allowed, **options)
         if self.cross:
-            options = {"training": training, "memory_mask": memory_mask, **asked}
+            options = {"training": training, "memory_mask": memory_mask, **with_weights}
             x, weights["cross_attention"] = self.residual(self.cross_attention)(
                 x, memory, memory_allowed, **options
             )
@@ -174,30 +189,30 @@ class Block(AttendingLayer):
 
     def step(
         self,
-        x,
-        cache,
-        index,
-        memory_heads=None,
-        memory_allowed=None,
-        allowed=None,
-        return_weights=False,
-    ):
-        """The block at one position, with what earlier positions left in the cache.
+        x: Tensor,
+        cache: tuple[Tensor, ...],
+        index: Tensor,
+        memory_heads: tuple[Tensor, Tensor] | None = None,
+        memory_allowed: Tensor | None = None,
+        allowed: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> CachedOutput:
+        """Runs the block at one position; the cache holds the earlier ones.
 
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
             cache: Key and value heads of the self-attention, see `MultiHeadSelfAttention.step`; or
                 the state of the SSRU, see `SSRU.step`.
-            index: Number of the position, counting from 0; scalar integer below `L`.
-            memory_heads: Key and value heads of the memory, each `[B, G, S, K]`: hypotheses share
-                the memory of their sentence. `None` where there is no memory.
+            index: Index of the position, counted from 0: a scalar integer below `L`.
+            memory_heads: Key and value heads of the memory, each `[B, G, S, K]`, shared by the
+                hypotheses of a sentence. `None` if there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with an
                 SSRU.
-            return_weights: Whether the `Step` has the weights of the attention to the memory.
+            return_weights: Whether to also return the cross-attention weights.
 
         Returns:
-            A `Step`.
+            A `CachedOutput`.
         """
         weights = None
         x, cache = self.residual(self.history()).step(x, cache, index, allowed)  # [B, N, D]
@@ -206,9 +221,4 @@ class Block(AttendingLayer):
                 x, memory_heads, memory_allowed, return_weights
             )
         x, _ = self.residual(self.feed_forward).step(x)  # [B, N, D]
-        return Step(x, cache, weights)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        flat = self.stack.to_flat()
-        return {**super().get_config(), **{name: flat[name] for name in self.options}}
+        return CachedOutput(x, cache, weights)

@@ -1,12 +1,15 @@
-"""The decoder: self-attention, attention to the memory and feed-forward (section 3.1, Fig. 1).
+"""The decoder: self-attention, cross-attention and feed-forward network (section 3.1, Fig. 1).
 
-With an SSRU in place of the self-attention it is that of Kim et al. (2019).
+With an SSRU in place of self-attention it is the decoder of Kim et al. (2019).
 """
+
+from typing import Any
 
 import keras
 
 from keras_transformer.config.arguments import with_options
 from keras_transformer.layers.blocks.block import Block
+from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.blocks.options import (
     OPTIONS,
     block_options,
@@ -19,130 +22,13 @@ from keras_transformer.layers.call_checks import check_mask_of_positions
 OF_DECODER_BLOCK = block_options()
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
-@with_options(OF_DECODER_BLOCK)
-class DecoderBlock(Block):
-    """Causal self-attention, attention to the memory, then a feed-forward network.
-
-    Args:
-        num_heads: Attention heads.
-        d_ff: Width inside the feed-forward network, in features.
-        **options: The options of `BlockConfig` and the positions of `StackConfig`, and `name`,
-            `dtype` and `trainable` as in every Keras layer.
-
-    Call arguments:
-        x: Target side, `[B, T, D]`, floating.
-        memory: Output of the encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, T]`, or `[B, T, T]` with 1 in place of B or of the first T: which
-            target positions may be attended to. Later ones never are. Padding after a target needs
-            no mask. With an SSRU `[B, T]` or `[B, 1, T]`.
-        memory_allowed: Boolean `[B, S]`, `True` where a position of the memory is real; or
-            `[B, T, S]`, or 1 in place of B or T. `None` allows everything.
-        return_weights: Whether to return the attention weights as well.
-        training: Whether dropout is active.
-        mask: Boolean `[B, T]`, joined with `allowed`. `None`: the mask that Keras attached to `x`,
-            if it did.
-        memory_mask: Boolean `[B, S]`, joined with `memory_allowed`. `None`: the mask that Keras
-            attached to `memory`, if it did.
-
-    Returns:
-        `[B, T, D]`; with `return_weights` a pair of that and
-        `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`, of an SSRU without the
-        first.
-
-    Example:
-        >>> import keras
-        >>> from keras_transformer import DecoderBlock
-        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
-        >>> DecoderBlock(num_heads=4, d_ff=64)(x, memory).shape
-        TensorShape([2, 5, 16])
-
-    Reference: Vaswani et al. (2017), section 3.1.
-    """
+class DecoderCall(ConfiguredLayer):
+    """Mixin with the `call` of a decoder and of its blocks."""
 
     causal = cross = True
-    without_memory = "`EncoderBlock(..., causal=True)`"
-
-    options = tuple(OF_DECODER_BLOCK)
-
-    def __init__(self, num_heads, d_ff, **arguments):
-        arguments.update(num_heads=num_heads, d_ff=d_ff)
-        config, own = split_block_options(arguments, OF_DECODER_BLOCK)
-        super().__init__(config, **own)
 
     def checked_arguments(self, given):  # noqa: D102
-        if self.stack.autoregression == "ssru":
-            check_mask_of_positions(given.get("allowed"), self)
-        return super().checked_arguments(given)
-
-    def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
-        self._build(x_shape, memory_shape)
-
-    def call(  # noqa: D102
-        self,
-        x,
-        memory,
-        allowed=None,
-        memory_allowed=None,
-        return_weights=False,
-        training=None,
-        mask=None,
-        memory_mask=None,
-    ):
-        return self._run(
-            x, memory, allowed, memory_allowed, return_weights, training, mask, memory_mask
-        )
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-@with_options(OPTIONS)
-class Decoder(Stack):
-    """A stack of `DecoderBlock`s.
-
-    Args:
-        num_layers: Number of blocks.
-        num_heads: Attention heads.
-        d_ff: Width inside the feed-forward networks, in features.
-        **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
-            `trainable` as in every Keras layer.
-
-    Call arguments:
-        x: Embedded target, `[B, T, D]`, floating.
-        memory: Output of the encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
-        memory_allowed: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
-        return_weights: Whether to return the attention weights as well.
-        training: Whether dropout is active.
-        mask: Boolean `[B, T]`; see `DecoderBlock`.
-        memory_mask: Boolean `[B, S]`; see `DecoderBlock`.
-
-    Returns:
-        `[B, T, D]`; with `return_weights` a pair of that and a dictionary from
-        `"block_0/self_attention"`, `"block_0/cross_attention"` and so on to `[B, H, T, T or S]`;
-        SSRUs have none.
-
-    Example:
-        >>> import keras
-        >>> from keras_transformer import Decoder
-        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
-        >>> Decoder(num_layers=2, num_heads=4, d_ff=64)(x, memory).shape
-        TensorShape([2, 5, 16])
-
-    Reference: Vaswani et al. (2017), section 3.1.
-    """
-
-    block_class = DecoderBlock
-    causal = True
-    without_memory = "`Encoder(..., causal=True)`"
-    options = tuple(OPTIONS)
-
-    def __init__(self, num_layers, num_heads, d_ff, **arguments):
-        arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
-        config, own = split_options(arguments)
-        super().__init__(config, **own)
-
-    def checked_arguments(self, given):  # noqa: D102
-        if self.config.autoregression == "ssru":
+        if self.config.is_recurrent:
             check_mask_of_positions(given.get("allowed"), self)
         return super().checked_arguments(given)
 
@@ -170,3 +56,103 @@ class Decoder(Stack):
             mask=mask,
             memory_mask=memory_mask,
         )
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+@with_options(OF_DECODER_BLOCK)
+class DecoderBlock(DecoderCall, Block):
+    """A decoder block: causal self-attention, cross-attention and a feed-forward network.
+
+    Each of the three has a residual connection and a norm.
+
+    Args:
+        num_heads: Number of attention heads.
+        d_ff: Width inside the feed-forward network, in features.
+        **options: The options of `BlockConfig` and the position options of `StackConfig`, and
+            `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: Target sequence, `[B, T, D]`, floating.
+        memory: Output of the encoder, `[B, S, D]`, floating.
+        allowed: Boolean mask of the target positions that may be attended to, `[B, T]` or
+            `[B, T, T]`; B and the first T may be 1. With an SSRU, `[B, T]` or `[B, 1, T]`. It is
+            combined with the causal mask, so padding at the end of a target needs no mask.
+        memory_allowed: Boolean mask of the memory. `[B, S]` is `True` for positions that are not
+            padding. `[B, T, S]` is `True` where a target position may attend to a memory position;
+            B and T may be 1. `None` allows everything.
+        return_weights: Whether to also return the attention weights.
+        training: Whether dropout is active.
+        mask: Boolean `[B, T]`, combined with `allowed`. `None`: the mask that Keras attached to
+            `x`, if any.
+        memory_mask: Boolean `[B, S]`, combined with `memory_allowed`. `None`: the mask that Keras
+            attached to `memory`, if any.
+
+    Returns:
+        `[B, T, D]`; with `return_weights`, a pair of this and the dictionary
+        `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`, which lacks the first
+        entry with an SSRU.
+
+    Example:
+        >>> import keras
+        >>> from keras_transformer import DecoderBlock
+        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
+        >>> DecoderBlock(num_heads=4, d_ff=64)(x, memory).shape
+        TensorShape([2, 5, 16])
+
+    Reference: Vaswani et al. (2017), section 3.1.
+    """
+
+    without_memory = "`EncoderBlock(..., causal=True)`"
+    options = tuple(OF_DECODER_BLOCK)
+
+    def __init__(self, num_heads: int, d_ff: int, **arguments: Any):
+        arguments.update(num_heads=num_heads, d_ff=d_ff)
+        config, own = split_block_options(arguments, OF_DECODER_BLOCK)
+        super().__init__(config, **own)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+@with_options(OPTIONS)
+class Decoder(DecoderCall, Stack):
+    """A stack of `DecoderBlock`s.
+
+    Args:
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads.
+        d_ff: Width inside the feed-forward networks, in features.
+        **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
+            `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: Embedded target, `[B, T, D]`, floating.
+        memory: Output of the encoder, `[B, S, D]`, floating.
+        allowed: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
+        memory_allowed: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
+        return_weights: Whether to also return the attention weights.
+        training: Whether dropout is active.
+        mask: Boolean `[B, T]`; see `DecoderBlock`.
+        memory_mask: Boolean `[B, S]`; see `DecoderBlock`.
+
+    Returns:
+        `[B, T, D]`; with `return_weights`, a pair of this and a dictionary of attention weights:
+        `"block_0/self_attention"` and so on with `[B, H, T, T]`, except with SSRUs, and
+        `"block_0/cross_attention"` and so on with `[B, H, T, S]`.
+
+    Example:
+        >>> import keras
+        >>> from keras_transformer import Decoder
+        >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
+        >>> Decoder(num_layers=2, num_heads=4, d_ff=64)(x, memory).shape
+        TensorShape([2, 5, 16])
+
+    Reference: Vaswani et al. (2017), section 3.1.
+    """
+
+    block_class = DecoderBlock
+    without_memory = "`Encoder(..., causal=True)`"
+    options = tuple(OPTIONS)
+
+    def __init__(self, num_layers: int, num_heads: int, d_ff: int, **arguments: Any):
+        arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
+        config, own = split_options(arguments)
+        super().__init__(config, **own)

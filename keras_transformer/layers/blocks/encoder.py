@@ -1,9 +1,12 @@
-"""The encoder: self-attention and feed-forward, six times (section 3.1, Fig. 1 left)."""
+"""The encoder: a stack of self-attention and feed-forward networks (section 3.1, Fig. 1 left)."""
+
+from typing import Any
 
 import keras
 
 from keras_transformer.config.arguments import with_options
 from keras_transformer.layers.blocks.block import Block
+from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.blocks.options import (
     OPTIONS,
     block_options,
@@ -12,35 +15,52 @@ from keras_transformer.layers.blocks.options import (
 )
 from keras_transformer.layers.blocks.stack import Stack
 
-# An encoder attends in both directions, or is causal: its blocks have a self-attention.
+# The blocks of an encoder, bidirectional or causal, always have self-attention, never an SSRU.
 OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "autoregression"}
 OF_ENCODER_BLOCK = block_options("autoregression")
 
 
+class EncoderCall(ConfiguredLayer):
+    """Mixin with the `call` of an encoder and of its blocks."""
+
+    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+        self._build(x_shape)
+
+    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
+        options = {"return_weights": return_weights, "training": training, "mask": mask}
+        return self._run(x, allowed=allowed, **options)
+
+    def get_config(self):  # noqa: D102
+        return {**super().get_config(), "causal": self.causal}
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
 @with_options(OF_ENCODER_BLOCK)
-class EncoderBlock(Block):
-    """Self-attention, then a feed-forward network, each with a residual connection and norm.
+class EncoderBlock(EncoderCall, Block):
+    """An encoder block: self-attention and a feed-forward network.
+
+    Both have a residual connection and a norm.
 
     Args:
-        num_heads: Attention heads.
+        num_heads: Number of attention heads.
         d_ff: Width inside the feed-forward network, in features.
-        causal: Whether a position attends to itself and earlier ones only, as in a language model.
-        **options: The options of `BlockConfig` and the positions of `StackConfig`, and `name`,
-            `dtype` and `trainable` as in every Keras layer.
+        causal: Whether each position attends only to itself and earlier positions, as in a language
+            model.
+        **options: The options of `BlockConfig` and the position options of `StackConfig`, and
+            `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         x: `[B, S, D]`, floating.
-        allowed: Boolean `[B, S]`, `True` where a position is real; or `[B, S, S]`, or 1 in place
-            of B or of the first S, `True` where a position may attend to another. `None` allows
-            everything.
-        return_weights: Whether to return the attention weights as well.
+        allowed: Boolean mask. `[B, S]` is `True` for positions that are not padding. `[B, S, S]` is
+            `True` where a position (second axis) may attend to another (third axis); B and the
+            first S may be 1. `None` allows everything.
+        return_weights: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, S]`, `True` where a position is real, joined with `allowed`. `None`: the
-            mask that Keras attached to `x`, if it did.
+        mask: Boolean `[B, S]`, `True` for positions that are not padding; combined with `allowed`.
+            `None`: the mask that Keras attached to `x`, if any.
 
     Returns:
-        `[B, S, D]`; with `return_weights` a pair of that and `{"self_attention": [B, H, S, S]}`.
+        `[B, S, D]`; with `return_weights`, a pair of this and `{"self_attention": [B, H, S, S]}`.
 
     Example:
         >>> import keras
@@ -54,45 +74,36 @@ class EncoderBlock(Block):
 
     options = tuple(OF_ENCODER_BLOCK)
 
-    def __init__(self, num_heads, d_ff, causal=False, **arguments):
+    def __init__(self, num_heads: int, d_ff: int, causal: bool = False, **arguments: Any):
         arguments.update(num_heads=num_heads, d_ff=d_ff)
         config, own = split_block_options(arguments, OF_ENCODER_BLOCK)
         super().__init__(config, causal=causal, **own)
 
-    def build(self, x_shape, allowed_shape=None):  # noqa: D102
-        self._build(x_shape)
-
-    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
-        return self._run(x, None, allowed, None, return_weights, training, mask, None)
-
-    def get_config(self):  # noqa: D102
-        return {**super().get_config(), "causal": self.causal}
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 @with_options(OF_ENCODER)
-class Encoder(Stack):
+class Encoder(EncoderCall, Stack):
     """A stack of `EncoderBlock`s.
 
     Args:
         num_layers: Number of blocks.
-        num_heads: Attention heads.
+        num_heads: Number of attention heads.
         d_ff: Width inside the feed-forward networks, in features.
-        causal: Whether a position attends to itself and earlier ones only: the stack of a language
-            model, which can `step` through positions as a decoder does.
+        causal: Whether each position attends only to itself and earlier positions, as in a language
+            model. Such a stack can `step` through positions like a decoder.
         **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
             `trainable` as in every Keras layer.
 
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
         allowed: Boolean `[B, S]` or `[B, S, S]`; see `EncoderBlock`.
-        return_weights: Whether to return the attention weights as well.
+        return_weights: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, S]`; see `EncoderBlock`.
 
     Returns:
-        The memory `[B, S, D]`; with `return_weights` a pair of that and a dictionary from
-        `"block_0/self_attention"` and so on to `[B, H, S, S]`.
+        The memory `[B, S, D]`; with `return_weights`, a pair of this and a dictionary of attention
+        weights: `"block_0/self_attention"` and so on with `[B, H, S, S]`.
 
     Example:
         >>> import keras
@@ -106,16 +117,9 @@ class Encoder(Stack):
     block_class = EncoderBlock
     options = tuple(OF_ENCODER)
 
-    def __init__(self, num_layers, num_heads, d_ff, causal=False, **arguments):
+    def __init__(
+        self, num_layers: int, num_heads: int, d_ff: int, causal: bool = False, **arguments: Any
+    ):
         arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
         config, own = split_options(arguments, OF_ENCODER)
         super().__init__(config, causal=causal, **own)
-
-    def build(self, x_shape, allowed_shape=None):  # noqa: D102
-        self._build(x_shape)
-
-    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
-        return self._run(x, allowed, return_weights=return_weights, training=training, mask=mask)
-
-    def get_config(self):  # noqa: D102
-        return {**super().get_config(), "causal": self.causal}

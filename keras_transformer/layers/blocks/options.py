@@ -1,11 +1,15 @@
-"""Options of a configuration as flat arguments of a block or a stack."""
+"""Options of a configuration as keyword arguments of a block or a stack."""
+
+from collections.abc import Collection
+from dataclasses import Field
+from typing import Any
 
 from keras_transformer import activations
 from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
 
-# Options of a stack that are the work of the embedding before it.
+# Options of a `StackConfig` that only affect the embedding before the stack.
 OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")
-# Options that a stack has and a single block does not.
+# Options of a stack that a single block does not have.
 OF_STACK = (
     *("num_layers", "final_norm", "embedding_norm", "first_norm"),
     *("share_positions", "global_every", "local_rotary_base"),
@@ -17,12 +21,14 @@ OPTIONS = {
 }
 
 
-def split_options(arguments, options=OPTIONS):
-    """Returns the `StackConfig` of some keyword arguments, and those that are of any Keras layer.
+def split_options(
+    arguments: dict[str, Any], options: Collection[str] = tuple(OPTIONS)
+) -> tuple[StackConfig, dict[str, Any]]:
+    """Returns the `StackConfig` that keyword arguments describe, and the remaining arguments.
 
     Args:
-        arguments: Dictionary of keyword arguments.
-        options: Names of those that are options of the stack or of its blocks.
+        arguments: Keyword arguments, by name.
+        options: Names of the options of the stack and its blocks.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -35,13 +41,15 @@ def split_options(arguments, options=OPTIONS):
     return StackConfig.from_flat(d_model=None, **given), others
 
 
-def block_options(*leave_out):
-    """Returns the options of a single block, without some."""
+def block_options(*leave_out: str) -> dict[str, Field]:
+    """Returns the fields of the options of a single block, by name, except `leave_out`."""
     return {name: field for name, field in OPTIONS.items() if name not in (*OF_STACK, *leave_out)}
 
 
-def split_block_options(arguments, options):
-    """Returns what `split_options` does, for a block, which refuses the norms of a stack.
+def split_block_options(
+    arguments: dict[str, Any], options: Collection[str]
+) -> tuple[StackConfig, dict[str, Any]]:
+    """Returns the result of `split_options` for a single block, which has no norms of a stack.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -50,8 +58,8 @@ def split_block_options(arguments, options):
     config, others = split_options(arguments, {*options, "final_norm", "embedding_norm"})
     if config.final_norm is not None or config.embedding_norm:
         raise ValueError(
-            "`final_norm` and `embedding_norm` have no effect on a block: a stack normalises at "
-            f"its end and beginning. Received: final_norm={config.final_norm}, "
+            "`final_norm` and `embedding_norm` have no effect on a block: they are norms at the "
+            f"end and the beginning of a stack. Received: final_norm={config.final_norm}, "
             f"embedding_norm={config.embedding_norm}."
         )
     return config, others

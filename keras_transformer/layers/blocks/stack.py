@@ -1,40 +1,46 @@
-"""Blocks one after the other (section 3.1), and the cache of all of them."""
+"""Stacks of blocks (section 3.1) and their caches."""
+
+from typing import Any, ClassVar
 
 from keras_transformer.checks import check_flag
-from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.blocks.block import Step
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.layers.blocks.block import Block, CachedOutput
+from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.positions.shared import SharedPosition
+from keras_transformer.tensors import Tensor
 
 
-class Stack(AttendingLayer):
-    """`num_layers` blocks one after the other; pre-norm stacks normalise once more at the end.
+class Stack(ConfiguredLayer):
+    """A sequence of `num_layers` blocks; pre-norm stacks normalise once more at the end.
 
-    `final_norm` and `embedding_norm` decide whether a stack normalises at its end and beginning.
+    `final_norm` and `embedding_norm` add or remove a norm at the end and at the beginning.
 
     Args:
         config: The `StackConfig`.
-        causal: Whether a position attends only to itself and earlier ones. `None`: as the class
-            has it.
+        causal: Whether each position attends only to itself and earlier positions. `None`: the
+            default of the class.
         **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
+
+    Attributes:
+        block_class: Class of the blocks.
     """
 
-    block_class = None
-    causal = False
+    block_class: ClassVar[type[Block]]
 
-    def __init__(self, config, *, causal=None, **kwargs):
+    def __init__(self, config: StackConfig, *, causal: bool | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.config, self.num_layers = config, config.num_layers
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
-        of_layers = {"dtype": self.dtype_policy, "kernels": self.kernels, "causal": self.causal}
+        shared = {"dtype": self.dtype_policy, "kernels": self.kernels, "causal": self.causal}
         self.blocks = []
         for number in range(config.num_layers):
             position = SharedPosition(self.blocks[0]) if number and config.share_positions else None
             block = self.block_class.from_stack(
-                config, **of_layers, number=number, position=position, name=f"block_{number}"
+                config, **shared, number=number, position=position, name=f"block_{number}"
             )
             self.blocks.append(block)
         self.norm = self.embedding_norm = None
@@ -46,27 +52,28 @@ class Stack(AttendingLayer):
             self.dropout = Dropout(rate, dtype=self.dtype_policy, name="dropout")
 
     @classmethod
-    def from_stack(cls, config, **kwargs):
-        """Returns a stack with a configuration as it is, which its blocks get as well.
+    def from_stack(cls, config: StackConfig, **kwargs: Any) -> "Stack":
+        """Returns a stack made from a configuration, which is also passed to its blocks.
 
         Args:
             config: The `StackConfig`.
-            **kwargs: `causal`, for an `Encoder`, `name`, `dtype`, `trainable` and `kernels`.
+            **kwargs: `name`, `dtype`, `trainable` and `kernels`; for an `Encoder` also `causal`.
         """
         layer = cls.__new__(cls)
         Stack.__init__(layer, config, **kwargs)
         return layer
 
-    def _build(self, x_shape, *memory_shape):
-        self.check_shapes(**dict(zip(("x", "memory"), (x_shape, *memory_shape), strict=False)))
+    def _build(self, x_shape, memory_shape=None):
+        shapes = {"x": x_shape} if memory_shape is None else {"x": x_shape, "memory": memory_shape}
+        self.check_shapes(**shapes)
         for block in self.blocks:
-            block.build(x_shape, *memory_shape)
+            block.build(*shapes.values())
         for norm in (self.norm, self.embedding_norm):
             if norm is not None:
                 norm.build(x_shape)
 
-    def _run(self, x, *arguments, return_weights, **options):
-        """The stack; the arguments are those of a call of its blocks."""
+    def _run(self, x, *arguments, return_weights=False, **options):
+        """Returns the output of a call, with the call arguments of its blocks."""
         weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
             if return_weights:
@@ -85,80 +92,75 @@ class Stack(AttendingLayer):
     def _end(self, x):
         return x if self.norm is None else self.norm(x)
 
-    def empty_cache(self, batch, length, width=1):
-        """Returns a cache for `length` positions: what every block keeps of them, zeros.
+    def empty_cache(self, batch: Tensor, length: int, width: int = 1) -> tuple:
+        """Returns a cache for `length` positions, filled with zeros.
 
         Args:
             batch: Number of sentences B, an integer or a scalar tensor.
-            length: Number of positions L, a Python integer.
-            width: Number of hypotheses of a sentence N, a Python integer.
+            length: Number of positions L.
+            width: Number of hypotheses per sentence N.
 
         Returns:
-            For every block two tensors `[B, G, L, N * K]`, key and value heads; of an SSRU one
-            `[B, N, D]`, its state.
+            For each block, two tensors `[B, G, L, N * K]` with its key and value heads; with an
+            SSRU, one tensor `[B, N, D]` with its state.
         """
         return tuple(block.history().empty_cache(batch, length, width) for block in self.blocks)
 
-    def extended_cache(self, cache, length):
-        """Returns a cache for `length` more positions; those there are do not change any more.
+    def extended_cache(self, cache: tuple, length: int) -> tuple:
+        """Returns a cache for `length` more positions; the earlier ones become read-only.
 
-        Every step writes to the cache of its positions, and copies it where a runtime cannot
-        write in place. It only reads the positions that are set aside.
+        Each step writes to the cache of the new positions, which a runtime may have to copy. The
+        read-only cache of the earlier positions is never copied.
 
         Args:
-            cache: What `empty_cache` or a step at the last position returned.
-            length: Number of positions R, a Python integer.
+            cache: A cache from `empty_cache`, after a `step` at its last position.
+            length: Number of further positions R.
 
         Returns:
-            For every block two tensors `[B, G, R, N * K]`, zeros, and two `[B, G, P, N * K]` of all
-            earlier positions; of an SSRU its state as it is.
+            For each block, two tensors `[B, G, R, N * K]` of zeros, and two `[B, G, P, N * K]` with
+            the P earlier positions; with an SSRU, its unchanged state.
         """
         return tuple(
             block.history().extended_cache(of_block, length)
             for block, of_block in zip(self.blocks, cache, strict=True)
         )
 
-    def project_memory(self, memory):
-        """Returns key and value heads of the memory for every block, each `[B, G, S, K]`."""
+    def project_memory(self, memory: Tensor) -> tuple:
+        """Returns key and value heads of the memory for each block, each `[B, G, S, K]`."""
         return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)
 
     def step(
         self,
-        x,
-        cache,
-        index,
-        memory_heads=None,
-        memory_allowed=None,
-        allowed=None,
-        return_weights=False,
-    ):
-        """The stack at one position.
+        x: Tensor,
+        cache: tuple,
+        index: Tensor,
+        memory_heads: tuple | None = None,
+        memory_allowed: Tensor | None = None,
+        allowed: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> CachedOutput:
+        """Runs the stack at one position; the cache holds the earlier ones.
 
         Args:
-            x: The position in each of the N hypotheses of a sentence, embedded, `[B, N, D]`.
-            cache: What `empty_cache`, `extended_cache` or the previous step returned.
-            index: Number of the position, counting from 0; scalar integer.
-            memory_heads: What `project_memory` returned. `None` where there is no memory.
+            x: The embedded position in each of the N hypotheses of a sentence, `[B, N, D]`.
+            cache: The cache from `empty_cache`, `extended_cache` or the previous step.
+            index: Index of the position, counted from 0: a scalar integer.
+            memory_heads: Heads from `project_memory`. `None` if there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with SSRUs.
-            return_weights: Whether the `Step` has the weights of the attentions to the memory.
+            return_weights: Whether to also return the cross-attention weights.
 
         Returns:
-            A `Step`.
+            A `CachedOutput`.
         """
         caches, weights, x = [], [], self._begin(x)
-        for block, of_block, heads in zip(
+        for block, block_cache, heads in zip(
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):
-            x, new_cache, of_memory = block.step(
-                x, of_block, index, heads, memory_allowed, allowed, return_weights
+            x, new_cache, cross_weights = block.step(
+                x, block_cache, index, heads, memory_allowed, allowed, return_weights
             )
             caches.append(new_cache)
-            weights.append(of_memory)
-        asked = return_weights and memory_heads is not None
-        return Step(self._end(x), tuple(caches), tuple(weights) if asked else None)
-
-    def get_config(self):
-        """Returns the constructor's arguments."""
-        flat = self.config.to_flat()
-        return {**super().get_config(), **{name: flat[name] for name in self.options}}
+            weights.append(cross_weights)
+        has_weights = return_weights and memory_heads is not None
+        return CachedOutput(self._end(x), tuple(caches), tuple(weights) if has_weights else None)

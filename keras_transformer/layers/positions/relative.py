@@ -69,7 +69,7 @@ class Relative(AttentionPosition):
         return look_up(table, rows)  # [T, S, K]
 
     def _after(self, attention):
-        """How many distances there are of keys after the query."""
+        """The number of distances of keys after the query."""
         return 0 if attention.causal else self.distance
 
     def get_config(self):  # noqa: D102

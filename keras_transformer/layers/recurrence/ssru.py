@@ -68,7 +68,7 @@ class SSRU(AttendingLayer):
         return self._output(linear_recurrence(keep, add))
 
     def _gates(self, x):
-        """How much of the state stays and what is added to it, `[B, T, D]` each."""
+        """The share of the state that stays, and the addition to it, `[B, T, D]` each."""
         flat = ops.reshape(x, (-1, x.shape[-1]))  # [B * T, D]
         shape, dtype = ops.shape(x), self.state_dtype
         candidate = ops.cast(self.kernels.dense(self.candidate, flat), dtype)  # [B * T, D]

@@ -1,29 +1,14 @@
-"""The base of prediction heads, and layers that several of them have."""
+"""The base of prediction heads, and the layers that they have in common."""
 
 import keras
 
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import OutputBias
+from keras_transformer.layers.layer_group import LayerGroup
 
 
-class Head:
-    """The layers that turn the output of a model's last stack into the output of the model.
-
-    Args:
-        config: The `ModelConfig`.
-        policy: Dtype policy of the layers.
-        kernels: The `Kernels` that they compute with.
-        embedding: The embedding of the tokens that the last stack reads, where there is one.
-
-    Attributes:
-        layers: The layers by the names of the model's attributes, in order.
-    """
-
-    def __init__(self, config, policy, kernels, embedding=None):
-        self.layers = self.make_layers(config, policy, kernels, embedding)
-
-    def make_layers(self, config, policy, kernels, embedding):
-        """Returns the layers by the names of the model's attributes, in order."""
-        raise NotImplementedError
+class Head(LayerGroup):
+    """The layers that turn the output of a model's last stack into the output of the model."""
 
     def __call__(self, hidden, inputs=None, allowed=None):
         """Returns the output of the model.
@@ -36,14 +21,29 @@ class Head:
         raise NotImplementedError
 
     @property
-    def roles(self):
-        """The layers by the names that two models of different kinds share."""
-        return self.layers
-
-    @property
     def drawn(self):
         """The layers that a drawing of the model shows, in order."""
         return self.layers["output_layer"], self.layers["logits"]
+
+
+class LinearHead(Head):
+    """Dropout and a linear map of each of the outputs of the last stack."""
+
+    def units(self, config):
+        """Returns the number of logits C."""
+        raise NotImplementedError
+
+    def make_layers(self, config, policy, kernels):  # noqa: D102
+        units = self.units(config)
+        return {
+            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
+            "output_layer": keras.layers.Dense(units, dtype=policy, name="output"),
+            "logits": make_logits(policy),
+        }
+
+    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+        x = self.layers["dropout"](hidden)  # [B, S, D]
+        return self.layers["logits"](self.layers["output_layer"](x))  # [B, S, C]
 
 
 def make_logits(policy, bias=False):

@@ -2,37 +2,28 @@
 
 import keras
 
-from keras_transformer.layers.dropout import Dropout
-from keras_transformer.models.heads.head import Head, make_logits
+from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.heads.pooling import Pooling
 
 
-class TokenLabels(Head):
+class TokenLabelLogits(LinearHead):
     """A linear map of each of the encoder's outputs."""
 
-    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
-        return {
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(config.num_labels, dtype=policy, name="output"),
-            "logits": make_logits(policy),
-        }
-
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
-        x = self.layers["dropout"](hidden)  # [B, S, D]
-        return self.layers["logits"](self.layers["output_layer"](x))  # [B, S, C]
+    def units(self, config):  # noqa: D102
+        return config.num_labels
 
 
-class Labels(TokenLabels):
+class LabelLogits(TokenLabelLogits):
     """Pooling over the encoder's outputs and a linear map of the result."""
 
-    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+    def make_layers(self, config, policy, kernels):  # noqa: D102
         # A class token stands before all others.
         kind = "first" if config.pooling == "class" else config.pooling
         layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
         if config.pooler:
             width = config.encoder.d_model
             layers["pooler"] = keras.layers.Dense(width, "tanh", dtype=policy, name="pooler")
-        return {**layers, **super().make_layers(config, policy, kernels, embedding)}
+        return {**layers, **super().make_layers(config, policy, kernels)}
 
     def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
         pooling = self.layers["pooling"]

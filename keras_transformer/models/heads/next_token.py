@@ -6,8 +6,12 @@ from keras_transformer.models.heads.head import Head, make_logits
 from keras_transformer.models.heads.output_weights import OwnWeights, TiedWeights
 
 
-class NextToken(Head):
+class NextTokenLogits(Head):
     """Logits of the token that follows each position.
+
+    Args:
+        embedding: The embedding of the tokens that the last stack reads; if weights are tied its
+            table is the output weights.
 
     Attributes:
         weights: The `OutputWeights`.
@@ -15,14 +19,14 @@ class NextToken(Head):
 
     def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
         logits = make_logits(policy, config.output_bias)
-        if config.tie == "none":
+        if config.is_tied:
+            output = embedding
+            self.weights = TiedWeights(output, logits, kernels)
+        else:
             output = keras.layers.Dense(
                 config.output_size, use_bias=False, dtype=policy, name="output"
             )
             self.weights = OwnWeights(output, logits, kernels)
-        else:
-            output = embedding
-            self.weights = TiedWeights(output, logits, kernels)
         return {"output_layer": output, "logits": logits}
 
     def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102

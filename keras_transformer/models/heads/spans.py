@@ -3,9 +3,8 @@
 import keras
 from keras import ops
 
-from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.segments import after_separator
-from keras_transformer.models.heads.head import Head, make_logits
+from keras_transformer.models.heads.head import LinearHead
 
 OUTSIDE = -1e9  # the logit of a token outside the passage
 
@@ -40,19 +39,16 @@ class PassageMask(keras.Layer):
         return {**super().get_config(), **ids}
 
 
-class Spans(Head):
+class SpanLogits(LinearHead):
     """A linear map of each of the encoder's outputs, without an effect outside the passage."""
 
-    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+    def units(self, config):  # noqa: D102
+        return 2
+
+    def make_layers(self, config, policy, kernels):  # noqa: D102
         ids = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
-        return {
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
-            "output_layer": keras.layers.Dense(2, dtype=policy, name="output"),
-            "logits": make_logits(policy),
-            "passage": PassageMask(**ids, dtype="float32", name="passage"),
-        }
+        passage = PassageMask(**ids, dtype="float32", name="passage")
+        return {**super().make_layers(config, policy, kernels), "passage": passage}
 
     def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
-        x = self.layers["dropout"](hidden)  # [B, S, D]
-        logits = self.layers["logits"](self.layers["output_layer"](x))  # [B, S, 2]
-        return self.layers["passage"](logits, inputs)
+        return self.layers["passage"](super().__call__(hidden), inputs)  # [B, S, 2]

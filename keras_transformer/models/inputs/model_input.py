@@ -1,30 +1,16 @@
 """The base of the inputs of models."""
 
+from keras_transformer.layers.layer_group import LayerGroup
 
-class ModelInput:
+
+class ModelInput(LayerGroup):
     """The layers that turn the input of a model into the input of its first stack.
 
-    Args:
-        config: The `ModelConfig`.
-        policy: Dtype policy of the layers.
-        kernels: The `Kernels` that they compute with.
-
     Attributes:
-        layers: The layers by the names of the model's attributes, in order.
+        embeddings: The layers that embed tokens.
     """
 
-    def __init__(self, config, policy, kernels):
-        self.config = config
-        self.layers = self.make_layers(config, policy, kernels)
-
-    def make_layers(self, config, policy, kernels):
-        """Returns the layers by the names of the model's attributes, in order."""
-        raise NotImplementedError
-
-    @property
-    def roles(self):
-        """The layers by the names that two models of different kinds share."""
-        return self.layers
+    embeddings = ()
 
     def symbol(self):
         """Returns the `keras.Input`."""

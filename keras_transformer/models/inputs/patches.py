@@ -8,7 +8,7 @@ from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.models.inputs.model_input import ModelInput
 
 
-class Patches(ModelInput):
+class EmbeddedPatches(ModelInput):
     """Pixels `[B, height, width, channels]`, embedded patch by patch."""
 
     def make_layers(self, config, policy, kernels):  # noqa: D102

@@ -10,7 +10,7 @@ from keras_transformer.layers.masks import PaddingMask
 from keras_transformer.models.inputs.model_input import ModelInput
 
 
-class Tokens(ModelInput):
+class EmbeddedTokens(ModelInput):
     """Token ids `[B, S]`, embedded for a stack.
 
     Args:
@@ -26,6 +26,7 @@ class Tokens(ModelInput):
         super().__init__(config, policy, kernels)
         self.mask = self.layers[f"{side}mask"]
         self.embedding = self.layers[f"{side}embedding"]
+        self.embeddings = (self.embedding,)
         self.segments = self.layers.get("segments")
 
     def make_layers(self, config, policy, kernels):  # noqa: D102

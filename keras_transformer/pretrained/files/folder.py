@@ -5,7 +5,7 @@ import pathlib
 
 from keras_transformer.checkpoint_hints import hint
 
-LARGEST_JSON = 64 * 2**20  # bytes; a vocabulary of 58,101 pieces has 2 million
+LARGEST = 64 * 2**20  # bytes; a vocabulary of 58,101 pieces has 2 million
 
 
 class CheckpointFolder:
@@ -59,6 +59,20 @@ class CheckpointFolder:
             raise ValueError(f"{self.path / name} is missing.")
         return path
 
+    def text(self, name):
+        """Returns the text of a file.
+
+        Raises:
+            ValueError: If it is missing, too large or not UTF-8.
+        """
+        path = self.require(name)
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"{path} must be smaller than 64 MiB.")
+        try:
+            return path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} must be UTF-8: {error}.") from error
+
     def require_json(self, name):
         """Returns the dictionary in a file of JSON.
 
@@ -77,10 +91,9 @@ class CheckpointFolder:
         path = self.file(name)
         if path is None:
             return None
-        if path.stat().st_size > LARGEST_JSON:
-            raise ValueError(f"{path} must be smaller than 64 MiB.")
+        text = self.text(name)
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}.") from error
         if not isinstance(content, dict):

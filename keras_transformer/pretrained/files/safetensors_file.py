@@ -1,4 +1,4 @@
-"""Files of tensors in the format `safetensors`. The one door to the package of that name.
+"""Files of tensors in the format `safetensors`; the only module that imports that package.
 
 A file begins with the length of its header in 8 bytes; the header is JSON and has the type, the
 shape and the place of every tensor. It is checked against the size of the file before anything of

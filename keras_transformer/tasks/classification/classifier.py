@@ -7,7 +7,7 @@ from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, T
 
 
 class ClassificationCodec(LabelCodec, TextCodec):
-    """From texts to probabilities of labels, and to the label.
+    """Converts texts to inputs of a model, and its outputs to probabilities and labels.
 
     Args:
         tokenizer, max_length: See `TextCodec`.

@@ -2,7 +2,7 @@
 
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
-from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
+from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
 class ClassificationTask(Task):
@@ -13,7 +13,7 @@ class ClassificationTask(Task):
     texts = {"source": ("text",)}
     training = "keras_transformer.training.tasks.classification:ClassificationTraining"
     config_class = ClassifierConfig
-    figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
+    metrics = {"loss": LOSS, "accuracy": Metric("accuracy", higher_is_better=True)}
     unit = "examples"
 
     def pipeline_class(self):  # noqa: D102

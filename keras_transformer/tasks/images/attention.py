@@ -1,4 +1,4 @@
-"""What a class token attended to in an image."""
+"""Attention of the class token to the patches of an image."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""From the files of images to pixels, and from probabilities to labels."""
+"""Codec of images: files to pixels, and probabilities to labels."""
 
 import base64
 import os

@@ -2,7 +2,7 @@
 
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
-from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
+from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
 class ImageClassificationTask(Task):
@@ -13,7 +13,7 @@ class ImageClassificationTask(Task):
     sources = ("images", "digits")
     training = "keras_transformer.training.tasks.image_classification:ImageClassificationTraining"
     config_class = ImageClassifierConfig
-    figures = {"loss": LOSS, "accuracy": Figure("accuracy", higher_is_better=True)}
+    metrics = {"loss": LOSS, "accuracy": Metric("accuracy", higher_is_better=True)}
     unit = "examples"
     unused = ("vocabulary", "training.subword_sampling", "training.validate_sentences")
 

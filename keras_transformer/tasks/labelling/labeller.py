@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.token_classifier import TokenClassifier
-from keras_transformer.tasks.labelling.spans import OUTSIDE, span_figures, spans_of, words_of
+from keras_transformer.tasks.labelling.spans import OUTSIDE, span_metrics, spans_of, words_of
 from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.tasks.single_pass.codec import Choice, Guide, mean_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
@@ -57,7 +57,7 @@ class Labelling(Choice):
         return float(np.log(np.maximum(chosen, TINY)).mean()) if chosen.size else 0.0
 
     def is_tied(self, other, tolerance):
-        """Whether every word with another label has two labels within twice the tolerance."""
+        """Returns true if each word whose label differs has two labels within 2 * `tolerance`."""
         if len(self.labels) != len(other.labels):
             return False
         differ = [a != b for a, b in zip(self.labels, other.labels, strict=True)]
@@ -171,7 +171,7 @@ class LabellingCodec(TextCodec):
     def quality(self, results, references):
         """Returns `span_f1`, from 0 to 100."""
         answers = [list(result.labels) for result in results]
-        return {"span_f1": span_figures(answers, [words_of(row) for row in references])["span_f1"]}
+        return {"span_f1": span_metrics(answers, [words_of(row) for row in references])["span_f1"]}
 
 
 class TokenLabeller(TextPass):

@@ -49,7 +49,7 @@ def spans_of(labels):
 
 
 def _ends(before, prefix, kind):
-    """Whether an open span ends before a label."""
+    """Returns true if an open span ends before a label."""
     return before[0] in "ES" or prefix in ("B", "S", OUTSIDE) or before[1] != kind
 
 
@@ -113,7 +113,7 @@ def _open(label, after):
     return f"the span of {prefix}-{kind} must end in E-{kind}. Received: {after} after it."
 
 
-def span_figures(predicted, expected):
+def span_metrics(predicted, expected):
     """Returns precision, recall and F1 of spans, each from 0 to 100.
 
     A span is right if its first word, its last word and its type are.

@@ -9,10 +9,10 @@ from keras_transformer.tasks.labelling.spans import (
     OUTSIDE,
     find_problem,
     parts_of,
-    span_figures,
+    span_metrics,
     words_of,
 )
-from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
+from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
 class LabellingTask(Task):
@@ -27,10 +27,10 @@ class LabellingTask(Task):
     texts = {"source": ("words",)}
     training = "keras_transformer.training.tasks.labelling:LabellingTraining"
     config_class = TokenClassifierConfig
-    figures = {
+    metrics = {
         "loss": LOSS,
-        "accuracy": Figure("accuracy of words", higher_is_better=True, drawn=False),
-        "span_f1": Figure("span F1", higher_is_better=True, of_texts=True),
+        "accuracy": Metric("accuracy of words", higher_is_better=True, drawn=False),
+        "span_f1": Metric("span F1", higher_is_better=True, of_texts=True),
     }
     unit = "labels"
 
@@ -67,7 +67,7 @@ class LabellingTask(Task):
         """Returns `span_f1`."""
         answers = [list(result.labels) for result in pipeline.answer(inputs)]
         right = [words_of(reference) for reference in references]
-        return {"span_f1": span_figures(answers, right)["span_f1"]}
+        return {"span_f1": span_metrics(answers, right)["span_f1"]}
 
     def evaluate(self, pipeline, columns):
         """Labels texts and counts the right spans.
@@ -77,7 +77,7 @@ class LabellingTask(Task):
             columns: List of texts, and list of their labels.
 
         Returns:
-            Dictionary of the figures of `span_figures`; `accuracy`, the share of words with the
+            Dictionary of the results of `span_metrics`; `accuracy`, the share of words with the
             right label, from 0 to 100; `texts` and `words`, their numbers; `truncated`, how many
             texts were longer than the model's limit, whose last words are `O`; and `seconds`.
         """
@@ -91,7 +91,7 @@ class LabellingTask(Task):
         answers = [list(result.labels) for result in results]
         pairs = [pair for row in zip(answers, references, strict=True) for pair in zip(*row)]  # noqa: B905
         return {
-            **span_figures(answers, references),
+            **span_metrics(answers, references),
             "accuracy": 100 * sum(ours == theirs for ours, theirs in pairs) / len(pairs),
             "texts": len(texts),
             "words": len(pairs),

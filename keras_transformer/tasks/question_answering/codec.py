@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras_transformer.decoding.ensemble import log_mean
 from keras_transformer.models.heads.spans import OUTSIDE
 from keras_transformer.tasks.question_answering import spans
-from keras_transformer.tasks.question_answering.figures import answer_figures
 from keras_transformer.tasks.question_answering.lines import parse
+from keras_transformer.tasks.question_answering.metrics import answer_metrics
 from keras_transformer.tasks.question_answering.passages import (
     cut_windows,
     read_passages,
@@ -72,7 +72,7 @@ class Answer(Choice):
         return float(np.log(max(self._probability(other.segments), TINY)))
 
     def is_tied(self, other, tolerance):
-        """Whether the other answer is as probable, within four times the tolerance."""
+        """Returns true if the other answer is as probable, within four times the tolerance."""
         gap = self._probability(self.segments) - self._probability(other.segments)
         return bool(gap <= 4 * tolerance)
 
@@ -258,4 +258,4 @@ class AnswerCodec(TextCodec):
 
     def quality(self, results, references):
         """Returns `exact_match` and `f1`, from 0 to 100."""
-        return answer_figures([result.text for result in results], references)
+        return answer_metrics([result.text for result in results], references)

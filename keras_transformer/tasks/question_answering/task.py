@@ -5,9 +5,9 @@ import time
 import numpy as np
 
 from keras_transformer.config import SpanPredictorConfig
-from keras_transformer.tasks.question_answering.figures import answer_figures
 from keras_transformer.tasks.question_answering.lines import parse
-from keras_transformer.tasks.task import LOSS, Figure, Task
+from keras_transformer.tasks.question_answering.metrics import answer_metrics
+from keras_transformer.tasks.task import LOSS, Metric, Task
 from keras_transformer.text.lines import parse_lines
 
 
@@ -25,11 +25,11 @@ class QuestionAnsweringTask(Task):
     texts = {"source": ("question", "passage")}
     training = "keras_transformer.training.tasks.question_answering:QuestionAnsweringTraining"
     config_class = SpanPredictorConfig
-    figures = {
+    metrics = {
         "loss": LOSS,
-        "accuracy": Figure("accuracy of places", higher_is_better=True, drawn=False),
-        "exact_match": Figure("exact match", higher_is_better=True, of_texts=True),
-        "f1": Figure("F1 of words", higher_is_better=True, of_texts=True),
+        "accuracy": Metric("accuracy of places", higher_is_better=True, drawn=False),
+        "exact_match": Metric("exact match", higher_is_better=True, of_texts=True),
+        "f1": Metric("F1 of words", higher_is_better=True, of_texts=True),
     }
     unit = "examples"
 
@@ -50,7 +50,7 @@ class QuestionAnsweringTask(Task):
 
     def measure(self, pipeline, inputs, references):
         """Returns `exact_match` and `f1`."""
-        return answer_figures([result.text for result in pipeline.answer(inputs)], references)
+        return answer_metrics([result.text for result in pipeline.answer(inputs)], references)
 
     def evaluate(self, pipeline, columns):
         """Answers questions and compares the answers with the right ones.
@@ -71,7 +71,7 @@ class QuestionAnsweringTask(Task):
         results = pipeline.answer(examples)
         seconds = time.perf_counter() - begin
         return {
-            **answer_figures([result.text for result in results], references),
+            **answer_metrics([result.text for result in results], references),
             "questions": len(examples),
             "truncated": sum(result.truncated for result in results),
             "seconds": round(seconds, 3),

@@ -1,4 +1,4 @@
-"""From windows over a series to the target at every step."""
+"""Codec of time series: windows of inputs to the target at every step."""
 
 import dataclasses
 import json

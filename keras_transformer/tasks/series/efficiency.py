@@ -1,4 +1,4 @@
-"""How well a simulated series follows the observed one: the figures of hydrology."""
+"""Metrics of hydrology: the agreement of a simulated with an observed series."""
 
 import math
 

@@ -10,7 +10,7 @@ import numpy as np
 from keras_transformer.config.table_format import ORDERS, TableFormat
 from keras_transformer.tasks.series.dates import needs_order, parse_date, read_date
 from keras_transformer.tasks.series.gaps import fill_gaps, steps_since
-from keras_transformer.tasks.series.steps import Step, find_step
+from keras_transformer.tasks.series.steps import TimeStep, find_step
 from keras_transformer.tasks.series.table import find_columns, find_decimal, read_number
 from keras_transformer.text.lines import read_lines
 
@@ -75,7 +75,7 @@ def read_series(
         date_order = _find_order(path, dates, fill)
     numbered = enumerate(dates, start=2)
     moments = [read_date(date, f"{path}, line {line}", date_order) for line, date in numbered]
-    step = find_step(moments) if step is None else Step.parse(step)
+    step = find_step(moments) if step is None else TimeStep.parse(step)
     counts = [
         steps_since(*pair, step, f"{path}, line {line}", fill, fill_limit)
         for line, pair in enumerate(itertools.pairwise(moments), start=3)

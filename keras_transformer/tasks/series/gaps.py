@@ -10,7 +10,7 @@ def steps_since(before, after, step, where, fill=None, limit=0):
 
     Args:
         before, after: `Moment`s of both lines.
-        step: The `Step`.
+        step: The `TimeStep`.
         where: The second line, for errors.
         fill: How gaps are filled. `None`: they are refused.
         limit: Most steps of a gap that is filled.

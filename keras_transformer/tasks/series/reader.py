@@ -5,7 +5,7 @@ import numpy as np
 from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks.series.dates import read_date
 from keras_transformer.tasks.series.gaps import fill_gaps, steps_since
-from keras_transformer.tasks.series.steps import Step
+from keras_transformer.tasks.series.steps import TimeStep
 from keras_transformer.tasks.series.table import (
     Columns,
     find_columns,
@@ -34,7 +34,7 @@ class SeriesReader:
         self._inputs, self._table = tuple(inputs), table or TableFormat()
         places, separator = range(len(inputs)), self._table.separator
         self._columns = Columns(self._inputs, tuple(places), len(inputs), separator)
-        self._step = Step.parse(self._table.step) if self._table.step else None
+        self._step = TimeStep.parse(self._table.step) if self._table.step else None
         self._before = None  # the `Moment` of the line before
         self._rows = np.zeros((0, len(inputs)))  # its last steps as they were read
         self.filled = 0

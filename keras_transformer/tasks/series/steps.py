@@ -24,7 +24,7 @@ _STEP = re.compile(rf"([1-9][0-9]{{0,5}}) +({'|'.join([*UNITS, *MONTHS])})s?")
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class TimeStep:
     """A time between two steps: either months of the calendar, or a length of time.
 
     Steps below a day are compared as instants: where a clock changes, dates need their offset from
@@ -101,7 +101,7 @@ def later(local, length):
 
 
 def find_step(moments):
-    """Returns the `Step` that most lines are after the one before them; a day if there is one line.
+    """Returns the `TimeStep` from most lines to the next; a day if there is one line.
 
     Args:
         moments: List of `Moment`s.
@@ -111,12 +111,12 @@ def find_step(moments):
     instants = collections.Counter(after.instant - before.instant for before, after in pairs)
     clocks = collections.Counter(after.local - before.local for before, after in pairs)
     candidates = [
-        *(Step(months=number) for number in _most_common(months, 0)),
-        *(Step(length=length) for length in _most_common(instants, zero)),
-        *(Step(length=length) for length in _most_common(clocks, zero)),
+        *(TimeStep(months=number) for number in _most_common(months, 0)),
+        *(TimeStep(length=length) for length in _most_common(instants, zero)),
+        *(TimeStep(length=length) for length in _most_common(clocks, zero)),
     ]
     if not candidates:
-        return Step(length=DAY)
+        return TimeStep(length=DAY)
     candidates = list(dict.fromkeys(candidates))
     if len(candidates) == 1:
         return candidates[0]

@@ -8,7 +8,7 @@ import numpy as np
 from keras_transformer.config import SeriesConfig
 from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.series.lines import read_targets
-from keras_transformer.tasks.task import LOSS, Figure, Survey, Task
+from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 from keras_transformer.text.lines import read_parallel
 
 
@@ -20,10 +20,10 @@ class TimeSeriesTask(Task):
     sources = ("series",)
     training = "keras_transformer.training.tasks.time_series:TimeSeriesTraining"
     config_class = SeriesConfig
-    figures = {
+    metrics = {
         "loss": LOSS,
-        "kge": Figure("KGE'", higher_is_better=True),
-        "nse": Figure("NSE", higher_is_better=True),
+        "kge": Metric("KGE'", higher_is_better=True),
+        "nse": Metric("NSE", higher_is_better=True),
     }
     unit = "steps"
     unused = (

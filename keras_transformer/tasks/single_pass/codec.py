@@ -27,7 +27,7 @@ class Result(abc.ABC):
     @property
     @abc.abstractmethod
     def score(self):
-        """How sure the model is: a natural logarithm of a probability."""
+        """Confidence of the model: the natural logarithm of a probability."""
 
     @property
     @abc.abstractmethod
@@ -49,7 +49,7 @@ class Choice(Result):
 
 @dataclasses.dataclass(frozen=True)
 class Guide:
-    """What the README beside a SavedModel needs to know about a task.
+    """Information about a task for the README beside a SavedModel.
 
     Args:
         purpose: What the model does, the beginning of a sentence.
@@ -71,7 +71,7 @@ class Guide:
 
 
 class Codec(abc.ABC):
-    """From requests to the tensors of a model, and from its outputs to answers.
+    """Converts requests to the inputs of a model, and its outputs to answers.
 
     Tensors go by their names, in dictionaries: those of a request `[B, ...]`; the inputs of the
     model and its outputs `[R, ...]`, where R is B unless an example has several rows; the rest,

@@ -45,13 +45,13 @@ class Classification(Choice):
         return _log(self.probabilities[other.probabilities.argmax()])
 
     def is_tied(self, other, tolerance):
-        """Whether the two most probable labels are within twice the tolerance."""
+        """Returns true if the two most probable labels are within twice the tolerance."""
         top, second = np.sort(self.probabilities)[:-3:-1]
         return bool(top - second <= 2 * tolerance)
 
 
 class LabelCodec(Codec):
-    """From the logits of labels to their probabilities, and to the label.
+    """Converts the logits of labels to probabilities and to the label.
 
     Attributes:
         labels: Names of the classes C.

@@ -34,17 +34,11 @@ class SinglePass(Pipeline):
 
     def signatures(self):
         """Returns the `Signature`s: requests to answers, and inputs of the model to its outputs."""
-        codec = self.codec
-
-        def of_inputs(**inputs):
-            return codec.named(self.predict(**codec.checked(**inputs)))
-
-        functions = {DEFAULT: (codec.request_specs, self.respond)}
-        if codec.signature is not None:
-            functions[codec.signature] = codec.input_specs(), of_inputs
+        codec, request, inputs = self.codec, self.codec.request_specs, self.codec.input_specs()
+        rules = codec.checked, codec.screen, codec.nothing, codec.named
         return [
-            Signature(name, _form(specs), specs, function)
-            for name, (specs, function) in functions.items()
+            Signature(DEFAULT, _form(request), request, self.respond),
+            Signature(codec.signature, _form(inputs), inputs, self.predict, *rules),
         ]
 
     def predict(self, **inputs):

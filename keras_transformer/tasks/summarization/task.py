@@ -1,18 +1,18 @@
 """The task of summarisation: a text to what matters in it."""
 
 from keras_transformer.tasks.source_to_target import SourceToTargetTask
-from keras_transformer.tasks.task import Figure
+from keras_transformer.tasks.task import Metric
 
 
 class SummarizationTask(SourceToTargetTask):
     """Texts and their summaries, by a `Transformer`."""
 
     name = "summarization"
-    figures = {
-        **SourceToTargetTask.figures,
-        "rouge1": Figure("ROUGE-1", higher_is_better=True, of_texts=True, drawn=False),
-        "rouge2": Figure("ROUGE-2", higher_is_better=True, of_texts=True, drawn=False),
-        "rougeL": Figure("ROUGE-L", higher_is_better=True, of_texts=True),
+    metrics = {
+        **SourceToTargetTask.metrics,
+        "rouge1": Metric("ROUGE-1", higher_is_better=True, of_texts=True, drawn=False),
+        "rouge2": Metric("ROUGE-2", higher_is_better=True, of_texts=True, drawn=False),
+        "rougeL": Metric("ROUGE-L", higher_is_better=True, of_texts=True),
     }
 
     def pipeline_class(self):  # noqa: D102

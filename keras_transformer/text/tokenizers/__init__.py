@@ -1,4 +1,4 @@
-"""Tokenizers: strings to token ids and back, each kind in a file of its own."""
+"""Tokenizers, which convert strings to token ids and back."""
 
 from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer

@@ -1,41 +1,43 @@
-"""The tokenizers of a model: that of its inputs and that of its outputs, often the same."""
+"""The tokenizers of a model's source and target, which are often one."""
 
 import typing
+from collections.abc import Callable
 
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.text.tokenizers.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
-KINDS = (SentencePieceTokenizer, WordPieceTokenizer)  # the table to add another kind to
-SHARED = "tokenizer"  # the names of their files, before the endings of the kind
+KINDS = (SentencePieceTokenizer, WordPieceTokenizer)  # all kinds of tokenizers
+# Names of the files of tokenizers, without the endings, which depend on the kind.
+SHARED = "tokenizer"
 SEPARATE = ("source", "target")
 FILES = {name + end for name in (SHARED, *SEPARATE) for kind in KINDS for end in kind.endings}
 SPECIAL = ("pad_id", "bos_id", "eos_id")
 
 
 class Tokenizers(typing.NamedTuple):
-    """Two fields, which are one object where a model has one vocabulary."""
+    """Tokenizers of source and target, the same object if a model has one vocabulary."""
 
     source: Tokenizer
     target: Tokenizer
 
     @classmethod
-    def of(cls, tokenizer):
-        """Returns the tokenizers that an argument names.
+    def of(cls, tokenizer) -> "Tokenizers":
+        """Returns the tokenizers given by an argument.
 
         Args:
-            tokenizer: A `Tokenizer` for both, or a pair of them, source and target.
+            tokenizer: A `Tokenizer` for both sides, or a pair of them, source and target.
 
         Raises:
-            TypeError: If it is something else.
-            ValueError: If both number padding, the beginning or the end of a text differently.
+            TypeError: If `tokenizer` is something else.
+            ValueError: If `pad_id`, `bos_id` or `eos_id` of a pair differ.
         """
         both = (tokenizer, tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
         pair = isinstance(both, (tuple, list)) and len(both) == 2
         if not pair or not all(isinstance(one, Tokenizer) for one in both):
             raise TypeError(
-                "`tokenizer` must be a Tokenizer, or a pair of them, for the source and for the "
-                f"target. Received: tokenizer of type {type(tokenizer).__name__}."
+                "`tokenizer` must be a Tokenizer, or a pair of them for source and target. "
+                f"Received: tokenizer of type {type(tokenizer).__name__}."
             )
         source, target = both
         for name in SPECIAL:
@@ -47,14 +49,14 @@ class Tokenizers(typing.NamedTuple):
         return cls(source, target)
 
     @classmethod
-    def from_files(cls, read):
-        """Returns the tokenizers that `files` described.
+    def from_files(cls, read: Callable[[str], bytes | None]) -> "Tokenizers":
+        """Returns the tokenizers from the contents of `files`.
 
         Args:
-            read: Function of the name of a file to its bytes, or `None` where there is none.
+            read: Function from the name of a file to its bytes, or to `None` if it does not exist.
 
         Raises:
-            ValueError: If one is missing or is not a vocabulary; the message begins with its name.
+            ValueError: If a file is missing or is not a vocabulary; the message names the file.
         """
         for names in ((SHARED,), SEPARATE):
             kinds = [_kind_of(read, name) for name in names]
@@ -65,12 +67,12 @@ class Tokenizers(typing.NamedTuple):
         raise ValueError("there is neither {} nor {} and {}.".format(*files))
 
     @property
-    def shared(self):
-        """Whether both are the same."""
+    def shared(self) -> bool:
+        """True if source and target have the same tokenizer."""
         return self.source is self.target or self.source.identity() == self.target.identity()
 
-    def files(self):
-        """Returns what keeps them, a dictionary from the name of a file to its bytes."""
+    def files(self) -> dict[str, bytes]:
+        """Returns the files to store the tokenizers in, a dictionary from names to bytes."""
         sides = {SHARED: self.source} if self.shared else dict(zip(SEPARATE, self, strict=True))
         return {
             name + ending: content
@@ -79,10 +81,13 @@ class Tokenizers(typing.NamedTuple):
         }
 
     def check_sizes(self, config):
-        """Raises a `ValueError` unless they have the vocabularies of a model.
+        """Checks that the vocabularies have the sizes of a model.
 
         Args:
-            config: A `StackConfig`.
+            config: The `ModelConfig` of the model.
+
+        Raises:
+            ValueError: If a size differs.
         """
         ours = self.source.vocab_size, self.target.vocab_size
         theirs = config.vocab_size, config.output_size
@@ -94,12 +99,11 @@ class Tokenizers(typing.NamedTuple):
 
 
 def vocabulary_files(is_there):
-    """Returns the names of the files that a vocabulary cannot be without, one or two.
-
-    Where there is none, they are those of the first kind.
+    """Returns the names of the files that a vocabulary must have, one or two.
 
     Args:
-        is_there: Function of the name of a file to whether there is such a file.
+        is_there: Function from the name of a file to true if it exists. If no file of a vocabulary
+            exists, the names are those of the first kind of tokenizer.
     """
 
     def name_of(side):
@@ -114,7 +118,7 @@ def vocabulary_files(is_there):
 
 
 def _kind_of(read, name):
-    """The class of the tokenizer whose files begin with a name, `None` if there is none."""
+    """Returns the class of the tokenizer stored under a name, or `None` if there is none."""
     return next((kind for kind in KINDS if read(name + kind.endings[0]) is not None), None)
 
 

@@ -1,8 +1,8 @@
 """SentencePiece inside the TensorFlow graph.
 
-What `encode` and `decode` put into a graph is TensorFlow's own operations and the three that
-TensorFlow Serving and older releases of TensorFlow Text know: `SentencepieceOp`,
-`SentencepieceTokenizeOp` and `SentencepieceDetokenizeOp`.
+`encode` and `decode` use only operations of TensorFlow and three of TensorFlow Text that TensorFlow
+Serving and older releases also have: `SentencepieceOp`, `SentencepieceTokenizeOp` and
+`SentencepieceDetokenizeOp`.
 """
 
 import os
@@ -16,31 +16,33 @@ import tensorflow_text
 
 from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizers.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 
-MODEL, TABLE = ".model", ".ids.json"  # endings of files; the second is the table of ids
-RULES = ("banned_ids", "silent_ids", "forced_eos_id")
+MODEL, TABLE = ".model", ".ids.json"  # endings of the files of the model and of the table of ids
+# `Any`, because SentencePiece adds methods to this class when it is imported.
+Processor: typing.Any = sentencepiece.SentencePieceProcessor
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """A SentencePiece model as a `Tokenizer`.
+    """A `Tokenizer` with a SentencePiece model.
 
     Args:
-        model: A serialised SentencePiece model, as `learn_vocabulary` returns it.
-        table: A `PieceTable`, where ids are not SentencePiece's own. `None`: they are.
+        model: Bytes of a SentencePiece model, such as `learn_vocabulary` returns.
+        table: A `PieceTable` if the token ids are not those of SentencePiece. `None`: they are.
+        name: Name of the `tf.Module`.
 
     Attributes:
-        model: The bytes it was made from; written to a file, `load` reads them.
-        table: As above.
-        vocab_size: Number of pieces, the four special ones included.
-        pad_id, unk_id, bos_id, eos_id: Ids of padding, of the unknown piece, and of the pieces that
-            begin and end a sentence, as the model or the table defines them.
+        model: See above. `load` reads a file of these bytes.
+        table: See above.
+        vocab_size: Number of tokens, including special ones.
+        pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
+            begin and end a text, as defined by the model or the table.
 
     Raises:
         TypeError: If `model` is not bytes.
-        ValueError: If `model` is not a SentencePiece model, or lacks a special piece, or `table` is
-            not one of its pieces.
+        ValueError: If `model` is not a SentencePiece model or lacks a special piece, or if `table`
+            does not fit it.
 
     Example:
         tokenizer = SentencePieceTokenizer.load("runs/demo/tokenizer.model")
@@ -53,7 +55,7 @@ class SentencePieceTokenizer(Tokenizer):
     title = "SentencePiece"
     endings = (MODEL, TABLE)
 
-    def __init__(self, model, table=None, name=None):
+    def __init__(self, model: bytes, table: PieceTable | None = None, name: str | None = None):
         super().__init__(name=name)
         if not isinstance(model, bytes):
             raise TypeError(
@@ -66,39 +68,39 @@ class SentencePieceTokenizer(Tokenizer):
         if table is not None:
             _check_table(table, processor)
             self.vocab_size = table.size
-        # In a function: a `tf.Module` would look through a table for what it could track.
+        # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._table = lambda: table
-        hidden = None if table is None else UnknownPieces.of(model, table)
-        self._unknown = lambda: hidden
+        unknown = UnknownPieces({}, -1) if table is None else UnknownPieces.of(model, table)
+        self._unknown = lambda: unknown
         source = processor if table is None else table
         for name in ("pad_id", "unk_id", "bos_id", "eos_id"):
             number = getattr(source, name)
             setattr(self, name, number() if callable(number) else number)
 
     @property
-    def table(self):
+    def table(self) -> PieceTable | None:
         """The `PieceTable`, or `None`."""
         return self._table()
 
     def _pieces(self):
-        # Made in every graph that uses it. TensorFlow Text's resource belongs to the operation
-        # that made it, and whoever sets a random seed (`keras.utils.set_random_seed`) makes
-        # TensorFlow drop the operations it ran eagerly: a tokenizer that was shared between
-        # graphs would then be gone from all of them ("Resource ... does not exist").
-        with tf.device("CPU:0"):  # the operations have no kernel anywhere else
-            # Under a name of its own: TensorFlow shares resources of equal names, and a graph may
-            # have two vocabularies.
+        # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that
+        # created it, and setting a random seed (`keras.utils.set_random_seed`) makes TensorFlow
+        # drop the operations that ran eagerly. A tokenizer shared between graphs would then be
+        # missing in all of them ("Resource ... does not exist").
+        with tf.device("CPU:0"):  # the operations have kernels on the CPU only
+            # The name depends on the model, because TensorFlow shares resources of equal names and
+            # a graph may have two vocabularies.
             name = f"sentencepiece_{zlib.crc32(self.model):08x}"
             return tensorflow_text.SentencepieceTokenizer(
                 model=self.model, out_type=tf.int32, add_eos=True, name=name
             )
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike) -> "SentencePieceTokenizer":
         """Reads a model file, such as the `tokenizer.model` of a run.
 
         Args:
-            path: The file.
+            path: Path of the file.
 
         Returns:
             A `SentencePieceTokenizer`.
@@ -119,14 +121,10 @@ class SentencePieceTokenizer(Tokenizer):
             raise ValueError(f"{path}: {error}") from error
 
     def encode(self, strings):
-        """Splits strings into pieces: see `Tokenizer.encode`. The empty string gives `[eos_id]`."""
+        """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
         return self._encode(tf.convert_to_tensor(strings, tf.string))
 
-    # Behind a plain method: a `tf.function` does not keep its object alive, so that
-    # `SentencePieceTokenizer.load(path).encode(...)` would fail.
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name="strings")], autograph=False
-    )
+    @tf.function(input_signature=[STRINGS], autograph=False)
     def _encode(self, strings):
         if self.table is None:
             return self._pieces().tokenize(strings)
@@ -139,49 +137,39 @@ class SentencePieceTokenizer(Tokenizer):
         return ids if codes is None else tf.concat([codes, ids], axis=1)
 
     def _with_unknown(self, tokenizer, strings, ids):
-        """The ids `[B, (S)]` of strings, with those of unknown pieces that the vocabulary has.
+        """Returns ids `[B, (S)]` with those of the unknown pieces that the vocabulary has.
 
-        Only strings in which there are unknown pieces are cut again, now into texts.
+        Only strings with unknown pieces are tokenized again, to get the texts of these pieces.
         """
         unknown = ids.with_values(tf.equal(ids.values, self.unk_id))  # [B, (S)]
-        some = tf.reduce_any(unknown, axis=1)  # [B]
-        tokenizer.out_type = tf.string  # of the same resource, whose bytes the graph has once
-        texts = tokenizer.tokenize(tf.boolean_mask(strings, some)).values
-        of_those = tf.gather(some, ids.value_rowids())  # [number of ids]
-        texts = tf.boolean_mask(texts, tf.boolean_mask(unknown.values, of_those))
+        affected = tf.reduce_any(unknown, axis=1)  # [B]
+        tokenizer.out_type = tf.string  # same resource, so that the graph has its bytes only once
+        texts = tokenizer.tokenize(tf.boolean_mask(strings, affected)).values
+        in_affected = tf.gather(affected, ids.value_rowids())  # [number of ids]
+        texts = tf.boolean_mask(texts, tf.boolean_mask(unknown.values, in_affected))
         places = tf.where(unknown.values)
         values = tf.tensor_scatter_nd_update(ids.values, places, self._unknown().look_up(texts))
         return ids.with_values(values)
 
     def _ids(self):
-        """The model's id for each of SentencePiece's."""
-        return [self.unk_id if number < 0 else number for number in self.table.ids]
+        """Returns the model's id of each SentencePiece id."""
+        ids = () if self.table is None else self.table.ids
+        return [self.unk_id if number < 0 else number for number in ids]
 
     def tokenize_with_offsets(self, strings):
-        """Returns pieces and their places: see `Tokenizer.tokenize_with_offsets`.
+        """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
-        Without a table that has codes of languages. Of the character that a piece begins with only
-        because SentencePiece marks the beginning of a word, the place is that of the space.
+        Not for a table with language codes. SentencePiece's mark at the beginning of a word has the
+        offset of the space before the word.
         """
         ids = self.tokenize(strings)
         _, begins, ends = self._pieces().tokenize_with_offsets(strings)
         return ids, begins[:, :-1], ends[:, :-1]
 
-    def decode(self, tokens):  # noqa: D102
-        if isinstance(tokens, tf.RaggedTensor):
-            tokens = tokens.to_tensor(self.pad_id)
-        return self._decode(tf.cast(tokens, tf.int32))
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32, name="tokens")], autograph=False
-    )
-    def _decode(self, tokens):
-        ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
-        keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on
-        keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
+    def join(self, tokens, keep):  # noqa: D102
         if self.table is not None:
             tokens = tf.gather(tf.constant(self.table.places), tokens)
-            keep &= tokens >= 0  # the others are written into no text
+            keep &= tokens >= 0  # other tokens are not text
         lengths = tf.reduce_sum(tf.cast(keep, tf.int64), axis=1)
         pieces = tf.RaggedTensor.from_row_lengths(
             tf.boolean_mask(tokens, keep), lengths, validate=False
@@ -189,23 +177,25 @@ class SentencePieceTokenizer(Tokenizer):
         return self._pieces().detokenize(pieces)
 
     def sample(self, strings, alpha, seed):
-        """Cuts strings into pieces at random: see `Tokenizer.sample`.
+        """Tokenizes strings at random: see `Tokenizer.sample`.
+
+        Not thread-safe, because SentencePiece has one seed for the process.
 
         Args:
             strings: List of strings.
-            alpha: With a BPE model, the probability to leave out a merge; with a unigram model, the
-                exponent on the probability of a segmentation.
-            seed: Not for several threads at a time: SentencePiece has one seed for the process.
+            alpha: For a BPE model, the probability that a merge is skipped; for a unigram model,
+                the exponent of the probability of a segmentation.
+            seed: Integer from 0 to below 2**31.
 
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        processor = Processor(model_proto=self.model)
         codes = [[]] * len(strings)
         if self.table is not None:
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
         sentencepiece.set_random_generator_seed(seed)
-        # One thread, which is new and therefore begins with that seed.
+        # A new thread begins with this seed.
         options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
         if self.table is None:
             return processor.encode(strings, **options)
@@ -218,8 +208,8 @@ class SentencePieceTokenizer(Tokenizer):
         ]
 
     def pieces(self, tokens):
-        """Names pieces for people to look at: see `Tokenizer.pieces`."""
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        """Returns readable names of tokens: see `Tokenizer.pieces`."""
+        processor = Processor(model_proto=self.model)
         if self.table is None:
             return [processor.id_to_piece(int(token)) for token in tokens]
         names, places = self.table.names, self.table.places
@@ -227,14 +217,6 @@ class SentencePieceTokenizer(Tokenizer):
             processor.id_to_piece(places[token]) if places[token] >= 0 else names.get(token, "")
             for token in map(int, tokens)
         ]
-
-    @property
-    def rules(self):
-        """Rules of the table for outputs: see `Tokenizer`."""
-        if self.table is None:
-            return {}
-        rules = {name: getattr(self.table, name) for name in RULES}
-        return {name: value for name, value in rules.items() if value not in ((), None)}
 
     def files(self):  # noqa: D102
         files = {MODEL: self.model}
@@ -249,7 +231,7 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 class SpecialIds(typing.NamedTuple):
-    """What a SentencePiece model itself defines; an id is -1 where it does not."""
+    """Size and special ids of a SentencePiece model; an id that it does not define is -1."""
 
     size: int
     pad_id: int
@@ -259,10 +241,10 @@ class SpecialIds(typing.NamedTuple):
 
     @classmethod
     def of(cls, model):
-        """Returns those of a model's bytes.
+        """Returns the ids of a model, given as bytes.
 
         Raises:
-            ValueError: If they are no SentencePiece model.
+            ValueError: If the bytes are not a SentencePiece model.
         """
         processor = _read(model, ())
         ids = (getattr(processor, name)() for name in cls._fields[1:])
@@ -270,7 +252,7 @@ class SpecialIds(typing.NamedTuple):
 
 
 def _check_table(table, processor):
-    """Raises a `ValueError` unless a table is one of the pieces of a model."""
+    """Raises a `ValueError` if a table does not fit the pieces of a model."""
     pieces, end = processor.vocab_size(), processor.eos_id()
     if len(table.ids) != pieces:
         raise ValueError(
@@ -280,26 +262,26 @@ def _check_table(table, processor):
     if table.pad_id in table.ids and not processor.is_control(table.ids.index(table.pad_id)):
         piece = processor.id_to_piece(table.ids.index(table.pad_id))
         raise ValueError(
-            "`table` must give `pad_id` to no piece of a text, which would be taken for padding. "
+            "`table` must not give `pad_id` to a piece of text, which would be dropped as padding. "
             f"Received: pad_id={table.pad_id} for {piece!r}."
         )
     if end < 0 or table.ids[end] != table.eos_id:
         raise ValueError(
-            "`table` must give the piece that ends a text the id `eos_id`. "
+            "`table` must give `eos_id` to the piece that ends a text. "
             f"Received: eos_id={table.eos_id}."
         )
 
 
 def _read(model, special=("pad", "bos", "eos")):
-    """A `sentencepiece` processor over `model`, once it is known to be whole."""
+    """Returns a processor with a model, which it checks."""
     try:
-        if not model:  # SentencePiece would take it for "no model given" and load nothing
+        if not model:  # SentencePiece would load nothing and raise no error
             raise RuntimeError("it is empty")
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor = Processor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(
-            "`model` must be a serialised SentencePiece model; this one is damaged or something "
-            f"else. Received: {len(model)} bytes."
+            "`model` must be the bytes of a SentencePiece model. "
+            f"Received: {len(model)} bytes, which are damaged or something else."
         ) from error
     missing = [name for name in special if getattr(processor, f"{name}_id")() < 0]
     if missing:

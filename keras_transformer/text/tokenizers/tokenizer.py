@@ -1,86 +1,115 @@
-"""`Tokenizer`, the interface of a vocabulary: strings to token ids and back, in the graph."""
+"""`Tokenizer`, the interface that converts strings to token ids and back, in the graph."""
 
 import hashlib
 
 import tensorflow as tf
 
+# Signatures of private functions. The public methods are not a `tf.function`, which does not keep
+# its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
+STRINGS = tf.TensorSpec([None], tf.string, name="strings")
+TOKENS = tf.TensorSpec([None, None], tf.int32, name="tokens")
+
 
 class Tokenizer(tf.Module):
-    """A vocabulary that runs in the graph: in `tf.data`, in a SavedModel, or eagerly.
+    """A vocabulary with its tokenizer, for use in `tf.data`, in a SavedModel, or eagerly.
 
-    What it needs travels with the object: whatever holds a `Tokenizer` as an attribute (another
-    `tf.Module`, say) saves the vocabulary together with the graph that uses it.
+    A `tf.Module` with a `Tokenizer` as an attribute saves the vocabulary together with its graph.
 
     Attributes:
-        title: Name of the method, for documents.
-        endings: Endings of the names of its files. The first file is always there, and its ending
-            tells the kinds of tokenizers apart.
-        vocab_size: Number of tokens, special ones included.
+        title: Name of the method, for messages and documents.
+        endings: Endings of the names of its files. The first file always exists, and its ending
+            identifies the kind of tokenizer.
+        vocab_size: Number of tokens, including special ones.
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
-        starts_with_bos: Whether a text that is encoded begins with `bos_id`.
-        rules: Fields of a model's configuration that follow from the vocabulary, a dictionary.
+        starts_with_bos: Whether an encoded text begins with `bos_id`.
     """
 
-    title = ""
-    endings = ()
-    vocab_size = pad_id = unk_id = bos_id = eos_id = None
-    starts_with_bos = False
-    rules = {}
+    title: str = ""
+    endings: tuple[str, ...] = ()
+    vocab_size: int
+    pad_id: int
+    unk_id: int
+    bos_id: int
+    eos_id: int
+    starts_with_bos: bool = False
 
     @property
-    def num_marks(self):
+    def num_marks(self) -> int:
         """Number of ids that mark the beginning and the end of an encoded text, 1 or 2."""
         return 1 + self.starts_with_bos
 
-    def encode(self, strings):
-        """Splits strings into tokens, each text closed by `eos_id`.
+    def encode(self, strings) -> tf.RaggedTensor:
+        """Encodes strings as token ids, with the ids that begin and end a text.
 
         Call arguments:
-            strings: UTF-8 strings, [B]. Bytes that are not UTF-8 become U+FFFD.
+            strings: UTF-8 strings, `[B]`. Invalid UTF-8 is replaced by U+FFFD.
 
         Returns:
-            A `tf.RaggedTensor` of int32, [B, (S)], whose rows end in `eos_id`.
+            A `tf.RaggedTensor` of int32, `[B, (S)]`, whose rows end in `eos_id`.
         """
         raise NotImplementedError
 
-    def tokenize(self, strings):
-        """Splits strings into tokens, without any that mark beginnings or ends.
+    def tokenize(self, strings) -> tf.RaggedTensor:
+        """Encodes strings as token ids, without the ids that begin and end a text.
 
         Call arguments:
-            strings: As in `encode`.
+            strings: See `encode`.
 
         Returns:
-            A `tf.RaggedTensor` of int32, [B, (S)]; the empty string has no tokens.
+            A `tf.RaggedTensor` of int32, `[B, (S)]`; the empty string has no tokens.
         """
         return self.encode(strings)[:, :-1]
 
-    def tokenize_with_offsets(self, strings):
-        """Returns what `tokenize` returns, and the places of the tokens.
+    def tokenize_with_offsets(
+        self, strings
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Encodes strings as `tokenize` does, and returns the offsets of the tokens too.
 
         Call arguments:
-            strings: As in `encode`.
+            strings: See `encode`.
 
         Returns:
-            Three `tf.RaggedTensor`s of int32, [B, (S)]: ids; and the bytes of the string, counted
-            from 0, at which each token begins and before which it ends.
+            Three `tf.RaggedTensor`s of int32, `[B, (S)]`: ids, and the byte offsets at which each
+            token begins and ends (exclusive).
         """
         raise NotImplementedError
 
-    def decode(self, tokens):
-        """Joins tokens into strings.
+    def decode(self, tokens) -> tf.Tensor:
+        """Decodes token ids to strings.
 
         Call arguments:
-            tokens: Integers, [B, T], dense or ragged. In each row everything from the first
-                `eos_id` on is dropped, and so are `pad_id` and `bos_id` wherever they stand.
+            tokens: Integers, `[B, T]`, dense or ragged. Each row ends before its first `eos_id`;
+                `pad_id` and `bos_id` are dropped everywhere.
 
         Returns:
-            Strings, [B]. A row with nothing left gives the empty string.
+            Strings, `[B]`. A row without other tokens becomes the empty string.
+        """
+        if isinstance(tokens, tf.RaggedTensor):
+            tokens = tokens.to_tensor(self.pad_id)
+        return self._decode(tf.cast(tokens, tf.int32))
+
+    @tf.function(input_signature=[TOKENS], autograph=False)
+    def _decode(self, tokens):
+        ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
+        keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on
+        keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
+        return self.join(tokens, keep)
+
+    def join(self, tokens, keep):
+        """Joins tokens to strings, in the graph.
+
+        Call arguments:
+            tokens: int32, `[B, T]`.
+            keep: Boolean, `[B, T]`, true for tokens that belong to the text.
+
+        Returns:
+            Strings, `[B]`.
         """
         raise NotImplementedError
 
-    def pieces(self, tokens):
-        """Names tokens for people to look at: `["▁A", "▁dog", "</s>"]`. Not part of any graph.
+    def pieces(self, tokens) -> list[str]:
+        """Returns readable names of tokens, such as `["▁A", "▁dog", "</s>"]`; not in a graph.
 
         Args:
             tokens: Sequence of ids.
@@ -90,43 +119,43 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
-    def sample(self, strings, alpha, seed):
-        """Splits strings into tokens at random; not part of any graph.
+    def sample(self, strings: list[str], alpha: float, seed: int) -> list[list[int]]:
+        """Tokenizes strings at random; not in a graph.
 
         Args:
             strings: List of strings.
-            alpha: How much to vary, above 0 and below 1.
-            seed: Integer from 0 to below 2**31; with equal arguments it gives equal tokens.
+            alpha: Amount of variation, above 0 and below 1.
+            seed: Integer from 0 to below 2**31. The same arguments always give the same tokens.
 
         Returns:
             A list of lists of ids, without `eos_id`.
 
         Raises:
-            ValueError: If the method has no random segmentations.
+            ValueError: If the tokenizer has no random segmentations.
         """
         raise ValueError(
             f"`subword_sampling` must be 0: {self.title} has no random segmentations. "
             f"Received: {alpha}."
         )
 
-    def files(self):
-        """Returns what it is kept in: a dictionary from `endings` to bytes."""
+    def files(self) -> dict[str, bytes]:
+        """Returns the contents of the tokenizer's files, a dictionary from `endings` to bytes."""
         raise NotImplementedError
 
     @classmethod
-    def from_files(cls, files):
-        """Returns the tokenizer that `files` described.
+    def from_files(cls, files: dict[str, bytes]) -> "Tokenizer":
+        """Returns the tokenizer from the contents of its `files`.
 
         Args:
-            files: Dictionary from `endings` to bytes, of those files that there are.
+            files: Dictionary from `endings` to bytes.
 
         Raises:
-            ValueError: If they are not such a vocabulary.
+            ValueError: If they are not a vocabulary of this kind.
         """
         raise NotImplementedError
 
-    def identity(self):
-        """Returns a checksum of everything that the ids depend on, a string."""
+    def identity(self) -> str:
+        """Returns a checksum of everything that the ids depend on."""
         checksum = hashlib.sha256(type(self).__name__.encode())
         for ending, content in self.files().items():
             checksum.update(b"%s\0%d\0%s" % (ending.encode(), len(content), content))

@@ -2,39 +2,41 @@
 
 import dataclasses
 import json
+from collections.abc import Iterable
 
 import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.text.bert_normalizer import BertNormalizer
-from keras_transformer.text.tokenizers.tokenizer import Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
 
 FILE = ".wordpiece.json"
-CONTINUATION = "##"  # begins a piece that does not begin a word
-UNKNOWN_WORD = chr(0x10FFFF)  # stands for a word that is too long; no vocabulary has it
-BYTES_PER_CHARACTER = 4  # of UTF-8, at most
+CONTINUATION = "##"  # prefix of a token that continues a word
+UNKNOWN_WORD = chr(0x10FFFF)  # replaces a word that is too long; no vocabulary has it
+BYTES_PER_CHARACTER = 4  # at most, in UTF-8
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "bos": "[CLS]", "eos": "[SEP]"}
 
 
 class WordPieceTokenizer(Tokenizer):
-    """A vocabulary of WordPiece as a `Tokenizer`.
+    """A `Tokenizer` with a WordPiece vocabulary.
 
-    Its ids are those of Hugging Face's `tokenizers`, but for special pieces written out in a
-    text: `[SEP]` stays text here.
+    It returns the same ids as Hugging Face's `tokenizers`, except that the name of a special token
+    in a text, such as `[SEP]`, is treated as ordinary text.
 
     Args:
-        pieces: The pieces in the order of their ids, strings.
-        normalizer: A `BertNormalizer`.
-        special: Dictionary of `pad`, `unk`, `bos` and `eos`, names of pieces. A text begins with
-            `bos` and ends in `eos`.
-        longest_word: Characters of a word; a longer one is unknown.
+        pieces: The tokens in the order of their ids, strings.
+        normalizer: A `BertNormalizer`. `None`: one with the default options.
+        special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens. A text begins with
+            `bos` and ends in `eos`. `None`: BERT's tokens.
+        longest_word: Maximum length of a word, in characters; longer words are unknown.
+        name: Name of the `tf.Module`.
 
     Attributes:
-        vocab_size: Number of pieces.
-        pad_id, unk_id, bos_id, eos_id: Their ids.
+        vocab_size: Number of tokens.
+        pad_id, unk_id, bos_id, eos_id: Ids of the special tokens.
 
     Raises:
-        ValueError: If a special piece is missing, or a piece is there twice.
+        ValueError: If a special token is missing, or a token occurs twice.
 
     Reference: Wu et al. (2016), "Google's Neural Machine Translation System", section 4.1; Song et
         al. (2021), "Fast WordPiece Tokenization".
@@ -44,19 +46,26 @@ class WordPieceTokenizer(Tokenizer):
     endings = (FILE,)
     starts_with_bos = True
 
-    def __init__(self, pieces, normalizer=None, special=None, longest_word=100, name=None):
+    def __init__(
+        self,
+        pieces: Iterable[str],
+        normalizer: BertNormalizer | None = None,
+        special: dict[str, str] | None = None,
+        longest_word: int = 100,
+        name: str | None = None,
+    ):
         super().__init__(name=name)
         special = special or SPECIAL
         pieces = tuple(pieces)
         ids = {piece: number for number, piece in enumerate(pieces)}
         if len(ids) < len(pieces):
             twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
-            raise ValueError(f"`pieces` must each be there once. Received twice: {twice!r}.")
+            raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
         for role, piece in special.items():
             if piece not in ids:
                 raise ValueError(f"`pieces` must have the piece {piece!r}, which is `{role}`.")
             setattr(self, f"{role}_id", ids[piece])
-        # In functions: a `tf.Module` would look through them for what it could track.
+        # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._pieces = lambda: pieces
         self._special = lambda: dict(special)
         self.normalizer = normalizer or BertNormalizer()
@@ -65,13 +74,13 @@ class WordPieceTokenizer(Tokenizer):
 
     @property
     def special(self):
-        """Names of the special pieces, a dictionary."""
+        """Special tokens, a dictionary from their roles."""
         return self._special()
 
     def encode(self, strings):
-        """Splits strings into pieces: see `Tokenizer.encode`.
+        """Encodes strings: see `Tokenizer.encode`.
 
-        Each text begins with `bos_id`; the empty string gives `[bos_id, eos_id]`.
+        Each text begins with `bos_id`; the empty string becomes `[bos_id, eos_id]`.
         """
         pieces = self.tokenize(strings)  # [B, (S)]
         column = tf.ones([pieces.nrows(), 1], tf.int32)
@@ -83,10 +92,7 @@ class WordPieceTokenizer(Tokenizer):
     def tokenize(self, strings):  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))
 
-    # Behind a plain method: a `tf.function` does not keep its object alive.
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name="strings")], autograph=False
-    )
+    @tf.function(input_signature=[STRINGS], autograph=False)
     def _tokenize(self, strings):
         words = tf.strings.split(self.normalizer.map()(strings))  # [B, (W)]
         flat = words.values
@@ -95,8 +101,8 @@ class WordPieceTokenizer(Tokenizer):
         return words.with_values(pieces).merge_dims(1, 2)  # [B, (S)]
 
     def _wordpiece(self):
-        """TensorFlow Text's operation, made in every graph that uses it."""
-        with tf.device("CPU:0"):  # it has no kernel anywhere else
+        """Returns TensorFlow Text's tokenizer, created anew in every graph."""
+        with tf.device("CPU:0"):  # it has a kernel on the CPU only
             return tensorflow_text.FastWordpieceTokenizer(
                 vocab=list(self._pieces()),
                 suffix_indicator=CONTINUATION,
@@ -106,19 +112,8 @@ class WordPieceTokenizer(Tokenizer):
                 no_pretokenization=True,
             )
 
-    def decode(self, tokens):
-        """Joins pieces into strings, with a space between words: see `Tokenizer.decode`."""
-        if isinstance(tokens, tf.RaggedTensor):
-            tokens = tokens.to_tensor(self.pad_id)
-        return self._decode(tf.cast(tokens, tf.int32))
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32, name="tokens")], autograph=False
-    )
-    def _decode(self, tokens):
-        ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
-        keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on
-        keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
+    def join(self, tokens, keep):
+        """Joins tokens to strings with spaces between words: see `Tokenizer.join`."""
         texts = [
             piece.removeprefix(CONTINUATION) if piece.startswith(CONTINUATION) else f" {piece}"
             for piece in self._pieces()
@@ -145,4 +140,4 @@ class WordPieceTokenizer(Tokenizer):
             normalizer = BertNormalizer(**fields["normalizer"])
             return cls(fields["pieces"], normalizer, fields["special"], fields["longest_word"])
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
-            raise ValueError(f"the vocabulary of WordPiece is damaged ({e}).") from e
+            raise ValueError(f"the WordPiece vocabulary is damaged ({e}).") from e

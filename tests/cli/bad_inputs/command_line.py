@@ -20,7 +20,7 @@ WORDS = [
     usage(
         "translate Helsinki-NLP/opus-mt-en-de",
         "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
-        "`keras-transformer convert hf opus-mt-en-de RUN` makes a run of it",
+        "`keras-transformer convert hf opus-mt-en-de RUN` converts it to a run",
     ),
     usage(
         "translate RUN IN.txt", "IN.txt is not a run: several models that answer together .* stdin"
@@ -43,7 +43,9 @@ WORDS = [
     usage("plot structure --output x.png", "Missing argument 'MODEL_OR_CONFIG'"),
     fails("plot masks --output x.png --real 9", "`real` must be at most `length`"),
     fails("plot positions --output x.png --d-model 7", "`d_model` must be even"),
-    fails("plot positions --output x.png --kind rotary", "`kind` must have fixed codes"),
+    fails(
+        "plot positions --output x.png --kind rotary", "`kind` must be a fixed position encoding"
+    ),
     usage("average", "Missing argument 'RUN'"),
     usage("export saved-model RUN", "Missing argument 'DIRECTORY'"),
     usage("export litert RUN", "Missing argument 'FILE'"),

@@ -18,11 +18,11 @@ def archive(**arrays):
     return file.getvalue()
 
 
-def facts(text):
-    """A .tflite file without a model, with facts."""
+def metadata(text):
+    """A .tflite file without a model, with metadata."""
     file = io.BytesIO(b"\x1c\0\0\0TFL3")
     with zipfile.ZipFile(file, "a") as target:
-        target.writestr("facts.json", text)
+        target.writestr("metadata.json", text)
         target.writestr("tokenizer.model", b"x")
     return file.getvalue()
 
@@ -103,15 +103,15 @@ LITERT = [
     fails("translate FILE.tflite", "FILE.tflite was not written by", emptied("FILE.tflite")),
     fails("translate FILE.tflite", "FILE.tflite was not written by", spoiled("FILE.tflite")),
     fails("translate FILE.tflite", "FILE.tflite.*(damaged|not written)",
-          without_member("FILE.tflite", "facts.json")),
+          without_member("FILE.tflite", "metadata.json")),
     fails("translate FILE.tflite", "FILE.tflite.*(damaged|not written)",
           without_member("FILE.tflite", "tokenizer.model")),
     fails("translate FILE.tflite", "FILE.tflite.*damaged",
-          spoiled("FILE.tflite", facts("{"), "damaged facts in")),
+          spoiled("FILE.tflite", metadata("{"), "damaged metadata in")),
     fails("translate FILE.tflite", "FILE.tflite.*(damaged|format)",
-          spoiled("FILE.tflite", facts("[]"), "a list of facts in")),
+          spoiled("FILE.tflite", metadata("[]"), "metadata that is a list in")),
     fails("translate FILE.tflite", "FILE.tflite has format 99",
-          spoiled("FILE.tflite", facts('{"format": 99}'), "newer facts in")),
+          spoiled("FILE.tflite", metadata('{"format": 99}'), "newer metadata in")),
 ]  # fmt: skip
 
 CTRANSLATE2 = [

@@ -16,7 +16,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.batch_rows import require_rows_as_alone
 from keras_transformer.export.litert.export import export_litert
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.text.tokenizers import Tokenizers
@@ -26,7 +26,7 @@ SENTENCES = [f"{word} {number}" + " days" * (number % 3) for word in ("in", "for
 
 
 def signatures(batch_sizes, lengths):
-    return [Signature(f"{b}x{s}", b, s, 64) for s in lengths for b in batch_sizes]
+    return [FixedSignature(f"{b}x{s}", b, s, 64) for s in lengths for b in batch_sizes]
 
 
 def calls(lengths, batch_sizes, source_lengths):
@@ -109,7 +109,7 @@ def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monk
         return {name: conversion.tf.gather(value, order) for name, value in outputs.items()}
 
     monkeypatch.setattr(conversion, "_search", mixed_up)
-    message = "x.tflite, greedy_8x12: a sentence in a batch is translated otherwise than alone"
+    message = "x.tflite, greedy_8x12: the output for a sentence differs in a batch from"
     with pytest.raises(ExportError, match=message):
         export_litert(
             translator,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
-from keras_transformer.export.litert.beams import beam_facts, beam_in, check_beam, search_in
+from keras_transformer.export.litert.beams import beam_in, beam_metadata, check_beam, search_in
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -25,25 +25,25 @@ SENTENCES = ["in 17 weeks", "after 12 hours and 30 minutes", "45 days", "", "wee
 
 
 def test_a_file_knows_its_beam_and_its_default():
-    facts = {SIGNATURES: [], **json.loads(json.dumps(beam_facts(NARROW, NARROW)))}
-    assert search_in(facts, None, SIGNATURES, "x") == beam_in(facts) == NARROW
-    assert search_in(facts, Greedy(), SIGNATURES, "x") == Greedy()
-    facts |= beam_facts(NARROW, Greedy())
-    assert search_in(facts, None, SIGNATURES, "x") == Greedy() and beam_in(facts) == NARROW
-    assert beam_facts(None, NARROW) == {}
+    metadata = {SIGNATURES: [], **json.loads(json.dumps(beam_metadata(NARROW, NARROW)))}
+    assert search_in(metadata, None, SIGNATURES, "x") == beam_in(metadata) == NARROW
+    assert search_in(metadata, Greedy(), SIGNATURES, "x") == Greedy()
+    metadata |= beam_metadata(NARROW, Greedy())
+    assert search_in(metadata, None, SIGNATURES, "x") == Greedy() and beam_in(metadata) == NARROW
+    assert beam_metadata(None, NARROW) == {}
 
 
 def test_a_beam_of_another_kind_than_the_files_is_refused():
-    facts = {SIGNATURES: [], **beam_facts(NARROW, Greedy())}
+    metadata = {SIGNATURES: [], **beam_metadata(NARROW, Greedy())}
     other = Beam(4, 0.3, normalization="power", stopping="narrow", extra_length=7)
-    assert search_in(facts, other, SIGNATURES, "x") == other
+    assert search_in(metadata, other, SIGNATURES, "x") == other
     for beam, name, value in (
         (Beam(4, stopping="narrow"), "normalization", "power"),
         (Beam(4, normalization="power"), "stopping", "narrow"),
     ):
         message = f'`{name}` of the beam of x is "{value}", as it was exported. Received: search='
         with pytest.raises(ValueError, match=re.escape(message)):
-            search_in(facts, beam, SIGNATURES, "x")
+            search_in(metadata, beam, SIGNATURES, "x")
     with pytest.raises(ValueError, match="no `max_length` where a .tflite file takes strings"):
         check_beam(NARROW, STRINGS)
 
@@ -76,8 +76,8 @@ def test_the_default_of_the_run_is_that_of_its_file(light, tmp_path):
     report = export_litert(translator, path, SENTENCES, lengths=[16], n_best=2)
     assert report["signatures"] == ["greedy_1x16", "beam4_1x16"]
     assert LiteRTTranslator(path).search == NARROW
-    facts = json.loads(zipfile.ZipFile(path).read("facts.json"))
-    assert facts["default_search"] == "beam" and facts["beam"]["stopping"] == "narrow"
+    metadata = json.loads(zipfile.ZipFile(path).read("metadata.json"))
+    assert metadata["default_search"] == "beam" and metadata["beam"]["stopping"] == "narrow"
     expected = {
         (): light.n_best(SENTENCES, 1, NARROW),
         ("--greedy",): light.n_best(SENTENCES, 1, Greedy(NARROW.max_length)),

@@ -12,7 +12,7 @@ from keras_transformer import Greedy, Transformer, TransformerConfig, Translator
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.shapes import default_lengths
 from keras_transformer.tasks.strings import map_sorted
@@ -230,19 +230,19 @@ def test_sizes_follow_the_quantisation(export, translator):
         assert 0 < graphs < 2 * 90_000, quantize  # two signatures, each with a loop
 
 
-def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
+def test_the_file_carries_its_vocabulary_and_its_metadata(export, translator):
     path, report = export("float16")
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
-        assert archive.namelist() == ["tokenizer.model", "facts.json"]
+        assert archive.namelist() == ["tokenizer.model", "metadata.json"]
         assert {item.compress_type for item in archive.infolist()} == {zipfile.ZIP_STORED}
         assert archive.read("tokenizer.model") == translator.source_tokenizer.model
-        facts = json.loads(archive.read("facts.json"))
-    assert facts["tokens"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
-    assert facts["vocab_size"] == translator.source_tokenizer.vocab_size
-    assert facts["max_length"] == 20
-    assert facts["quantize"] == "float16"
-    assert facts["signatures"] == [
+        metadata = json.loads(archive.read("metadata.json"))
+    assert metadata["tokens"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
+    assert metadata["vocab_size"] == translator.source_tokenizer.vocab_size
+    assert metadata["max_length"] == 20
+    assert metadata["quantize"] == "float16"
+    assert metadata["signatures"] == [
         {
             "name": f"greedy_1x{length}",
             "batch_size": 1,
@@ -255,8 +255,8 @@ def test_the_file_carries_its_vocabulary_and_its_facts(export, translator):
         for length in (16, 20)
     ]
     for name in ("sentences", "agreement", "token_agreement"):
-        assert facts["agreement"][name] == report[name]
-    assert "differences" not in facts["agreement"]  # no sentences travel with the model
+        assert metadata["agreement"][name] == report[name]
+    assert "differences" not in metadata["agreement"]  # no sentences travel with the model
 
 
 @pytest.mark.slow
@@ -266,9 +266,9 @@ def test_quantised_files_lose_little(export, quantize):
     path, report = export(quantize)
     assert abs(report["score_loss"]) <= 0.02 and 0 < report["score_error"] <= 0.02
     assert report["processor"]["name"]
-    facts = LiteRTTranslator(path).facts["agreement"]
+    metadata = LiteRTTranslator(path).metadata["agreement"]
     for name in ("score_loss", "score_error", "processor", "hypotheses"):
-        assert facts[name] == report[name]
+        assert metadata[name] == report[name]
 
 
 @pytest.mark.slow
@@ -303,7 +303,7 @@ def test_gives_what_each_token_attended_to(deep, sentences, sources, tmp_path, a
         assert answer["alignment"].shape == (1, 20, 20)
         np.testing.assert_allclose(answer["alignment"][0, :length], weights, atol=1e-5)
         assert not answer["alignment"][0, length:].any()
-    assert LiteRTTranslator(path).facts["signatures"][0]["alignment"] == list(alignment)
+    assert LiteRTTranslator(path).metadata["signatures"][0]["alignment"] == list(alignment)
 
 
 def test_the_default_lengths_are_few():
@@ -325,7 +325,7 @@ def in_int8(preset, vocab_size, **changes):
     model = Transformer(TransformerConfig.preset(preset, vocab_size=vocab_size, **changes))
     limit = model.config.max_length
     signatures = [
-        Signature(f"{beam}_{length}", 1, length, limit, beam, 4 if beam else 1)
+        FixedSignature(f"{beam}_{length}", 1, length, limit, beam, 4 if beam else 1)
         for beam in (None, 4)
         for length in default_lengths(limit)
     ]

@@ -70,13 +70,13 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
     path, report = made()
     searches = ("greedy_1x20", "greedy_3x20", "beam4_1x20", "beam4_3x20")
     assert report["signatures"] == list(searches)
-    for figures in (report, report["beam"]):
-        assert figures["near_ties"] + figures["other_hypotheses"] <= 2
+    for metrics in (report, report["beam"]):
+        assert metrics["near_ties"] + metrics["other_hypotheses"] <= 2
     assert report["hypotheses"] == len(sentences)
     assert report["beam"]["hypotheses"] == BEST * len(sentences)
     assert report["sentences"] == report["beam"]["sentences"] == len(sentences)
-    facts = LiteRTTranslator(path).facts
-    assert facts["signatures"][2] == {
+    metadata = LiteRTTranslator(path).metadata
+    assert metadata["signatures"][2] == {
         "name": "beam4_1x20",
         "batch_size": 1,
         "source_length": LIMIT,
@@ -85,8 +85,8 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
         "n_best": BEST,
         "alignment": None,
     }
-    assert facts["agreement"]["beam"]["identical"] == report["beam"]["identical"]
-    assert "differences" not in facts["agreement"]["beam"]
+    assert metadata["agreement"]["beam"]["identical"] == report["beam"]["identical"]
+    assert "differences" not in metadata["agreement"]["beam"]
 
 
 @pytest.mark.slow
@@ -237,6 +237,6 @@ def test_a_wrong_second_hypothesis_is_found_out(
     monkeypatch.setattr(LiteRTTranslator, "decode", damaged)
     options = {"lengths": [LIMIT], "batch_sizes": [1, 3], "searches": [BEAM], "n_best": BEST}
     message = "prefers its own by" if wrong == "order" else "its score is"
-    with pytest.raises(ExportError, match=f"x.tflite: .* translations differ .*{message}"):
+    with pytest.raises(ExportError, match=f"x.tflite: .* outputs differ .*{message}"):
         export_litert(deep, tmp_path / "x.tflite", sentences, **options)
     assert listing(tmp_path) == []

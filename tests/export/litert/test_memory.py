@@ -8,7 +8,7 @@ from support import small_config
 from keras_transformer import Transformer
 from keras_transformer.decoding import Beam
 from keras_transformer.export.litert.convert import _kernels, _search, _trace
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.parity import copy_model
 
 
@@ -17,7 +17,7 @@ def test_no_graph_holds_a_table(in_int8):
     """A constant would be there once for every loop, and a file has many."""
     model = Transformer(small_config(vocab_size=997))
     model = copy_model(model, _kernels(model, in_int8, None, True))
-    signature = Signature("greedy_1x5", 1, 5, 29)
+    signature = FixedSignature("greedy_1x5", 1, 5, 29)
     search = functools.partial(_search, model, Beam(), True, signature)
     graph = _trace(search, signature, model.config).graph.as_graph_def()
     nodes = [*graph.node, *(node for one in graph.library.function for node in one.node_def)]

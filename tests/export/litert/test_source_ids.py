@@ -11,19 +11,21 @@ from litert_files import untrained_translator
 from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.source_ids import RULE
+from keras_transformer.tasks import signatures
+from keras_transformer.tasks.generator import signature_of_ids
 
 pytest.importorskip("ai_edge_litert")
 
 PAD, UNK, BOS, EOS = range(4)
 VOCABULARY, LENGTH, LIMIT = 11, 5, 7
 SIGNATURES = [
-    Signature("greedy_1", 1, LENGTH, LIMIT, alignment=(0, 1)),
-    Signature("greedy_3", 3, LENGTH, LIMIT),
-    Signature("beam_1", 1, LENGTH, LIMIT, 4, 2),
-    Signature("beam_3", 3, LENGTH, LIMIT, 4, 2),
+    FixedSignature("greedy_1", 1, LENGTH, LIMIT, alignment=(0, 1)),
+    FixedSignature("greedy_3", 3, LENGTH, LIMIT),
+    FixedSignature("beam_1", 1, LENGTH, LIMIT, 4, 2),
+    FixedSignature("beam_3", 3, LENGTH, LIMIT, 4, 2),
 ]
 RIGHT = [
     [7, 9, EOS, PAD, PAD],
@@ -77,7 +79,9 @@ def checked(model, quantize):
 def unchecked(model, quantize):
     """The same without the check."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion, "refuse_wrong_rows", lambda search, config: search)
+        patch.setattr(
+            signatures.Signature, "lenient", lambda self, **inputs: self.function(**inputs)
+        )
         return _runners(model, quantize)
 
 
@@ -143,10 +147,8 @@ def test_a_vocabulary_without_a_bos_of_its_own_loses_no_id():
         config = TransformerConfig(
             vocab_size=VOCABULARY, num_layers=1, d_model=8, d_ff=8, num_heads=1, bos_id=bos
         )
-        checked = conversion.refuse_wrong_rows(
-            lambda source: {"length": tf.ones([3], tf.int32)}, config
-        )
-        assert checked(source=tf.constant(RIGHT))["length"].numpy().tolist() == [1, 1, 1]
+        signature = signature_of_ids(lambda source: {"length": tf.ones([3], tf.int32)}, config)
+        assert signature.lenient(source=tf.constant(RIGHT))["length"].numpy().tolist() == [1, 1, 1]
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +170,10 @@ def file(translator, tmp_path_factory):
     return path
 
 
-def test_the_facts_state_the_rule_and_the_languages(file):
-    facts = LiteRTTranslator(file).facts
-    assert facts["source"] == RULE
-    assert (facts["source_language"], facts["target_language"]) == ("en", "de")
+def test_the_metadata_state_the_rule_and_the_languages(file):
+    metadata = LiteRTTranslator(file).metadata
+    assert metadata["source"] == RULE
+    assert (metadata["source_language"], metadata["target_language"]) == ("en", "de")
 
 
 @pytest.mark.parametrize(
@@ -207,6 +209,6 @@ def test_a_signature_that_is_given_takes_no_longer_ids(file):
         loaded.decode([[7] * 6 + [EOS]], short)
     tokens, scores = loaded.decode([[7] * 6 + [EOS]], long)
     assert tokens.any() and (scores < 0).all()
-    other = Signature("greedy_1x8", 1, 8, 12)
+    other = FixedSignature("greedy_1x8", 1, 8, 12)
     with pytest.raises(ValueError, match="must be one of .*: greedy_1x6, greedy_1x12. .*1x8"):
         loaded.decode([[7, EOS]], other)

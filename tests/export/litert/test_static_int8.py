@@ -17,7 +17,7 @@ from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import generated
 from keras_transformer.export.litert.calibration import calibrate, observed, products, share_outside
 from keras_transformer.export.litert.export import export_litert
-from keras_transformer.export.litert.packed import Signature
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.parity import copy_model
@@ -49,15 +49,15 @@ def test_real_sentences_give_a_file_that_agrees(export, sentences):
 @pytest.mark.slow
 def test_the_file_records_how_it_was_calibrated(export):
     path, report = export("int8_static")
-    facts = LiteRTTranslator(path).facts
-    assert facts["quantize"] == "int8_static"
-    assert facts["calibration"] == report["calibration"]
-    assert facts["calibration"]["sentences"] == 200
-    assert "smallest and largest" in facts["calibration"]["ranges"]
-    assert 0 <= facts["calibration"]["outside"] < calibrating.MAX_OUTSIDE
-    assert facts["agreement"]["token_agreement"] == report["token_agreement"]
+    metadata = LiteRTTranslator(path).metadata
+    assert metadata["quantize"] == "int8_static"
+    assert metadata["calibration"] == report["calibration"]
+    assert metadata["calibration"]["sentences"] == 200
+    assert "smallest and largest" in metadata["calibration"]["ranges"]
+    assert 0 <= metadata["calibration"]["outside"] < calibrating.MAX_OUTSIDE
+    assert metadata["agreement"]["token_agreement"] == report["token_agreement"]
     assert json.loads(json.dumps(report)) == report
-    assert "calibration" not in LiteRTTranslator(export("int8")[0]).facts
+    assert "calibration" not in LiteRTTranslator(export("int8")[0]).metadata
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monke
 
 @pytest.mark.slow
 def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_path, monkeypatch):
-    """The gate is that of every quantised file."""
+    """The check is that of every quantised file."""
 
     def narrow(translator, sentences):
         return {name: 0.25 * values for name, values in calibrate(translator, sentences).items()}
@@ -272,7 +272,7 @@ def test_every_kind_of_model_has_its_products_in_int8(tokenizer, changes):
     )
     translator = Translator(Transformer(config), tokenizer)
     ranges = calibrate(translator, ["in 3 weeks", "after 5 days"])
-    signatures = [Signature("greedy_1x6", 1, 6, 6)]
+    signatures = [FixedSignature("greedy_1x6", 1, 6, 6)]
     content = conversion.convert(translator.model, signatures, "int8_static", ranges)
     check_products(Graphs(content), tokenizer.vocab_size, 6 + 10)
     run = tf.lite.Interpreter(model_content=content).get_signature_runner("greedy_1x6")

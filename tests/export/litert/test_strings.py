@@ -11,7 +11,7 @@ from support import listing
 
 from keras_transformer import Beam
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.litert import gate, generated
+from keras_transformer.export.litert import check, generated
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
@@ -74,18 +74,18 @@ def same(outputs, expected):
 
 
 @pytest.mark.slow
-def test_the_report_and_the_facts_name_what_is_inside(made, sentences):
+def test_the_report_and_the_metadata_name_what_is_inside(made, sentences):
     path, report = made()
     assert report["signatures"][-4:] == STRINGS
-    figures = report["strings"]
-    assert figures["agreement"] == figures["beam"]["agreement"] == 1
-    assert figures["sentences"] == figures["beam"]["sentences"] == len(sentences)
-    facts = LiteRTTranslator(path).facts
-    assert facts["custom_operators"] == OPERATORS
-    assert [signature["name"] for signature in facts["string_signatures"]] == STRINGS
-    assert not {signature["name"] for signature in facts["signatures"]} & set(STRINGS)
-    assert facts["agreement"]["strings"]["beam"]["identical"] == len(sentences)
-    assert "differences" not in facts["agreement"]["strings"]["beam"]
+    metrics = report["strings"]
+    assert metrics["agreement"] == metrics["beam"]["agreement"] == 1
+    assert metrics["sentences"] == metrics["beam"]["sentences"] == len(sentences)
+    metadata = LiteRTTranslator(path).metadata
+    assert metadata["custom_operators"] == OPERATORS
+    assert [signature["name"] for signature in metadata["string_signatures"]] == STRINGS
+    assert not {signature["name"] for signature in metadata["signatures"]} & set(STRINGS)
+    assert metadata["agreement"]["strings"]["beam"]["identical"] == len(sentences)
+    assert "differences" not in metadata["agreement"]["strings"]["beam"]
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_by_default_there_is_no_tokenizer_inside(export):
     path, report = export("none")
     assert "strings" not in report
     assert "CUSTOM" not in operators(path)[0]
-    assert not {"string_signatures", "custom_operators"} & set(LiteRTTranslator(path).facts)
+    assert not {"string_signatures", "custom_operators"} & set(LiteRTTranslator(path).metadata)
     with pytest.raises(ValueError, match="has no tokenizer in its graphs.*--tokenizer"):
         LiteRTStringTranslator(path)
 
@@ -248,9 +248,9 @@ def test_strings_that_are_translated_differently_are_found_out(
                 sentence = "in 3 weeks"
             return super()._translate(sentence, signatures)
 
-    monkeypatch.setattr(gate, "LiteRTStringTranslator", Wrong)
+    monkeypatch.setattr(check, "LiteRTStringTranslator", Wrong)
     real = [text for text in sentences if text.strip()]
-    with pytest.raises(ExportError, match="x.tflite: .* of .* translations differ"):
+    with pytest.raises(ExportError, match="x.tflite: .* of .* outputs differ"):
         options = {"searches": [Beam(3)], "tokenizer": True}
         export_litert(unigram_translator, tmp_path / "x.tflite", real, **options)
     assert listing(tmp_path) == []

@@ -136,8 +136,8 @@ def test_ids_and_texts_are_those_of_the_tokenizer(program, model, tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr.decode()
-    facts, *answers = done.stdout.decode().removesuffix("\n").split("\n")
-    assert '"format": 2' in facts and '"crc32": ' in facts
+    metadata, *answers = done.stdout.decode().removesuffix("\n").split("\n")
+    assert '"format": 2' in metadata and '"crc32": ' in metadata
     expected = [row[:-1] for row in tokenizer.encode(sentences).to_list()]
     assert [f"{ids}" for ids in expected] == answers[::3]
     texts = [text.decode() for text in tokenizer.decode(tokenizer.encode(sentences)).numpy()]

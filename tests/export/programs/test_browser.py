@@ -67,7 +67,7 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
         assert shown == {
             "text": translation.text, "cut": translation.truncated, "attention": False
         }, sentence  # fmt: skip
-    assert page.evaluate("document.getElementById('facts').textContent").endswith("20 pieces")
+    assert page.evaluate("document.getElementById('metadata').textContent").endswith("20 pieces")
 
 
 def open_blank(browser, site):
@@ -327,7 +327,7 @@ def test_another_file_is_reported_in_one_line(browser, site):
 def test_a_file_of_another_format_is_reported_in_one_line(browser, site):
     with zipfile.ZipFile(site / "old.tflite", "w") as archive:
         archive.writestr("tokenizer.model", b"")
-        archive.writestr("facts.json", '{"format": 1}')
+        archive.writestr("metadata.json", '{"format": 1}')
     status = browser.open("?model=old.tflite")
     assert status == "old.tflite has format 1; this page reads format 2."
 

@@ -147,18 +147,18 @@ def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
         "", "  ", "in 17 weeks", "weeks " * 30, "in", "1" * 5, "1" * 6, "1" * 7,
         " " * 500, " " * 500 + "in", "ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200,
     ]  # fmt: skip
-    facts = {
+    metadata = {
         "max_length": 7,
         "tokens": {"pad": 0, "eos": 3},
         "signatures": [{"beam_size": None, "batch_size": 1, "source_length": 7}],
     }
     model = str(tmp_path / "tokenizer.model")
-    answer = call("cut", model=model, sentences=sentences, facts=facts)["result"]
+    answer = call("cut", model=model, sentences=sentences, metadata=metadata)["result"]
     ids, truncated, empty = encode(tokenizer, tf.constant(sentences), 7)
     expected = zip(ids.to_list(), truncated.numpy(), empty.numpy(), strict=True)
     assert answer == [[row, bool(cut), bool(nothing)] for row, cut, nothing in expected]
-    facts["signatures"][0]["batch_size"] = 4
-    answer = call("cut", model=model, sentences=[], facts=facts)
+    metadata["signatures"][0]["batch_size"] = 4
+    answer = call("cut", model=model, sentences=[], metadata=metadata)
     assert "cannot search greedily for one sentence" in answer["error"]
 
 
@@ -169,8 +169,8 @@ def test_the_archive_after_a_file_is_read(tmp_path):
     assert call("unpack", file=str(path)) == {"result": []}
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
         archive.writestr("tokenizer.model", bytes(range(256)))
-        archive.writestr("facts.json", "{}")
-    members = [["tokenizer.model", bytes(range(256)).hex()], ["facts.json", b"{}".hex()]]
+        archive.writestr("metadata.json", "{}")
+    members = [["tokenizer.model", bytes(range(256)).hex()], ["metadata.json", b"{}".hex()]]
     assert call("unpack", file=str(path)) == {"result": members}
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("more.txt", "a" * 99)

@@ -14,7 +14,7 @@ from keras_transformer import Transformer, Translator
 from keras_transformer.cli.streaming import answer_stream
 from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.export import export_saved_model
-from keras_transformer.export.saved_model.inputs import of_these_shapes
+from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.saved_model.signatures import make_endpoints
@@ -265,7 +265,7 @@ def test_a_function_refuses_tensors_of_other_shapes(tmp_path):
     }
     module = tf.Module()
     module.f = tf.function(
-        of_these_shapes(lambda x, y: {"sum": tf.reduce_sum(x) + tf.reduce_sum(y)}, specs),
+        with_checked_shapes(lambda x, y: {"sum": tf.reduce_sum(x) + tf.reduce_sum(y)}, specs),
         input_signature=list(specs.values()),
     )
     tf.saved_model.save(module, tmp_path, signatures=module.f)

@@ -98,7 +98,7 @@ def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
 def test_the_readme_says_for_what_and_how_to_start_the_server(version):
     text = (version / "README.md").read_text("utf-8")
     assert "batches of 2 and sources of\n16 and 20 tokens" in text
-    assert "tensorflow/serving --xla_cpu_compilation_enabled=true\n" in text
+    assert "tensorflow/serving:2.20.0 --xla_cpu_compilation_enabled=true\n" in text
     assert "allowed_batch_sizes: 2\n" in (version / "batching_parameters.txt").read_text("utf-8")
 
 

@@ -302,7 +302,7 @@ def test_the_readmes_commands_name_what_is_there(readme, version):
 def test_model_names_need_no_quoting(tmp_path):
     assert model_name(tmp_path / "en-de_v1.2") == "en-de_v1.2"
     assert model_name(tmp_path / "my model's $HOME") == "my-model-s-HOME"
-    assert model_name(tmp_path / "日本") == "translator"
+    assert model_name(tmp_path / "日本") == "model"
 
 
 @pytest.mark.slow

@@ -114,7 +114,8 @@ def test_searches_are_marians(variant, name):
 def test_a_training_goes_on_with_the_same_configuration(variant, name):
     made, _ = variant(name)
     config = made.model.config
-    assert model_config(settings_of(config, made.tokenizers), made.tokenizers) == config
+    ours = model_config(settings_of(config, made.tokenizers), made.tokenizers)
+    assert made.generation.configure(ours) == config
 
 
 GELU = {"transformer_ffn_activation": "gelu"}
@@ -342,7 +343,7 @@ def test_vocabularies_that_do_not_belong_are_named(tmp_path):
     with pytest.raises(ValueError, match="large.spm has 41 pieces, the model 37 entries"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[large])
     large.write_bytes(b"- a\n- b\n")
-    with pytest.raises(ValueError, match="large.spm: `model` must be a serialised SentencePiece"):
+    with pytest.raises(ValueError, match="large.spm: `model` must be the bytes of a SentencePiece"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[large])
     with pytest.raises(ValueError, match="`vocabularies` must be one file"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[])

@@ -60,7 +60,7 @@ def test_the_beam_is_marians_for_all_sentences(student):
 
 
 def agreement(student, count):
-    """How many of the browsers' sentences the emulator gives."""
+    """The number of the browsers' sentences that the emulator also gives."""
     arrays = read_bin(student.folder / "model.intgemm.alphas.bin")
     marian, same = SaturatingMarian(arrays, student.settings), 0
     for (text, *_), expected in zip(student.greedy[:count], student.int8, strict=False):

@@ -2,6 +2,7 @@
 
 import builtins
 import collections
+import re
 import types
 
 import keras
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.installation import install_hint
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.images import stratified
 from keras_transformer.training.settings.toml import SettingsError, load_settings
@@ -170,8 +172,8 @@ def test_without_scikit_learn_there_is_one_line(monkeypatch):
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    message = r"`scikit-learn` must be installed for its digits: pip install '.*\[digits\]'."
-    with pytest.raises(ValueError, match=message):
+    message = f"need the package scikit-learn. Install it with: {install_hint('digits')}"
+    with pytest.raises(ValueError, match=re.escape(message)):
         open_source(types.SimpleNamespace(source="digits", seed=1))
 
 

@@ -1,7 +1,9 @@
 """Stores: the same numbers as without one, written once, whole or not at all."""
 
+import re
 import threading
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from small_runs import At, run_quietly, write_small_corpus
 
 from keras_transformer.fields import Frames, Images
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from keras_transformer.training.data import encoding, store_writer
+from keras_transformer.training.data import checksums, encoding, store_writer
+from keras_transformer.training.data.checksums import DamagedStore, plain_damage
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.lock import RunLock
@@ -99,7 +102,7 @@ def test_what_was_encoded_before_a_kill_is_kept(
 
 def test_a_kill_while_files_are_put_together_costs_no_encoding(tmp_path, training, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(store_writer, "_checksum", lambda path: 1 / 0)
+        patch.setattr(store_writer, "block_checksums", lambda path: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             take(tmp_path, training)
     monkeypatch.setattr(encoding.Encoder, "chunks", lambda *each, **options: 1 / 0)
@@ -140,6 +143,87 @@ def test_a_damaged_store_is_named(tmp_path, training):
         take(tmp_path, training, unread)
     with pytest.raises(ValueError, match="is not a store: it has no manifest.json"):
         Store(tmp_path, training.fields)
+
+
+FIRST, LAST = 0, 399  # rows of the pairs
+
+
+def flip(path, place):
+    """Changes one bit of a file, whose size remains."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["source.values", "source.offsets", "target.values"])
+@pytest.mark.parametrize(("place", "row"), [(1, FIRST), (-1, LAST)])
+def test_a_flipped_bit_is_found_when_its_block_is_read(
+    tmp_path, training, monkeypatch, name, place, row
+):
+    monkeypatch.setattr(checksums, "BLOCK", 64)
+    folder = take(tmp_path, training).folder
+    flip(folder / name, place)
+    store = take(tmp_path, training, unread)
+    widths = {"source": 40, "target": 40}
+    store.gather([LAST - row], widths)  # the other end of the files
+    message = f"{re.escape(str(folder / name))} is damaged: the checksum of its block [0-9]+ is "
+    message += f"wrong. Remove the folder {re.escape(str(folder))} to have it written again.$"
+    with pytest.raises(DamagedStore, match=message):
+        store.gather([row], widths)
+    batches = tf.data.Dataset.from_tensors([row]).map(lambda rows: store.gather(rows, widths))
+    with pytest.raises(DamagedStore, match=message), plain_damage():
+        list(batches)
+
+
+def test_a_flipped_bit_of_a_string_is_found(tmp_path, training):
+    store = take(tmp_path, training, texts=("source",))
+    flip(store.folder / "source.text.values", 0)
+    with pytest.raises(DamagedStore, match="source.text.values is damaged"):
+        store.texts("source", [FIRST])
+
+
+def test_other_errors_of_tensorflow_stay():
+    with pytest.raises(tf.errors.AbortedError), plain_damage():
+        raise tf.errors.AbortedError(None, None, "a worker is lost")
+
+
+def test_blocks_are_read_once_and_only_if_they_are_needed(tmp_path, training, monkeypatch):
+    monkeypatch.setattr(checksums, "BLOCK", 64)
+    folder = take(tmp_path, training).folder
+    compared = []
+    crc32 = zlib.crc32
+    monkeypatch.setattr(checksums.zlib, "crc32", lambda block: compared.append(1) or crc32(block))
+    store = take(tmp_path, training, unread)
+    assert not compared, "a store is opened without reading its files"
+    store.gather([LAST], {"source": 40}, ["source"])
+    values = store._verifiers["source", "values"].verified
+    assert (
+        values[-1]
+        and not values[:-3].any()
+        and not store._verifiers["source", "offsets"].verified[0]
+    )
+    assert ("target", "values") not in store._verifiers
+    number = len(compared)
+    store.gather([LAST, LAST], {"source": 40}, ["source"])
+    assert len(compared) == number
+    store.gather(range(400), {"source": 40}, ["source"])
+    sizes = [(folder / f"source.{kind}").stat().st_size for kind in ("values", "offsets")]
+    assert len(compared) == sum(-(-size // 64) for size in sizes) and values.all()
+
+
+@pytest.mark.slow
+def test_a_training_with_a_damaged_store_ends_with_one_line(tmp_path):
+    write_small_corpus(tmp_path)
+    settings = load_settings(tmp_path / "config.toml", ["training.updates=4"])
+
+    def stop():
+        raise KeyboardInterrupt
+
+    run_quietly(settings, tmp_path / "run", callbacks=[At(2, stop)])
+    (file,) = (tmp_path / "run" / "store").glob("train-*/source.values")
+    flip(file, 0)
+    with pytest.raises(DamagedStore, match="source.values is damaged: [^\n]* written again.$"):
+        run_quietly(settings, tmp_path / "run")
 
 
 def test_strings_are_kept_beside_their_examples(tmp_path, training):

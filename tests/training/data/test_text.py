@@ -268,7 +268,7 @@ def test_a_damaged_gzip_file_is_named(tmp_path):
     whole = gzip.compress("".join(f"{n}\n" for n in range(9000)).encode())
     options = settings(tmp_path)
     options.train_source = write(tmp_path, "short.gz", whole[: len(whole) // 2])
-    refused(options, r"short\.gz, line \d{3,}: the gzip file is damaged or cut off there\.")
+    refused(options, r"short\.gz, line \d{3,}: the gzip file is damaged or ends too early\.")
     options.train_source = write(tmp_path, "wrong.gz", b"plain text\n")
     refused(options, r"wrong\.gz, line 1: not gzip, or damaged \(.*\)\.")
     swapped = bytearray(whole)

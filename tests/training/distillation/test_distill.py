@@ -23,7 +23,7 @@ from keras_transformer.training.distillation import student as student_files
 from keras_transformer.training.distillation import translations
 from keras_transformer.training.distillation.distill import Distillation, distill
 from keras_transformer.training.distillation.student import prepare_run
-from keras_transformer.training.distillation.teachers import Searcher, open_teachers
+from keras_transformer.training.distillation.teachers import Searcher, Teacher, open_teachers
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks import training_class
@@ -379,11 +379,12 @@ def test_a_vocabulary_of_its_own_is_learned_by_the_training(folder, tmp_path, re
 def test_there_is_no_configuration_before_there_is_the_vocabulary(folder, tmp_path, monkeypatch):
     """With it alone `train` would learn another one."""
     run, settings = Run(tmp_path), settings_of(folder)
-    prepare_run(run, settings, translator().tokenizers, ORIGIN)
+    teacher = Teacher(Run(tmp_path / "teacher"), settings, translator().tokenizers)
+    prepare_run(run, settings, teacher, ORIGIN)
     assert load_settings(run.config) == settings
     monkeypatch.setattr(Run, "write_tokenizers", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        prepare_run(run, settings, translator().tokenizers, ORIGIN)
+        prepare_run(run, settings, teacher, ORIGIN)
     assert not run.vocabulary() and not run.config.exists()
 
 
@@ -543,7 +544,6 @@ def test_wrong_values_are_one_line(options, message):
 )
 def test_an_origin_names_all_teachers_and_licences(origins, expected, tmp_path):
     from keras_transformer.training.distillation.student import origin_of
-    from keras_transformer.training.distillation.teachers import Teacher
 
     teachers = []
     for number, origin in enumerate(origins):

@@ -5,7 +5,7 @@ import pytest
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.loop.best import Best
 
-FIGURES = TASKS["translation"].figures
+FIGURES = TASKS["translation"].metrics
 
 
 @pytest.mark.parametrize(

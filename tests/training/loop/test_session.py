@@ -16,6 +16,7 @@ from small_runs import At, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
 from keras_transformer.files import sync
+from keras_transformer.installation import install_hint
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings, save_settings
@@ -358,5 +359,5 @@ def test_without_matplotlib_one_line_says_so(configured, tmp_path, monkeypatch):
     figures, shown = run_quietly(configured(updates=2, validate_every=1), tmp_path)
     assert figures["updates"] == 2
     lines = [line for line in shown.splitlines() if "curve.png" in line]
-    assert len(lines) == 1 and "kit[plot]" in lines[0]
+    assert len(lines) == 1 and install_hint("plot") in lines[0]
     assert not Run(tmp_path).curve.exists()

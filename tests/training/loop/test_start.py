@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from small_runs import run_quietly, write_pairs, write_small_corpus
 
-from keras_transformer.decoding import Beam
+from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.derived import complete
@@ -95,12 +96,12 @@ def test_what_came_from_the_other_run_goes_when_nothing_was_trained_of_it(folder
     _claim(run, settings)
     run.write_origin({"license": "MIT"})
     run.write_search(Beam(3))
-    run.write_generation({"banned_ids": [3]})
+    run.write_generation(Generation(Greedy(7), banned_ids=(3,)))
     _claim(run, settings)
     assert run.read_origin() and run.read_search() == Beam(3)
-    assert run.read_generation() == {"banned_ids": [3]}
+    assert run.read_generation() == Generation(Greedy(7), banned_ids=(3,))
     _claim(run, load_settings(Run(folder / "first").config))
-    assert not run.read_origin() and run.read_search() is None and run.read_generation() == {}
+    assert not run.read_origin() and run.read_search() is None and run.read_generation() is None
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ def test_freezing_without_vectors_has_no_effect(folder):
 
 def test_a_wrong_file_is_named_before_anything_is_written(folder, tmp_path):
     for content, match in (
-        ("", "must hold at least one word"),
+        ("", "must have at least one word"),
         ("1 2 3\n", "line 1: must have 16 values, as many as `d_model`. Received: 2"),
     ):
         (tmp_path / "v.txt").write_text(content)

@@ -232,7 +232,7 @@ MISTAKES = {
     ),
     "an activation of the model": (
         '[model]\nactivation = "rely"',
-        r"\[model\] `activation` must be an activation of Keras.*activation='rely'",
+        r"\[model\] `activation` must be a Keras activation.*activation='rely'",
     ),
     "a section that is a value": ("training = 3", r"training must be a section, \[training\]"),
     "data that is a value": ("data = 3", r"data must be a section, \[data\]"),

@@ -49,7 +49,7 @@ def test_types_and_defaults_are_those_of_the_schema():
     assert page["training"]["updates"].default == "follows from the data"
     assert page["training"]["log_every"].default == "50"
     assert page["training"]["seed"].kind == "integer at least 0 and below 2147483648"
-    figures = {name for task in TASKS.values() for name in task.figures}
+    figures = {name for task in TASKS.values() for name in task.metrics}
     assert set(re.findall(r'"(\w+)"', page["training"]["best_by"].kind)) == figures
     assert {"perplexity", "bleu", "accuracy"} < figures
     assert page["task"]["kind"].default == '"translation"'
@@ -165,7 +165,8 @@ def test_the_command_needs_no_tensorflow(tmp_path):
     begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "keras_transformer", "settings", "schedule"],
-        capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+        capture_output=True, text=True, cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0 and "warmup_steps = follows" in done.stdout, done.stderr
     assert done.stderr == "" and time.perf_counter() - begin < 60

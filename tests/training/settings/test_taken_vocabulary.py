@@ -10,6 +10,8 @@ import sentencepiece
 from corpora import WORDS
 from small_runs import run_quietly, write_small_corpus
 
+from keras_transformer.decoding import Beam
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers, WordPieceTokenizer
@@ -150,12 +152,15 @@ def test_a_table_of_ids_beside_a_file_is_copied_as_well(folder, tmp_path, run):
     other = Run(tmp_path / "other")
     other.path.mkdir()
     other.write_tokenizers(Tokenizers.of(SentencePieceTokenizer(plain.model, table)))
+    other.write_generation(Generation(Beam(3), banned_ids=(1,), notes=("a note",)))
     settings = taking(folder, f'"{other.path if run else other.tokenizer}"')
     tokenizers, _ = taken(settings, tmp_path / "run")
     assert tokenizers.source.table == table and settings.vocabulary.size == 30
     config = model_config(settings, tokenizers)
     assert (config.pad_id, config.eos_id, config.vocab_size) == (0, table.eos_id, 30)
     assert config.eos_id != plain.eos_id
+    assert Run(tmp_path / "run").configure(config).banned_ids == (1,)
+    assert Run(tmp_path / "run").read_generation() == Generation(banned_ids=(1,))
 
 
 CASES = {
@@ -173,7 +178,7 @@ CASES = {
     "shared": ('"pair"', "shared = true", {}, "vocabulary.shared is True here and False there"),
     "missing": ('"nothing"', "", {}, "cannot be used: .*nothing is neither a run nor a file."),
     "no vocabulary": ('"."', "", {}, "cannot be used: .* is not a finished run: tokenizer.mod"),
-    "no model": ('"text.model"', "", {}, "cannot be used: .*text.model: `model` must be a serial"),
+    "no model": ('"text.model"', "", {}, "cannot be used: .*text.model: `model` must be the bytes of a SentencePiece model"),
     "special pieces": (
         '["one.model", "special.model"]', "", {},
         "cannot be used: `tokenizer` must be a pair with the same `pad_id`. Received: 0 and 3.",

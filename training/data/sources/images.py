@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.installation import install_hint
 from keras_transformer.tasks.images.files import SUFFIXES, ImageSize
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
@@ -94,8 +95,7 @@ def open_digits(settings):
         from sklearn.datasets import load_digits
     except ImportError:
         raise ValueError(
-            "`scikit-learn` must be installed for its digits: "
-            "pip install 'keras-transformer-kit[digits]'."
+            "The digits need the package scikit-learn. Install it with: " + install_hint("digits")
         ) from None
     digits = load_digits()
     pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # [1797, 8, 8, 1]

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.series.file import read_series
-from keras_transformer.tasks.series.steps import DAY, Step, later
+from keras_transformer.tasks.series.steps import DAY, TimeStep, later
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 READING = ("separator", "decimal", "date_order", "step", "fill", "fill_limit")
@@ -76,7 +76,7 @@ def open_series(settings):
     series = read_series(
         settings.file, settings.inputs, settings.target, settings.date_column, **options
     )
-    if settings.snow and Step.parse(series.table.step) != Step(length=DAY):
+    if settings.snow and TimeStep.parse(series.table.step) != TimeStep(length=DAY):
         raise ValueError(
             f"`data.snow` counts degree days: the steps of {settings.file} must be of 1 day. "
             f"Received: {series.table.step}."
@@ -88,7 +88,7 @@ def open_series(settings):
 
 def _span(path, series, split, begin, end):
     """The place of the first step of a period, and that after its last."""
-    moments, next_step = series.moments, Step.parse(series.table.step).after(series.moments[-1])
+    moments, next_step = series.moments, TimeStep.parse(series.table.step).after(series.moments[-1])
     from_clock, to_clock = (_clock(path, split, value, moments[0]) for value in (begin, end))
     (first, first_end), (last, last_end) = _bounds(begin), _bounds(end)
     inside = [

@@ -32,7 +32,7 @@ class Quantized(typing.NamedTuple):
 
     @property
     def shape(self):
-        """That of the matrix."""
+        """Shape of the matrix."""
         return self.values.shape
 
     def floats(self):

@@ -117,7 +117,7 @@ def _quantized(name, shape, content, path):
 
 
 def _is_transposed(name):
-    """Whether a matrix of int8 is stored `[out, in]`; its shape in the file is `[in, out]`."""
+    """Returns whether a matrix of int8 is stored `[out, in]`, with the shape `[in, out]`."""
     return not name.endswith((TABLE, MULTIPLIER))
 
 

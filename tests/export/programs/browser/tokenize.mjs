@@ -16,9 +16,9 @@ const commands = {
       texts: rows.map((row) => vocabulary.decode(row)),
     };
   },
-  cut({ model, sentences, facts }) {
+  cut({ model, sentences, metadata }) {
     const source = new Vocabulary(readFileSync(model));
-    const translator = new Translator(null, null, facts, { source, target: source });
+    const translator = new Translator(null, null, metadata, { source, target: source });
     return sentences.map((sentence) => {
       const { tokens, cut, empty } = translator.encode(sentence);
       return [tokens.map(({ id }) => id), cut, empty];

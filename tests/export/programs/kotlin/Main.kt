@@ -12,7 +12,7 @@ fun main(arguments: Array<String>) {
     val members = readArchive(ByteBuffer.wrap(File(arguments[0]).readBytes()))
     val vocabulary = SentencePiece(members.getValue("tokenizer.model"))
     val output = java.io.PrintStream(System.out, true, "UTF-8")
-    output.println(members.getValue("facts.json").decodeToString().lines().joinToString(" "))
+    output.println(members.getValue("metadata.json").decodeToString().lines().joinToString(" "))
     for (line in System.`in`.readBytes().decodeToString().removeSuffix("\n").split("\n")) {
         val ids = vocabulary.encode(line)
         output.println(ids)

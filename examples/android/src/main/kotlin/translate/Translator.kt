@@ -38,8 +38,8 @@ class Translator(bytes: ByteBuffer) : Closeable {
 
     init {
         val members = readArchive(bytes)
-        val facts = JSONObject(members.getValue("facts.json").decodeToString())
-        require(facts.getInt("format") == 2) { "The file has another format: export it again." }
+        val metadata = JSONObject(members.getValue("metadata.json").decodeToString())
+        require(metadata.getInt("format") == 2) { "The file has another format: export it again." }
         val model = requireNotNull(members["tokenizer.model"]) {
             "The file has two vocabularies, which this program does not read."
         }
@@ -49,11 +49,11 @@ class Translator(bytes: ByteBuffer) : Closeable {
             "The file numbers its pieces in an order of its own, which this program does not read."
         }
         vocabulary = SentencePiece(model)
-        val special = facts.getJSONObject("tokens")
+        val special = metadata.getJSONObject("tokens")
         pad = special.getInt("pad")
         eos = special.getInt("eos")
-        longest = facts.getInt("max_length")
-        val all = facts.getJSONArray("signatures")
+        longest = metadata.getInt("max_length")
+        val all = metadata.getJSONArray("signatures")
         signatures = (0 until all.length()).map { all.getJSONObject(it) }
             .filter { it.isNull("beam_size") && it.getInt("batch_size") == 1 }
             .map {

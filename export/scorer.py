@@ -1,4 +1,4 @@
-"""Outputs that are given, as the model in memory reads them: teacher forcing."""
+"""Scores of given outputs by the model in memory: teacher forcing."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER
-from keras_transformer.decoding.predictor import predictor_of
+from keras_transformer.decoding.model_predictor import predictor_of
 
 # Rounding of a float32, relative to the number.
 ROUNDING = 2.0**-24
@@ -42,8 +42,8 @@ class Reading:
     rounding: float
 
 
-class Teacher:
-    """Reads outputs with the model in memory.
+class Scorer:
+    """Scores outputs with the model in memory.
 
     Every output is read once: several programs and signatures give the same.
 

@@ -27,7 +27,7 @@ def token_f1(answer, reference):
     return 2 * shared / (len(ours) + len(theirs))
 
 
-def answer_figures(answers, references):
+def answer_metrics(answers, references):
     """Returns `exact_match` and `f1`, from 0 to 100, of the best of several right answers.
 
     Args:

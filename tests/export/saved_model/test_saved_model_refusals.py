@@ -58,7 +58,7 @@ def test_sizes_to_compile_for_are_checked_before_any_work(translator, tmp_path, 
 @pytest.mark.parametrize("lengths", [(16,), (16, 32)])
 def test_lengths_end_in_the_longest(translator, tmp_path, monkeypatch, lengths):
     refuse(monkeypatch)
-    message = f"`lengths` must end in the pipeline's max_length, 20. Received: .*{lengths[-1]}"
+    message = f"`lengths` must end in the pipeline's `max_length`, 20. Received: .*{lengths[-1]}"
     with pytest.raises(ValueError, match=message):
         export_saved_model(translator, tmp_path / "x", ["in 3"], jit=True, lengths=lengths)
     assert listing(tmp_path) == []

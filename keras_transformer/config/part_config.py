@@ -3,10 +3,11 @@
 import dataclasses
 
 from keras_transformer.checks import check_fields
+from keras_transformer.config.arguments import options_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class PartConfig:
     """A frozen dataclass of options that checks them and can be written as plain values.
 
     Raises:
@@ -23,6 +24,10 @@ class Options:
         Raises:
             ValueError: If there are any.
         """
+
+    def options(self):
+        """Returns the fields of the options that have an effect, by name."""
+        return options_of(type(self))
 
     @classmethod
     def from_flat(cls, **options):

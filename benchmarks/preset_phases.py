@@ -1,0 +1,67 @@
+"""A preset of `TransformerConfig` that trains or translates, for `presets.py`."""
+
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras_training import KerasTraining, adam
+from task import EOS_ID, PAD_ID, Task
+
+from keras_transformer import Constraints, Transformer, TransformerConfig, greedy_decode
+from keras_transformer.training.loop.learner import Learner
+from keras_transformer.training.loop.objectives import RealLabels
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+
+
+class Timed:
+    """Adds the processor time of the calls of another object."""
+
+    def __init__(self, measured):
+        self._measured, self.facts = measured, measured.facts
+
+    def run(self, steps):
+        """Runs `steps` steps; returns their processor time in seconds."""
+        begin = time.process_time()
+        self._measured.run(steps)
+        return {"processor_seconds": time.process_time() - begin}
+
+
+class Translating:
+    """Greedy search for one sentence; every output has all tokens that it may have."""
+
+    def __init__(self, model, length):
+        banned = np.arange(model.config.vocab_size) == EOS_ID
+        self._search = tf.function(
+            lambda source: greedy_decode(
+                model, source, max_length=length, constraints=Constraints(banned=banned)
+            )[0]
+        )
+        source = np.random.default_rng(1).integers(4, model.config.vocab_size, (1, length), "int32")
+        source[:, -1] = EOS_ID
+        self._source = tf.constant(source)
+        self.facts = {"parameters": model.count_params()}
+
+    def run(self, steps):
+        """Translates the sentence `steps` times."""
+        for _ in range(steps):
+            self._search(self._source).numpy()
+        return {}
+
+
+def make(order):
+    """Builds a preset for a phase, `"training"` or `"translation"`."""
+    keras.utils.set_random_seed(1)
+    config = TransformerConfig.preset(order["preset"], vocab_size=order["vocab_size"])
+    policy = order["precision"] if order["phase"] == "training" else "float32"
+    model = Transformer(config, dtype=policy)
+    if order["phase"] == "translation":
+        return Timed(Translating(model, order["length"]))
+    learner = Learner(model, RealLabels(PAD_ID), dtype=policy)
+    task = Task(
+        order["preset"], config.vocab_size, config.d_model, config.num_layers, config.num_heads,
+        config.d_ff, rows=order["batch_tokens"] // order["length"], length=order["length"],
+    )  # fmt: skip
+    learner.compile(adam(task), LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID))
+    learner.optimizer.build(learner.trainable_variables)
+    return Timed(KerasTraining(learner, task))

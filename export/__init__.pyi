@@ -1,0 +1,11 @@
+"""Public names and the modules that define them."""
+
+from .ctranslate2.export import export_ctranslate2 as export_ctranslate2
+from .ctranslate2.runtime import CTranslate2Translator as CTranslate2Translator
+from .errors import ExportError as ExportError
+from .litert.export import export_litert as export_litert
+from .litert.runtime import LiteRTTranslator as LiteRTTranslator
+from .litert.strings_runtime import LiteRTStringTranslator as LiteRTStringTranslator
+from .marian.export import export_marian as export_marian
+from .saved_model.export import export_saved_model as export_saved_model
+from .saved_model.runtime import SavedModelTranslator as SavedModelTranslator

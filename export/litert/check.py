@@ -1,0 +1,100 @@
+"""The check of a .tflite file that generates text: each of its searches must agree."""
+
+import itertools
+
+import tensorflow as tf
+
+from keras_transformer.export.litert.batch_rows import require_rows_as_alone
+from keras_transformer.export.litert.fast_tokenizer import UNKNOWN
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
+from keras_transformer.export.parity import compare, require_identical
+from keras_transformer.export.reference import Output, outputs_of, with_tokens
+from keras_transformer.tasks.strings import encode
+
+
+def check_searches(agreement, draft, name, greedy, beam=None, n_best=1, strings=False):
+    """Returns how every search in a file agrees with that of the model in memory: results.
+
+    Args:
+        agreement: The `Agreement`.
+        draft: The file.
+        name: What to call it in an error.
+        greedy: The greedy search in the file.
+        beam: The beam in the file. `None`: it has none.
+        n_best: Hypotheses that the beam returns.
+        strings: Whether the file takes strings as well.
+
+    Raises:
+        ExportError: If it does not agree.
+    """
+    report, by_strings = _check_search(agreement, draft, name, greedy, 1, strings)
+    if strings:
+        report["strings"] = by_strings
+        _check_edges(agreement, draft, name, greedy)
+    if beam is not None:
+        results = _check_search(agreement, draft, name, beam, n_best, strings)
+        report["beam"], of_beam = results
+        if strings:
+            by_strings["beam"] = of_beam
+            _check_edges(agreement, draft, name, beam)
+    return report
+
+
+def _check_search(agreement, draft, name, search, n_best, strings):
+    """The results of a search by ids, and by strings if the file takes them."""
+    sentences = agreement.samples
+    loaded = LiteRTTranslator(draft, search)
+
+    def translate(batch, signature):
+        def decode(ids):
+            return loaded.decode(ids.to_list(), signature=signature)
+
+        what = f"translating with {signature.name if signature else 'the longer signatures'}"
+        return outputs_of(decode, loaded, batch, agreement.progress, what)
+
+    expected = agreement.expected(search, n_best)
+    by_ids = _by_every_signature(loaded, translate, sentences)
+    report = agreement.judge(search, expected, by_ids, name)
+    require_rows_as_alone(loaded, sentences, name)
+    if not strings:
+        return report, None
+    loaded = LiteRTStringTranslator(draft, search)
+
+    def translate_strings(batch, signature):
+        results = loaded.translate_batch(batch, signature)
+        return [[Output(result.text, result.score, result.truncated)] for result in results]
+
+    by_strings = _by_every_signature(loaded, translate_strings, sentences)
+    expected = [row[:1] for row in expected]
+    by_strings = with_tokens(loaded.tokenizers.target, by_strings, by_ids, expected)
+    return report, agreement.judge(search, expected, by_strings, name)
+
+
+def _check_edges(agreement, draft, name, search):
+    """What is rarely among real sentences is translated as by token ids, quantised or not."""
+    sentence = next(filter(str.strip, agreement.samples))
+    edges = ["", f"{sentence} " * agreement.pipeline.max_length, f"{sentence} {UNKNOWN}"]
+    by_ids, by_strings = (
+        load(draft, search).translate_batch(edges)
+        for load in (LiteRTTranslator, LiteRTStringTranslator)
+    )
+    tokenizer = agreement.pipeline.target_tokenizer
+    require_identical(compare(edges, by_ids, by_strings, tokenizer), name)
+
+
+def _by_every_signature(loaded, translate, sentences):
+    """Translates with the signatures taking turns, so that no part of the file goes unseen."""
+    ids, _, _ = encode(loaded.tokenizers.source, tf.constant(sentences), loaded.max_length)
+    lengths = ids.row_lengths().numpy()
+    turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)
+    chosen = [
+        signature if length <= signature.source_length else None for length, signature in turns
+    ]
+    outputs = [None] * len(sentences)
+    for signature in dict.fromkeys(chosen):
+        numbers = [number for number, other in enumerate(chosen) if other == signature]
+        results = translate([sentences[number] for number in numbers], signature)
+        for number, result in zip(numbers, results, strict=True):
+            outputs[number] = result
+    return outputs

@@ -1,0 +1,92 @@
+"""Public names and the modules that define them, in the order of the paper."""
+
+# isort: off
+from .config import (
+    PRESETS as PRESETS,
+    ClassifierConfig as ClassifierConfig,
+    ImageClassifierConfig as ImageClassifierConfig,
+    LanguageModelConfig as LanguageModelConfig,
+    SeriesConfig as SeriesConfig,
+    SpanPredictorConfig as SpanPredictorConfig,
+    TokenClassifierConfig as TokenClassifierConfig,
+    TransformerConfig as TransformerConfig,
+)
+from .layers.masks import (
+    PaddingMask as PaddingMask,
+    causal_mask as causal_mask,
+    padding_mask as padding_mask,
+)
+from .layers.dot_product import dot_product_attention as dot_product_attention
+from .layers.scores import (
+    Additive as Additive,
+    AttentionScore as AttentionScore,
+    DotProduct as DotProduct,
+    General as General,
+    ScaledDotProduct as ScaledDotProduct,
+)
+from .layers.attention import MultiHeadSelfAttention as MultiHeadSelfAttention
+from .layers.cross_attention import MultiHeadCrossAttention as MultiHeadCrossAttention
+from .layers.recurrence.ssru import SSRU as SSRU
+from .layers.feed_forward import FeedForward as FeedForward
+from .layers.positions import (
+    Alibi as Alibi,
+    Binary as Binary,
+    Learned as Learned,
+    Position as Position,
+    Relative as Relative,
+    Rotary as Rotary,
+    Sinusoidal as Sinusoidal,
+    T5Bias as T5Bias,
+    sinusoids as sinusoids,
+)
+from .layers.positions.grid import SinusoidalGrid as SinusoidalGrid
+from .layers.inputs.embedding import PositionalEmbedding as PositionalEmbedding
+from .layers.inputs.patches import PatchEmbedding as PatchEmbedding
+from .layers.inputs.series import SeriesEmbedding as SeriesEmbedding
+from .layers.blocks.encoder import Encoder as Encoder, EncoderBlock as EncoderBlock
+from .layers.blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBlock
+from .models.transformer import Transformer as Transformer
+from .models.snow import SnowAccount as SnowAccount
+from .models.language_model import LanguageModel as LanguageModel
+from .models.classifier import TextClassifier as TextClassifier
+from .models.token_classifier import TokenClassifier as TokenClassifier
+from .models.image_classifier import ImageClassifier as ImageClassifier
+from .models.series_regressor import SeriesRegressor as SeriesRegressor
+from .models.span_predictor import SpanPredictor as SpanPredictor
+from .decoding import (
+    Constraints as Constraints,
+    beam_decode as beam_decode,
+    greedy_decode as greedy_decode,
+    sample_decode as sample_decode,
+    score as score,
+)
+from .decoding.search import Beam as Beam, Greedy as Greedy, Sample as Sample
+from .text.shortlist import Shortlist as Shortlist
+from .text.tokenizers import (
+    SentencePieceTokenizer as SentencePieceTokenizer,
+    Tokenizer as Tokenizer,
+    WordPieceTokenizer as WordPieceTokenizer,
+)
+from .text.bert_normalizer import BertNormalizer as BertNormalizer
+from .tasks.attention import Attention as Attention
+from .tasks.pretrained import from_pretrained as from_pretrained
+from .tasks.results import (
+    Alignment as Alignment,
+    Generated as Generated,
+    Score as Score,
+    Summary as Summary,
+    Translation as Translation,
+)
+from .tasks.translator import Translator as Translator
+from .tasks.summarization.summarizer import Summarizer as Summarizer
+from .tasks.text_generator import TextGenerator as TextGenerator
+from .tasks.single_pass.labels import Classification as Classification
+from .tasks.classification.classifier import Classifier as Classifier
+from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
+from .tasks.series.simulator import SeriesSimulator as SeriesSimulator
+from .tasks.labelling.labeller import Labelling as Labelling, TokenLabeller as TokenLabeller
+from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer
+from .tasks.question_answering.codec import Answer as Answer
+from .tasks.run import Run as Run
+
+__version__: str

@@ -1,0 +1,111 @@
+"""The export of a run in some format: its checks, the sentences, and the results."""
+
+import click
+
+from keras_transformer.cli.command import refuse, warn
+from keras_transformer.cli.export_options import check_limits
+from keras_transformer.cli.export_sentences import print_report, read_sentences, record
+from keras_transformer.cli.progress import shown_progress
+from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
+from keras_transformer.cli.shortlist import with_shortlist
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.text.lines import parse_lines
+
+# Parameters that are the command's own, and no option of an export.
+OF_THE_COMMAND = {
+    *("run", "file", "directory", "sentences", "references", "max_length", "shortlist"),
+}
+
+
+def prepare(form, run, path, quantize, sentences, references, whole=True):
+    """Checks what is known before anything dear; returns what `read_sentences` does.
+
+    Args:
+        form: A key of `FORMATS`.
+        run: Folder of the run.
+        path: Where the export is to be.
+        quantize: How its weights are stored.
+        sentences, references: Files, or `None`; see `read_sentences`.
+        whole: Whether a run that the format cannot express is refused.
+    """
+    from keras_transformer.tasks.run import Run
+
+    check_limits(quantize, sentences, references)
+    FORMATS[form].check_place(path)
+    if whole:
+        FORMATS[form].check_run(Run(run), quantize)
+    return read_sentences(run, sentences, references)
+
+
+def export_run(form, run, path, checked_with, max_length=None, shortlist=None, **options):
+    """Exports a run, prints the report, and keeps its metrics in the run.
+
+    Args:
+        form, run, path: See `prepare`.
+        checked_with: What `read_sentences` returned.
+        max_length: Longest input and longest output in tokens. `None`: the model's.
+        shortlist: Path of a shortlist for its searches. `None`: there is none.
+        **options: Those of the exporter; the ones without effect on the run are left out.
+    """
+    from keras_transformer.tasks import open_run
+    from keras_transformer.tasks.run import Run
+
+    sentences, references, source = checked_with
+    quantize = options.get("quantize")
+    if options.get("min_agreement") is not None:
+        options["min_agreement"] /= 100
+    with shown_progress() as progress:
+        progress("loading the run")
+        pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
+        taken = FORMATS[form].options_of(pipeline)
+        _check_parameters(pipeline, run, taken)
+        _warn_of_search(run, path, taken)
+        examples = parse_lines(pipeline.parse, sentences, "sentence")
+        count = _affordable(pipeline, examples, progress)
+        if references and quantize != "none":
+            options["references"] = references[:count]
+        if count < len(examples):
+            options["left_out"] = len(examples) - count
+        options.update(origin=Run(run).read_origin(), progress=progress)
+        options = {name: value for name, value in options.items() if name in taken}
+        report = FORMATS[form].export(pipeline, path, examples[:count], **options)
+    name = form.replace("-", "_") + ("" if quantize in (None, "none") else f"_{quantize}")
+    metrics = {f"{name}_agreement": 100 * report["agreement"]}
+    if quantize is not None:
+        metrics[f"{name}_bytes"] = report["bytes"]
+    record(run, **metrics)
+    print_report(report, source)
+
+
+def _check_parameters(pipeline, run, taken):
+    """Refuses options of the command that have no effect on a run."""
+    known = taken | OF_THE_COMMAND
+    if pipeline.generates:
+        known |= set(OF_GREEDY_OR_BEAM)
+    others = [name for name in click.get_current_context().params if name not in known]
+    refuse(others, f"has no effect on {run}, a run for {pipeline.task}.")
+
+
+def _warn_of_search(run, path, taken):
+    """Warns of a format without a place for the run's own search."""
+    from keras_transformer.decoding import Beam
+    from keras_transformer.tasks.run import Run
+
+    own = Run(run).read_search()
+    if isinstance(own, Beam) and not {"search", "searches"} & taken:
+        warn(f"{path} has no place for the run's own search, {own}: it is searched greedily.")
+
+
+def _affordable(pipeline, examples, progress):
+    """Returns the number of examples that the check compares; warns if these are not all."""
+    from keras_transformer.export.extent import affordable
+
+    if not pipeline.generates:
+        return len(examples)
+    count = affordable(pipeline, examples, progress)
+    if count < len(examples):
+        warn(
+            f"the check compares {count} of {len(examples)} sentences: with all of them it would "
+            "take many minutes, perhaps because the model does not stop generating"
+        )
+    return count

@@ -1,0 +1,66 @@
+"""The predictor of a model: `predictor_of` finds it by the stacks that the model has."""
+
+from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens
+from keras_transformer.models.parts import stacks_of
+
+
+class ModelPredictor(Predictor):
+    """The base of the predictors of one model, whose state has a `cache` and `ancestors`.
+
+    A subclass names the stacks that its models have, by which `predictor_of` finds it.
+
+    Attributes:
+        stacks: The stacks that the model must have, see `stacks_of`.
+        example: The name of a class of such models.
+    """
+
+    stacks = ()
+    example = ""
+    kinds = {}
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        ModelPredictor.kinds.setdefault(cls.stacks, cls)
+
+    def __init__(self, model):
+        if stacks_of(model) != self.stacks:
+            raise TypeError(
+                f"`model` must be a {self.example}. Received: model of type {type(model).__name__}."
+            )
+        super().__init__(Vocabulary.of(model.config), model.config.max_length)
+        self.model = model
+
+    def lengths(self, inputs):  # noqa: D102
+        return count_tokens(inputs, self.vocabulary.pad_id)
+
+    def extend(self, state, length):  # noqa: D102
+        cache = self.model.decoder.extended_cache(state.cache, length)
+        return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
+
+    def follow(self, state, parents):  # noqa: D102
+        return state._replace(ancestors=super().follow(state.ancestors, parents))
+
+
+def predictor_of(model, alignment=None):
+    """Returns the predictor of a model, or a predictor as it is.
+
+    Args:
+        model: A model with a decoder, or an object with a method `predictor`, such as a
+            `Predictor`.
+        alignment: Layer and head whose attention to the source is the weights of a step, where a
+            model has such an attention: see `EncoderDecoder`.
+
+    Raises:
+        TypeError: If `model` is neither.
+        ValueError: If there are no such weights.
+    """
+    if hasattr(model, "predictor"):
+        return model.predictor(alignment)
+    kinds = ModelPredictor.kinds
+    if stacks_of(model) not in kinds:
+        names = ", ".join(sorted(kind.example for kind in kinds.values()))
+        raise TypeError(
+            f"`model` must be one of {names}, or a predictor, such as an Ensemble. "
+            f"Received: model of type {type(model).__name__}."
+        )
+    return kinds[stacks_of(model)](model, alignment)

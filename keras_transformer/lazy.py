@@ -1,0 +1,38 @@
+"""Lazy import: a package imports each of its public names on first use."""
+
+import ast
+import importlib
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def lazy_names(
+    package: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Returns `__getattr__`, `__dir__` and `__all__` for a package whose stub lists its names.
+
+    Importing the package is then fast, although importing TensorFlow takes seconds. Type checkers
+    and editors read the same stub, `__init__.pyi`. Its lines have the form
+    `from .module import Name as Name`.
+
+    Args:
+        package: `__name__` of the package.
+        file: `__file__` of the package.
+    """
+    stub = ast.parse(pathlib.Path(file).with_suffix(".pyi").read_text("utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    modules = {alias.name: f".{node.module}" for node in imports for alias in node.names}
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(modules[name], package), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return get, names, sorted(modules)

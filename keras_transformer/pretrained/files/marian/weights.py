@@ -1,0 +1,79 @@
+"""The weights of a Marian model under its names and under ours."""
+
+from keras_transformer.pretrained.names import ROW, SAME, Layout, Weight
+
+OUTPUT, OLD_OUTPUT = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
+LOGITS = "decoder_ff_logit_out_b"
+# The logit of an entry that no search emits: no probability is left for it in float32, and the
+# logarithm of that is still a sensible number for label smoothing.
+SILENT = -1000.0
+
+
+def _norm(marian, ours):
+    return {f"{marian}_ln_scale": f"{ours}.gamma", f"{marian}_ln_bias": f"{ours}.beta"}
+
+
+def _attention(marian, ours):
+    names = {"q": "query", "k": "key", "v": "value", "o": "output_projection"}
+    return {
+        f"{marian}_{kind}{letter}": f"{ours}.{name}.{weight}"
+        for letter, name in names.items()
+        for kind, weight in (("W", "kernel"), ("b", "bias"))
+    } | _norm(f"{marian}_Wo", f"{ours}_norm")
+
+
+# The weights of a block: what follows its name in Marian, and in our model.
+SELF_ATTENTION = _attention("_self", "self_attention")
+CROSS_ATTENTION = _attention("_context", "cross_attention")
+RECURRENCE = {
+    "_rnn_W": "ssru.candidate.kernel",
+    "_rnn_Wf": "ssru.forget.kernel",
+    "_rnn_bf": "ssru.forget.bias",
+    **_norm("_rnn_ffn", "ssru_norm"),
+}
+FEED_FORWARD = {
+    "_ffn_W1": "feed_forward.inner.kernel",
+    "_ffn_b1": "feed_forward.inner.bias",
+    "_ffn_W2": "feed_forward.outer.kernel",
+    "_ffn_b2": "feed_forward.outer.bias",
+    **_norm("_ffn_ffn", "feed_forward_norm"),
+}
+
+
+def weights_of(config, sizes, names=()):
+    """Yields the `Weight`s of a Marian model; `theirs`, or the first of it, is what Marian writes.
+
+    Marian counts layers from 1 and stores vectors as `[1, n]`; its matrices are `[in, out]`, as
+    Keras's kernels are.
+
+    Args:
+        config: The `TransformerConfig`.
+        sizes: Entries of the vocabularies of source and target in Marian. Ours may have more at
+            their end.
+        names: Names of the tensors in a file, whose output weights may have their old name.
+    """
+    source, target = sizes
+    if config.tie == "all":
+        yield Weight("Wemb", "source_embedding.table", Layout(entries=source))
+    else:
+        for side, ours, size in (("encoder", "source", source), ("decoder", "target", target)):
+            tied = (f"{side}_Wemb", "Wemb")
+            yield Weight(tied, f"{ours}_embedding.table", Layout(entries=size))
+    if config.tie == "none":
+        old = OLD_OUTPUT in names
+        layout = Layout(transposed=not old, entries=target, axis=int(old))
+        yield Weight(OLD_OUTPUT if old else OUTPUT, "output_layer.kernel", layout)
+    if config.output_bias:
+        layout = Layout(is_row=True, entries=target, axis=1, filling=SILENT)
+        yield Weight(LOGITS, "logits.bias", layout)
+    recurrent = config.decoder.is_recurrent
+    decoder = (RECURRENCE if recurrent else SELF_ATTENTION) | CROSS_ATTENTION | FEED_FORWARD
+    for side, depth, block in (
+        ("encoder", config.num_layers, SELF_ATTENTION | FEED_FORWARD),
+        ("decoder", config.decoder_layers, decoder),
+    ):
+        for number in range(depth):
+            for marian, ours in block.items():
+                layout = SAME if ours.endswith("kernel") else ROW
+                marian, ours = f"{side}_l{number + 1}{marian}", f"{side}.blocks.{number}.{ours}"
+                yield Weight(marian, ours, layout)

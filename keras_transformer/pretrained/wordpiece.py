@@ -1,0 +1,87 @@
+"""WordPiece in the files of Hugging Face's: `tokenizer.json`, or `vocab.txt` with its options."""
+
+from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.bert_normalizer import BertNormalizer
+from keras_transformer.text.tokenizers import WordPieceTokenizer
+from keras_transformer.text.tokenizers.wordpiece import CONTINUATION, SPECIAL
+
+VOCABULARY, LINES, OPTIONS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+KEYS = {"pad": "pad_token", "unk": "unk_token", "bos": "cls_token", "eos": "sep_token"}
+KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+
+
+def read_wordpiece(folder, settings):
+    """Returns the `WordPieceTokenizer` of a checkpoint, with as many entries as its model has.
+
+    Args:
+        folder: The `CheckpointFolder`.
+        settings: The `CheckpointSettings` of the model.
+
+    Raises:
+        ValueError: If a file is missing or damaged, does not fit the model, or holds another
+            tokenizer.
+    """
+    size, content = settings.count("vocab_size"), folder.json(VOCABULARY)
+    options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
+    path = folder.path / (LINES if content is None else VOCABULARY)
+    if content is None:
+        ids, normalizer, longest = _from_lines(folder.text(LINES), options)
+    else:
+        ids, normalizer, longest = _from_json(content, path)
+    check_ids(ids, size, path)
+    names = {number: piece for piece, number in ids.items()}
+    pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
+    special = {role: _name(options.get(KEYS[role]), name) for role, name in SPECIAL.items()}
+    try:
+        tokenizer = WordPieceTokenizer(pieces, normalizer, special, longest)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if settings.token("pad_token_id", size, default=0) != tokenizer.pad_id:
+        rule = f"{tokenizer.pad_id}, the id of {special['pad']} in {path.name}"
+        raise settings.wrong("pad_token_id", rule)
+    return tokenizer
+
+
+def _from_lines(text, options):
+    """The ids of a `vocab.txt`, for each line its number, and the options of the tokenizer."""
+    lines = enumerate(text.split("\n"))
+    ids = {line.rstrip("\r"): number for number, line in lines if line.strip()}
+    normalizer = BertNormalizer(
+        handle_chinese_chars=options.flag("tokenize_chinese_chars", True),
+        strip_accents=options.flag("strip_accents", None),
+        lowercase=options.flag("do_lower_case", True),
+    )
+    return ids, normalizer, 100
+
+
+def _from_json(content, path):
+    """The ids of a `tokenizer.json`, and the options of the tokenizer."""
+    parts = {}
+    for part, kind in KINDS.items():
+        value = content.get(part)
+        if not isinstance(value, dict) or value.get("type", kind) != kind:
+            raise CheckpointSettings(content, path).wrong(part, f"of the type {kind}")
+        parts[part] = CheckpointSettings(value, path)
+    model, normalizer = parts["model"], parts["normalizer"]
+    model.check({"continuing_subword_prefix": (CONTINUATION,)})
+    ids = model.get("vocab")
+    if not isinstance(ids, dict):
+        raise model.wrong("vocab", "ids by piece")
+    try:
+        added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{path}: `added_tokens` must have a `content` and an `id`.") from error
+    options = BertNormalizer(
+        normalizer.flag("clean_text", True),
+        normalizer.flag("handle_chinese_chars", True),
+        normalizer.flag("strip_accents", None),
+        normalizer.flag("lowercase", True),
+    )
+    return ids | added, options, model.count("max_input_chars_per_word", 100)
+
+
+def _name(value, default):
+    """The name of a special piece, which stands for itself or in a dictionary."""
+    value = value.get("content") if isinstance(value, dict) else value
+    return value if isinstance(value, str) else default

@@ -1,0 +1,129 @@
+"""Every option of every model changes the model, or is refused in one line that names it."""
+
+import functools
+import json
+
+import keras
+import numpy as np
+import pytest
+from support import randomise, to_numpy
+
+import keras_transformer as kt
+
+STACK = {"num_layers": 2, "d_model": 8, "num_heads": 2, "d_ff": 6, "max_length": 16}
+TOKENS = {**STACK, "vocab_size": 11}
+IMAGE = {"image_height": 4, "image_width": 8, "patch_size": 2, "channels": 1}
+SERIES = {"inputs": ("a", "b"), "input_mean": (0.0, 0.0), "input_scale": (1.0, 1.0)}
+T, S = 9, 7
+IDS = np.random.default_rng(0).integers(4, 11, (2, T)).astype("int32")
+IDS[0, 3], IDS[1, 6:] = 2, 0  # a beginning within a row, and padding
+PIXELS = np.random.default_rng(1).uniform(0, 255, (2, 4, 8, 1)).astype("float32")
+STEPS = np.random.default_rng(2).uniform(-2, 2, (2, T, 2)).astype("float32")
+# The smallest configuration of each kind, and what its model is called with.
+KINDS = {
+    "Transformer": (TOKENS, {"source": IDS[:, :S], "target": IDS}),
+    "LanguageModel": (TOKENS, IDS),
+    "TextClassifier": (TOKENS, IDS),
+    "TokenClassifier": (TOKENS, IDS),
+    "SpanPredictor": (TOKENS, IDS),
+    "ImageClassifier": (
+        {**STACK, **IMAGE, "max_length": 9},
+        PIXELS,
+    ),
+    "SeriesRegressor": ({**STACK, **SERIES}, STEPS),
+}
+# Another value of each option.
+VALUES = {
+    **{"num_layers": 3, "d_model": 12, "num_heads": 4, "num_key_value_heads": 1, "d_ff": 10},
+    **{"d_k": 6, "d_v": 6, "dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5},
+    **{"activation": "gelu", "feed_forward_type": "gated", "norm": "pre", "norm_type": "rms"},
+    **{"norm_bias": False, "layer_norm_epsilon": 0.1, "attention_bias": True},
+    **{"attention_key_bias": True, "attention_output_bias": True, "score": "general"},
+    **{"feed_forward_bias": False, "final_norm": True, "embedding_norm": True},
+    **{"position": "learned", "sinusoid_layout": "halves", "sinusoid_endpoint": True},
+    **{"position_offset": 1, "rotary_base": 100.0, "relative_distance": 6, "relative_buckets": 8},
+    **{"share_positions": True, "window": 1, "global_every": 2, "local_rotary_base": 50.0},
+    **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
+    **{"tie": "none", "output_bias": True, "target_vocab_size": 13, "decoder_start": "zeros"},
+    **{"pooling": "max", "pooler": True, "labels": ("x", "y", "z", "w"), "image_height": 6},
+    **{"image_width": 6, "channels": 3, "patch_size": 4, "input_mean": (0.5, 1.0)},
+    **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
+    **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1},
+}
+# Options that decide what searches, data and answers do, and not what the model computes.
+ELSEWHERE = {
+    **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
+    **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
+    **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
+    **{"table": "files", "scored": "windows"},
+}
+# The longest input and output, whatever the position; the padding of a language model.
+LIMITS = {("LanguageModel", "pad_id"), *((kind, "max_length") for kind in KINDS)}
+T5 = {"position": "t5", "relative_buckets": 4, "relative_distance": 3}
+# Other options, and those that may have another effect beside them; all if none are named.
+BESIDE = [
+    ("Transformer", {"position": "rotary"}, ["rotary_base", "position_offset"]),
+    ("Transformer", {"position": "rotary", "window": 1}, ["local_rotary_base", "global_every"]),
+    ("Transformer", T5, ["relative_distance", "relative_buckets", "share_positions"]),
+    ("Transformer", {"position": "relative"}, ["relative_distance", "relative_buckets"]),
+    ("Transformer", {"norm": "pre"}, ["first_norm", "final_norm"]),
+    ("Transformer", {"norm_type": "rms"}, ["norm_bias"]),
+    ("Transformer", {"tie": "none"}, ["target_vocab_size"]),
+    ("Transformer", {"decoder": "ssru"}, None),
+    ("ImageClassifier", {"position": "learned"}, ["sinusoid_layout", "position_offset"]),
+    *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
+]
+
+
+def names_of(kind):
+    config = getattr(kt, kind).config_class
+    return [n for n in (*config.options(), *config.aliases) if n not in ELSEWHERE]
+
+
+ROWS = [
+    *((kind, {}, name) for kind in KINDS for name in names_of(kind)),
+    *((kind, context, n) for kind, context, names in BESIDE for n in names or names_of(kind)),
+]
+ROWS = [(kind, c, name) for kind, c, name in ROWS if (kind, name) not in LIMITS and name not in c]
+
+
+@functools.cache
+def computed(kind, fields):
+    """The weights' names and shapes, and outputs without and with dropout."""
+    model_class, inputs = getattr(kt, kind), KINDS[kind][1]
+    config = model_class.config_class(**json.loads(fields))
+    if kind == "ImageClassifier":
+        inputs = np.resize(inputs, (2, *config.shape))
+    keras.utils.set_random_seed(0)
+    model = randomise(model_class(config))
+    outputs = [to_numpy(model(inputs, training=training)) for training in (False, True)]
+    return [(weight.path, tuple(weight.shape)) for weight in model.weights], outputs
+
+
+def differs(one, other):
+    (shapes, outputs), (other_shapes, other_outputs) = one, other
+    return shapes != other_shapes or any(
+        not np.array_equal(*pair) for pair in zip(outputs, other_outputs, strict=True)
+    )
+
+
+def row_of(kind, context, name):
+    """The arguments of a test; those that build most models are among the long tests."""
+    marks = () if context.get("encoder") == "lstm" else pytest.mark.slow
+    return pytest.param(kind, context, name, marks=marks, id=f"{kind}-{[*context.values()]}-{name}")
+
+
+@pytest.mark.parametrize(("kind", "context", "name"), [row_of(*row) for row in ROWS])
+def test_an_option_has_an_effect_or_is_refused(kind, context, name):
+    base = {**KINDS[kind][0], **context}
+    config = getattr(kt, kind).config_class
+    if context.get("encoder", "transformer") != "transformer":
+        unused = config.without_effect(base)
+        base = {key: value for key, value in base.items() if key not in unused - {"max_length"}}
+    changed = {**base, name: VALUES[name]}
+    try:
+        config(**changed)
+    except ValueError as error:
+        assert f"`{name}`" in str(error) and "\n" not in str(error)
+        return
+    assert differs(*(computed(kind, json.dumps(fields)) for fields in (base, changed)))

@@ -1,0 +1,103 @@
+"""Results and numbers that several pages state are the same everywhere."""
+
+import re
+
+import pytest
+from documents import blocks, read
+
+from keras_transformer.layers import positions
+
+NUMBER = r"\d[\d,.]*\d|\d"
+# A result, and how each page states it.
+REPEATED = {
+    "training of the demo": {
+        "README.md": r"trains for (\w+ to \w+) minutes",
+        "training/configs/demo.toml": r"download\. (\w+ to \w+) minutes",
+    },
+    "BLEU of multi30k by greedy search": {
+        "docs/benchmarks.md": r"6 epochs: sacreBLEU, chrF on test 2016 \| ([\d.]+)",
+        "docs/translation.md": r"test 2016: without, with a shortlist \| ([\d.]+)",
+    },
+    "memory of the export for CTranslate2": {
+        "docs/benchmarks.md": r"`ctranslate2` 46 s and ([\d.]+ GB)",
+        "docs/ship_pretrained.md": r"export ctranslate2 .*\| ([\d.]+ GB) \|",
+    },
+    "training of the language model": {
+        "docs/benchmarks.md": r"language_model_multi30k .*# (\w+) minutes on two",
+        "training/configs/language_model_multi30k.toml": r"About (\w+) minutes on two",
+    },
+    "perplexity of the language model": {
+        "docs/benchmarks.md": r"14,581 tokens \| ([\d.]+) \| [\d.]+ \|",
+        "docs/language_models.md": r"a perplexity of ([\d.]+) per token",
+    },
+}
+WORDS = {"eight": "8"}
+
+
+def one(page, pattern):
+    """The only text on a page that a pattern captures; words of numbers become digits."""
+    (text,) = {found.lower() for found in re.findall(pattern, read(page))}
+    return WORDS.get(text, text)
+
+
+def table(page, row):
+    """The rows of a table whose first cells a pattern matches: that cell, then all numbers."""
+    cells = re.findall(rf"^\| ({row}) \|(.*)$", read(page), re.MULTILINE)
+    return {re.sub(r"\W", "", name).lower(): re.findall(NUMBER, rest) for name, rest in cells}
+
+
+@pytest.mark.parametrize("result", REPEATED)
+def test_a_result_is_the_same_on_every_page(result):
+    stated = {page: one(page, pattern) for page, pattern in REPEATED[result].items()}
+    assert len(set(stated.values())) == 1, stated
+
+
+def test_tables_that_two_pages_have_are_the_same():
+    kinds = '`?"?(?:sinusoidal|learned|binary|rotary|relative|alibi|ALiBi|t5|T5|none)"?`?'
+    of_layers, of_benchmarks = (
+        {name: row for name, row in table(page, kinds).items() if len(row) == 4}
+        for page in ("docs/layers.md", "docs/benchmarks.md")
+    )
+    assert of_layers == of_benchmarks and len(of_layers) == 8
+    students = r"teacher|student.*?"
+    of_guide, of_benchmarks = (
+        [*table(page, students).values()] for page in ("docs/distillation.md", "docs/benchmarks.md")
+    )
+    assert of_guide == of_benchmarks and len(of_guide) == 3
+
+
+def test_the_summary_of_the_benchmarks_repeats_its_sections():
+    head, _, rest = read("docs/benchmarks.md").partition("\n## The demo\n")
+    rows = re.findall(r"^\| .*? \| (.*?) \| \[", head, re.MULTILINE)
+    numbers = {number for row in rows for number in re.findall(NUMBER, row)}
+    assert len(numbers) > 15
+    assert numbers <= set(re.findall(NUMBER, rest)), numbers - set(re.findall(NUMBER, rest))
+
+
+def test_the_ratio_of_training_speeds_is_explained_where_it_differs_from_that_of_the_medians():
+    text = read("docs/benchmarks.md")
+    ours, ratio = re.search(r"fastest peer \| ([\d,]+), ([\d.]+) \|", text).groups()
+    peer = re.search(r"`torch.nn.Transformer` \| ([\d,]+),", text)[1]
+    medians = int(ours.replace(",", "")) / int(peer.replace(",", ""))
+    assert f"for tiny it is {ratio}, while {ours} / {peer} is {medians:.2f}" in text.replace(
+        "\n", " "
+    )
+
+
+def test_the_kinds_whose_codes_are_fixed_are_those_that_can_be_drawn():
+    sentence = re.search(
+        r"`--kind` selects\s(.*?), the two kinds", read("docs/pictures.md"), re.DOTALL
+    )
+    fixed = {name for name, kind in positions.KINDS.items() if kind().table(1, 2) is not None}
+    assert set(re.findall(r"`(\w+)`", sentence[1])) == fixed
+
+
+def test_the_digits_have_as_many_grey_levels_as_the_page_states():
+    images = pytest.importorskip("sklearn.datasets").load_digits().images
+    assert f"8 x 8 pixels with {len(set(images.flat))} grey levels" in read("docs/images.md")
+
+
+def test_five_commands_ship_a_checkpoint():
+    page = "docs/ship_pretrained.md"
+    commands = [line for block in blocks(page, "sh") for line in block.code.splitlines()]
+    assert len(commands) == 5 and "\nFive commands " in read(page)

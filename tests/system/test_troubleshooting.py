@@ -1,0 +1,65 @@
+"""Messages that docs/troubleshooting.md explains are those that the programs print."""
+
+import re
+import shlex
+
+import pytest
+from click.testing import CliRunner
+from documents import ROOT, blocks, read
+
+from keras_transformer.cli.main import cli
+
+PAGE = "docs/troubleshooting.md"
+# What stands in both, between the parts that depend on the case.
+MESSAGES = [
+    " is no setting",
+    " needs the environment variable ",
+    "`d_model` must be divisible by `num_heads`",
+    "must have the same number of lines, since line n of one belongs to line n of the other.",
+    "was begun with other settings: ",
+    " cannot change in a run that goes on.",
+    " does not exist: MODEL is a run or an export.",
+    " is only the weights of a run: name the run's folder",
+    " is a pickle, which may run any program when it is read, and is not read.",
+    " must be one of ",
+    " must end in ",
+    "`beam_size` must be from 1 to ",
+]
+
+
+def messages():
+    """The code of the package, with texts of several lines joined."""
+    folders = ("keras_transformer", "training", "export")
+    files = [path for name in folders for path in sorted((ROOT / name).rglob("*.py"))]
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text("utf-8") for path in files))
+
+
+@pytest.fixture(scope="module")
+def code():
+    return messages()
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_on_the_page_is_ours(message, code):
+    assert message in read(PAGE), "not on the page"
+    assert message in code, f"no program prints this any more: {message}"
+
+
+def test_the_mistake_on_the_page_has_the_message_on_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = next(iter(blocks(PAGE, "sh")))
+    _, *words = shlex.split(first.code)
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 1
+    folder = f"{ROOT / 'training'}/"
+    assert done.output.replace(folder, "training/") == first.output
+
+
+def test_every_quoted_message_is_compared():
+    """Those that begin a paragraph in bold and are ours, and not pip's or the shell's."""
+    quoted = re.findall(r"^\*\*(`.*?)\*\*", read(PAGE), re.MULTILINE)
+    foreign = ("No matching distribution", "icudt77_dat", "ImportError", "command not found")
+    ours = [text for text in quoted if not any(word in text for word in foreign)]
+    assert len(ours) > 5
+    for text in ours:
+        assert any(message.strip() in text for message in MESSAGES), text

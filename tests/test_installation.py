@@ -1,0 +1,101 @@
+"""The command that installs an extra, for every way in which the package may be installed."""
+
+import importlib.metadata
+import json
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+import tomlkit
+
+from keras_transformer import installation
+from keras_transformer.installation import install_hint
+
+ROOT = pathlib.Path(__file__).parents[1]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Installed:
+    """A distribution that pip has installed from `origin`, the content of direct_url.json."""
+
+    def __init__(self, origin):
+        self.origin = origin
+
+    def read_text(self, name):
+        assert name == "direct_url.json"
+        return None if self.origin is None else json.dumps(self.origin)
+
+
+@pytest.fixture
+def pip_on_the_path(monkeypatch):
+    monkeypatch.setattr(
+        shutil, "which", lambda name: str(pathlib.Path(sys.executable).with_name(name))
+    )
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, 'pip install "keras-transformer-kit[plot]"'),
+        (
+            {"url": "file:///home/me/a%20checkout", "dir_info": {"editable": True}},
+            'pip install -e "/home/me/a checkout[plot]"',
+        ),
+        ({"url": "file:///home/me/kit", "dir_info": {}}, 'pip install "/home/me/kit[plot]"'),
+        (
+            {"url": "file:///tmp/kit-1-py3-none-any.whl", "archive_info": {"hash": "sha256=0"}},
+            'pip install "/tmp/kit-1-py3-none-any.whl[plot]"',
+        ),
+        (
+            {"url": "https://host/kit.whl", "archive_info": {}},
+            'pip install "keras-transformer-kit[plot] @ https://host/kit.whl"',
+        ),
+        (
+            {"url": "https://host/kit.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            f'pip install "keras-transformer-kit[plot] @ git+https://host/kit.git@{COMMIT}"',
+        ),
+    ],
+    ids=["index", "editable", "checkout", "wheel", "address", "git"],
+)  # fmt: skip
+def test_the_command_installs_from_where_the_package_came(
+    origin, command, monkeypatch, pip_on_the_path
+):
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed(origin))
+    assert install_hint("plot") == command
+
+
+def test_a_package_that_is_not_installed_is_taken_from_an_index(monkeypatch, pip_on_the_path):
+    def distribution(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
+    assert install_hint("plot") == 'pip install "keras-transformer-kit[plot]"'
+
+
+@pytest.mark.parametrize("other", [None, "/elsewhere/bin/pip"])
+def test_pip_is_that_of_this_environment(other, monkeypatch):
+    """An environment need not be active: `pip` would then install into another one."""
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed(None))
+    monkeypatch.setattr(shutil, "which", lambda name: other)
+    monkeypatch.setattr(sys, "executable", "/home/me/.venv/bin/python")
+    assert install_hint("plot") == (
+        '/home/me/.venv/bin/python -m pip install "keras-transformer-kit[plot]"'
+    )
+    monkeypatch.setattr(shutil, "which", lambda name: "/home/me/.venv/bin/pip")
+    assert install_hint("plot") == 'pip install "keras-transformer-kit[plot]"'
+
+
+def test_messages_name_extras_that_exist():
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["name"] == installation.DISTRIBUTION
+    sources = [
+        path.read_text("utf-8")
+        for folder in ("keras_transformer", "training", "export")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = {name for text in sources for name in re.findall(r'install_hint\("(\w+)"\)', text)}
+    assert named == {*project["optional-dependencies"]} - {"all", "dev", "docs"}
+    (here,) = [text for text in sources if "pip install" in text and "serving-api" not in text]
+    assert here.startswith('"""Commands that install'), "every other message calls `install_hint`"
