@@ -21,7 +21,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 	TEST_WITH_GRAPPLER=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-avx2 test-all lint format docs clean
+.PHONY: help demo test test-slow test-avx2 test-all lint types format docs release-check repository clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
@@ -29,8 +29,10 @@ help:
 	@echo "make test-slow  the others, in about half an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
-	@echo "make lint       style and formatting; make format fixes what can be fixed"
+	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
 	@echo "make docs       write docs/settings.md again and build the site in site/"
+	@echo "make release-check  build the distributions and run the fast tests with them, in an empty environment"
+	@echo "make repository URL=...  write the repository's address wherever it belongs"
 	@echo "make clean      remove $(VENV), the demo's run and the site"
 
 $(READY): pyproject.toml
@@ -57,9 +59,15 @@ test-avx2: $(READY)
 
 test-all: test test-slow test-avx2
 
-lint: $(READY)
+lint: $(READY) types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+# Of a copy in which `training/` and `export/` stand where they are imported from.
+types: $(READY)
+	@rm -rf .cache/types && mkdir -p .cache/types && cp -R keras_transformer .cache/types
+	@cp -R training export .cache/types/keras_transformer
+	$(VENV)/bin/ty check --python $(VENV) .cache/types
 
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .
@@ -74,6 +82,12 @@ $(VENV)/.ready-docs: $(READY)
 docs: $(VENV)/.ready-docs
 	$(COMMAND) settings --markdown > docs/settings.md
 	ZENSICAL=$(VENV)/bin/zensical sh .ci/build_site
+
+release-check: $(READY)
+	PYTHON=$(VENV)/bin/python .ci/release_check
+
+repository: $(READY)
+	$(VENV)/bin/python .ci/set_repository.py "$(URL)"
 
 clean:
 	rm -rf $(VENV) $(RUN) site .cache
