@@ -1,4 +1,4 @@
-"""A checkpoint of another project as a run, which can be used and trained like any other."""
+"""Conversion of another project's checkpoint to a run, for use and training like any other."""
 
 import shutil
 
@@ -9,18 +9,20 @@ from keras_transformer.training.settings.toml import save_settings
 
 
 def write_converted(checkpoint, path):
-    """Writes the run of a checkpoint: model, vocabulary, origin, search, settings without data.
+    """Writes the run of a checkpoint: model, vocabulary, provenance, search and settings.
+
+    The settings have no data. If anything fails, no run is left.
 
     Args:
         checkpoint: A `Checkpoint`.
-        path: Folder of the run; it must not exist, or be empty.
+        path: Folder of the run; it must be empty or not exist.
 
     Returns:
-        The `Run`. If anything fails there is none.
+        The `Run`.
 
     Raises:
-        ValueError: If there is something at `path`, or the settings cannot express the model.
-        OSError: If it cannot be written.
+        ValueError: If `path` is not free, or the settings cannot express the model.
+        OSError: If the run cannot be written.
     """
     path = Run(path).path
     check_place(path)
@@ -45,10 +47,10 @@ def write_converted(checkpoint, path):
 
 
 def check_place(path):
-    """Refuses a place of a new run where there is something.
+    """Checks that a new run can be written to a path.
 
     Raises:
-        ValueError: If it is not free.
+        ValueError: If the path exists and is not an empty folder.
     """
     if path.is_dir() and not any(path.iterdir()):
         return
@@ -57,7 +59,7 @@ def check_place(path):
 
 
 def settings_of(config, tokenizers, task="translation"):
-    """Returns the `Settings` whose model has a configuration.
+    """Returns `Settings` whose model has a given configuration.
 
     Args:
         config: The configuration of the model.
@@ -65,7 +67,7 @@ def settings_of(config, tokenizers, task="translation"):
         task: Name of its task.
 
     Raises:
-        ValueError: If the settings cannot express it.
+        ValueError: If no settings describe the configuration.
     """
     options = config.options()
     special = {name for name in options if options[name].metadata["set_by"] is not None}
@@ -87,5 +89,5 @@ def settings_of(config, tokenizers, task="translation"):
         }
     )
     if settings.config(**{name: getattr(config, name) for name in special}) != config:
-        raise ValueError(f"no settings of a training express {config}.")
+        raise ValueError(f"the settings of a training cannot describe {config}.")
     return settings

@@ -1,4 +1,4 @@
-"""The model to train, from the settings."""
+"""Model and optimizer of a training, made from its settings."""
 
 import keras
 import tensorflow as tf
@@ -15,9 +15,9 @@ def model_config(settings, tokenizers, **fields):
 
     Args:
         settings: The `Settings` of the run.
-        tokenizers: Its `Tokenizers`, which decide the sizes of the vocabularies and special ids, or
-            `None`.
-        **fields: What else the data decide: see `Survey`.
+        tokenizers: The `Tokenizers` of the run, which determine the sizes of the vocabularies and
+            the special ids. `None`: the task has no text.
+        **fields: Other fields that the data determine: see `Survey`.
     """
     if tokenizers is None:
         return settings.config(**fields)
@@ -34,10 +34,10 @@ def model_config(settings, tokenizers, **fields):
 
 
 def weightless_model(settings):
-    """Returns the model that a configuration describes, without values of its weights.
+    """Returns the model that settings describe, without values of its weights.
 
-    Its shapes and numbers of weights can be read. What only the data decide is taken from the
-    configuration: vocabularies are as large as they may become, and labels are two.
+    Its shapes and numbers of weights can be read. For fields that only the data determine it has
+    the defaults: vocabularies of the configured or the largest size, and two labels.
 
     Args:
         settings: The `Settings`.
@@ -50,15 +50,15 @@ def weightless_model(settings):
 
 
 def make_learner(settings, training, make_model=None):
-    """Returns the model to train, compiled, with the optimizer's variables made.
+    """Returns the compiled `Learner` of a training, with built optimizer variables.
 
-    The same settings and vocabulary give the same weights every time.
+    The same settings and vocabulary always give the same initial weights.
 
     Args:
         settings: The `Settings` of the run.
         training: The `Training` of its task, with the configuration of the model.
-        make_model: Function of a dtype policy to another Keras model of the same inputs and
-            outputs, to train in the place of the task's.
+        make_model: Function from a dtype policy to a Keras model, which is trained instead of the
+            task's model and has the same inputs and outputs.
     """
     keras.utils.set_random_seed(settings.training.seed)
     options, task = settings.training, settings.task.get()
@@ -86,14 +86,14 @@ def make_learner(settings, training, make_model=None):
 def make_optimizer(settings, schedule, variables):
     """Returns the optimizer that `[optimizer]` describes.
 
-    Under AdamW matrices decay alone. A bias or a layer normalisation does not, as is usual, and
-    neither does a table of embeddings or positions: the rows of rare pieces would fade in all the
-    updates in which no sentence has them.
+    AdamW decays only matrices. As is usual, biases and layer normalisations do not decay. Tables of
+    embeddings and positions do not either: the rows of rare tokens would fade in the many updates
+    in which no sentence contains them.
 
     Args:
         settings: An `OptimizerSettings`.
-        schedule: The learning rate.
-        variables: What it will train.
+        schedule: The learning rate, a Keras schedule.
+        variables: The variables to train.
     """
     options = {
         "beta_1": settings.beta_1,
@@ -111,13 +111,13 @@ def make_optimizer(settings, schedule, variables):
 
 
 def _jit_compile(options):
-    """Whether XLA is to compile the update; on a TPU it does so in any case."""
+    """Returns `True` if `compile` must ask XLA to compile the update; on a TPU it always does."""
     strategy = tf.distribute.get_strategy()
     if not options.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy):
         return False
     if tf.distribute.has_strategy():
         raise ValueError(
-            "`training.jit_compile` works on one device or on a TPU: XLA cannot compile what "
-            f"several replicas do together. Received: {type(strategy).__name__}; set it to false."
+            "`training.jit_compile` works on one device or on a TPU: XLA cannot compile an update "
+            f"of several replicas. Received: {type(strategy).__name__}; set it to false."
         )
     return True

@@ -1,4 +1,4 @@
-"""The inputs of a training's run: its vocabulary, its stores, and a survey of its data."""
+"""Inputs of a training: its vocabulary, its stores and a survey of its data."""
 
 import itertools
 import pathlib
@@ -23,8 +23,8 @@ from keras_transformer.training.vocabulary import (
     strings,
 )
 
-TEXTS = MAX_SENTENCES  # most texts that are read for a vocabulary
-ATTEMPTS = 4  # of two vocabularies one may need more pieces than the other one's text gives
+TEXTS = MAX_SENTENCES  # maximum number of texts from which a vocabulary is learned
+ATTEMPTS = 4  # sizes to try: one of two vocabularies may need more tokens than the other can have
 
 
 def stores_of(run, settings, console=None):
@@ -32,26 +32,26 @@ def stores_of(run, settings, console=None):
 
     Args:
         run: The `Run`.
-        settings: Its `Settings`.
-        console: Where writing one shows its progress.
+        settings: The `Settings` of the run.
+        console: The console that shows the progress of writing a store.
     """
     shared = settings.data.store
     return Stores(pathlib.Path(shared or run.store), console, shared is not None)
 
 
 def is_surveyed(stores, task, data):
-    """Returns whether the files of the data were checked and surveyed as they are now."""
+    """Returns `True` if the data were checked and surveyed and have not changed since."""
     return stores.recall(_survey_key(task, data)) is not None
 
 
 def take_survey(stores, task, data, facts):
-    """Returns the `Survey` of the training split; that of an earlier call without reading it.
+    """Returns the `Survey` of the training split, which is read only on the first call.
 
     Args:
-        stores: The `Stores` of the run.
+        stores: The `Stores` of the run, which keep the survey.
         task: The `Task`.
         data: The `Source`.
-        facts: Those fields that the source of the data decides, a dictionary.
+        facts: Fields of the model's configuration that the source determines, a dictionary.
     """
     key = _survey_key(task, data)
     known = stores.recall(key)
@@ -72,16 +72,17 @@ def _survey_key(task, data):
 
 
 def take_tokenizers(run, settings, data, console, start=None):
-    """Returns the run's `Tokenizers`; without a vocabulary, writes one first.
-
-    A task without text has none: `None`.
+    """Returns the run's `Tokenizers`; learns or copies a vocabulary if the run has none.
 
     Args:
         run: The `Run`.
-        settings: Its `Settings`.
-        data: The `Source` of its settings, from whose training split a vocabulary is learned.
-        console: Where that is announced.
-        start: The `Start` whose vocabulary is taken instead, or `None`.
+        settings: The `Settings` of the run.
+        data: The `Source`, from whose training split a vocabulary is learned.
+        console: The console that shows what is learned or copied.
+        start: The `Start` whose vocabulary is used instead, or `None`.
+
+    Returns:
+        The `Tokenizers`. `None` for a task without text.
     """
     if not settings.task.get().texts:
         return None
@@ -97,17 +98,17 @@ def take_tokenizers(run, settings, data, console, start=None):
 
 
 def _copy_tokenizers(settings, data, console):
-    """Reads those that `vocabulary.from` names, which must still be what the settings describe."""
+    """Reads the tokenizers that `vocabulary.from` names, and checks them against the settings."""
     places = settings.vocabulary.places
     tokenizers = read_tokenizers(places)
     refuse_conflicts(settings.vocabulary.description(), describe(places, load_settings))
     sizes = " and ".join(f"{side.vocab_size:,}" for side in dict.fromkeys(tokenizers))
-    say(console, f"Taking the vocabulary of {' and '.join(places)}: {sizes} pieces.")
+    say(console, f"Using the vocabulary of {' and '.join(places)}: {sizes} tokens.")
     return tokenizers
 
 
 def _learn_tokenizers(settings, data, console):
-    """Learns vocabularies of the size that is set; if none is, of a size that the text allows."""
+    """Learns vocabularies of the configured size, or of a size that the text allows."""
     task, settings = settings.task.get(), settings.vocabulary
     sides = list(task.texts.values())
     if settings.shared:
@@ -124,7 +125,7 @@ def _learn_tokenizers(settings, data, console):
     size = settings.size or VOCABULARY
     for _ in range(ATTEMPTS):
         what = "a vocabulary" if settings.shared else "two vocabularies"
-        say(console, f"Learning {what} of {size:,} pieces{_sample(data, sides)}.")
+        say(console, f"Learning {what} of {size:,} tokens{_sample(data, sides)}.")
         try:
             tokenizers = [learn(columns, size) for columns in sides]
         except UnfitSize as error:
@@ -134,13 +135,14 @@ def _learn_tokenizers(settings, data, console):
             continue
         return Tokenizers.of(tokenizers if len(tokenizers) == 2 else tokenizers[0])
     raise ValueError(
-        "no size of a vocabulary fits source and target of the training data alike. Set "
-        f"`vocabulary.shared = true` or a lower `vocabulary.character_coverage`. Last: {problem}"
+        "no vocabulary size fits both source and target of the training data. Set "
+        "`vocabulary.shared = true` or lower `vocabulary.character_coverage`. The last error: "
+        f"{problem}"
     )
 
 
 def _sample(data, sides):
-    """The size of the sample that a vocabulary is learned from, if it is one."""
+    """Returns the end of a message that names the size of the sample, if not all texts are used."""
     total = data.count("train")
     most = min(max(1, TEXTS // len(columns)) for columns in sides)
     if total is None or total <= most:

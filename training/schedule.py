@@ -1,4 +1,4 @@
-"""The learning rate as a function of the update."""
+"""Learning rates as functions of the update."""
 
 import keras
 from keras import ops
@@ -17,10 +17,10 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
         scale: Factor on the whole curve.
 
     Call arguments:
-        step: Updates already applied. Keras counts from 0, so `n = step + 1`.
+        step: Number of updates already applied. Keras counts from 0, so `n = step + 1`.
 
     Returns:
-        The rate as a float32 scalar.
+        The learning rate, a float32 scalar.
 
     Raises:
         ValueError: If `d_model`, `warmup_steps` or `scale` is not positive.
@@ -36,7 +36,7 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
     Differs from the paper: `scale`, 1 by default.
     """
 
-    def __init__(self, d_model, warmup_steps=4000, scale=1.0):
+    def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
         super().__init__()
         _check_positive(d_model=d_model, warmup_steps=warmup_steps, scale=scale)
         self.d_model = d_model
@@ -58,31 +58,31 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up to a peak, then a straight line to zero.
+    """Linear warm-up to a peak, then linear decay to zero.
 
-    `rate(n) = peak * min(n / warmup_steps, (updates - n) / (updates - warmup_steps))`, never below
-    zero: the peak falls on `n = warmup_steps`, zero on `n = updates`. For trainings whose length
-    is known and short, where Eq. 3 would still be near its peak at the end.
+    `rate(n) = peak * min(n / warmup_steps, (updates - n) / (updates - warmup_steps))`, at least
+    zero: the peak falls on `n = warmup_steps`, zero on `n = updates`. Suits short trainings of
+    known length, at whose end Eq. 3 would still be near its peak.
 
     Args:
-        peak: The highest rate.
+        peak: Highest learning rate.
         warmup_steps: Length of the warm-up, in optimizer updates.
         updates: Length of the training, in optimizer updates.
 
     Call arguments:
-        step: Updates already applied. Keras counts from 0, so `n = step + 1`.
+        step: Number of updates already applied. Keras counts from 0, so `n = step + 1`.
 
     Returns:
-        The rate as a float32 scalar.
+        The learning rate, a float32 scalar.
 
     Raises:
-        ValueError: If an argument is not positive, or the warm-up is as long as the training.
+        ValueError: If an argument is not positive, or the warm-up is not shorter than the training.
     """
 
-    def __init__(self, peak, warmup_steps, updates):
+    def __init__(self, peak: float, warmup_steps: int, updates: int):
         super().__init__()
         _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
-        _check_something_falls(warmup_steps, updates)
+        _check_decay_has_steps(warmup_steps, updates)
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.updates = updates
@@ -99,23 +99,23 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up to a rate that does not change any more: `rate(n) = peak * min(n / w, 1)`.
+    """Linear warm-up to a constant rate: `rate(n) = peak * min(n / warmup_steps, 1)`.
 
     Args:
-        peak: The highest rate.
-        warmup_steps: Length w of the warm-up, in optimizer updates.
+        peak: Learning rate after the warm-up.
+        warmup_steps: Length of the warm-up, in optimizer updates.
 
     Call arguments:
-        step: Updates already applied. Keras counts from 0, so `n = step + 1`.
+        step: Number of updates already applied. Keras counts from 0, so `n = step + 1`.
 
     Returns:
-        The rate as a float32 scalar.
+        The learning rate, a float32 scalar.
 
     Raises:
         ValueError: If an argument is not positive.
     """
 
-    def __init__(self, peak, warmup_steps):
+    def __init__(self, peak: float, warmup_steps: int):
         super().__init__()
         _check_positive(peak=peak, warmup_steps=warmup_steps)
         self.peak = peak
@@ -129,25 +129,27 @@ class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
-def warmup_cosine(peak, warmup_steps, updates):
-    """Returns Keras's `CosineDecay`, counted as the other schedules are: linear warm-up, half a
-    cosine to zero.
+def warmup_cosine(
+    peak: float, warmup_steps: int, updates: int
+) -> keras.optimizers.schedules.CosineDecay:
+    """Returns Keras's `CosineDecay` with linear warm-up, then half a cosine to zero.
 
-    `rate(n) = peak * n / warmup_steps` up to `n = warmup_steps`, and from there on
-    `peak / 2 * (1 + cos(pi * (n - warmup_steps) / (updates - warmup_steps)))`, zero from
-    `n = updates` on. Keras counts `step = n - 1` and begins at `initial_learning_rate`: so does
-    this, at `peak / warmup_steps`, where Keras's usual zero would waste the first update.
+    With `n` counted as in the other schedules, `rate(n) = peak * n / warmup_steps` up to
+    `n = warmup_steps`, then
+    `peak / 2 * (1 + cos(pi * (n - warmup_steps) / (updates - warmup_steps)))`, and zero from
+    `n = updates` on. Keras counts `step = n - 1` and begins at `initial_learning_rate`, which is
+    `peak / warmup_steps` here: with the usual zero, the first update would have no effect.
 
     Args:
-        peak: The highest rate.
+        peak: Highest learning rate.
         warmup_steps: Length of the warm-up, in optimizer updates.
         updates: Length of the training, in optimizer updates.
 
     Raises:
-        ValueError: If an argument is not positive, or the warm-up is as long as the training.
+        ValueError: If an argument is not positive, or the warm-up is not shorter than the training.
     """
     _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
-    _check_something_falls(warmup_steps, updates)
+    _check_decay_has_steps(warmup_steps, updates)
     rise = {"warmup_target": peak, "warmup_steps": warmup_steps - 1} if warmup_steps > 1 else {}
     return keras.optimizers.schedules.CosineDecay(
         peak / warmup_steps, updates - warmup_steps, **rise
@@ -180,7 +182,7 @@ def _check_positive(**arguments):
             raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
 
 
-def _check_something_falls(warmup_steps, updates):
+def _check_decay_has_steps(warmup_steps, updates):
     if warmup_steps >= updates:
         raise ValueError(
             "`warmup_steps` must be below `updates`, the length of the training. "

@@ -137,7 +137,7 @@ def test_windows_of_a_training_overlap():
 
 
 def test_without_a_known_target_there_is_nothing_to_learn():
-    with pytest.raises(ValueError, match="must have a step whose target is known. Received: none"):
+    with pytest.raises(ValueError, match="must contain a step with a known target. Received: none"):
         windows(np.zeros((9, 2), "float32"), np.full(9, np.nan, "float32"), LENGTH, SCORED, 1)
 
 

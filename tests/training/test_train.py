@@ -264,5 +264,5 @@ def test_a_mistake_in_the_data_can_be_corrected_in_the_same_folder(corpus, tmp_p
     right = load_settings(corpus / "config.toml", [*overrides, "training.validate_sentences=3"])
     figures, shown = run_quietly(right, tmp_path)
     assert set(figures["validation"]) >= {"bleu", "exact_match"}
-    assert "Learning a vocabulary of 15 pieces" in shown
+    assert "Learning a vocabulary of 15 tokens" in shown
     assert load_settings(Run(tmp_path).config) == right

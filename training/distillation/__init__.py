@@ -1,1 +1,1 @@
-"""Sequence-level distillation: a student is trained on what larger models generate."""
+"""Sequence-level distillation: a student is trained on the outputs of larger models."""

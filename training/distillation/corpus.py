@@ -1,4 +1,4 @@
-"""The texts of a distillation: what teachers read, and the files that the student learns from."""
+"""Texts of a distillation: the inputs of the teachers and the files of the student's data."""
 
 import dataclasses
 import hashlib
@@ -12,10 +12,10 @@ from keras_transformer.training.evaluate import read_columns
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-    """What teachers read.
+    """Inputs of the teachers.
 
     Args:
-        splits: Dictionary from a split of the data to its sources and its references.
+        splits: Dictionary from the name of a split to its sources and its references.
         alone: List of sources without references.
     """
 
@@ -24,7 +24,11 @@ class Texts:
 
     @classmethod
     def read(cls, settings, monolingual=()):
-        """Returns the texts of a student's `Settings` and of files of sources.
+        """Reads the texts of a student's data, and more sources from files.
+
+        Args:
+            settings: The `Settings` of the student.
+            monolingual: Paths of files with a source on each line.
 
         Raises:
             ValueError: If the data or a file cannot be used.
@@ -40,16 +44,16 @@ class Texts:
 
     @property
     def sources(self):
-        """All sources that teachers read."""
+        """All sources that the teachers read."""
         return [*self.splits["train"][0], *self.alone]
 
     @property
     def references(self):
-        """For each of these its reference, or `None`."""
+        """The reference of each of the `sources`, or `None`."""
         return [*self.splits["train"][1], *[None] * len(self.alone)]
 
     def digest(self, references=False):
-        """Returns a checksum of the sources, and of their references if these count."""
+        """Returns a checksum of the sources; with `references`, of these as well."""
         checksum = hashlib.sha256()
         for column in (self.sources, self.splits["train"][1] if references else []):
             for text in column:
@@ -59,31 +63,31 @@ class Texts:
 
 
 class Files:
-    """Files of a student's data, two for each corpus, in the folder of a distillation.
+    """Files of a student's data in the folder of a distillation, two for each corpus.
 
     Args:
-        folder: The folder.
+        folder: The folder, a `Path`.
     """
 
     def __init__(self, folder):
         self.folder = folder
 
     def paths(self, name):
-        """Returns the paths of the sources and of the targets of a corpus."""
+        """Returns the paths of a corpus's sources and targets."""
         return self.folder / f"{name}.source", self.folder / f"{name}.target"
 
     def write(self, name, sources, targets):
-        """Writes a corpus; each file is whole or not there."""
+        """Writes a corpus; each file is complete or absent."""
         for path, lines in zip(self.paths(name), (sources, targets), strict=True):
             write_text(path, "".join(f"{line}\n" for line in lines))
 
     def section(self, data, splits, original=None):
-        """Returns the section `[data]` that reads the files, a dictionary.
+        """Returns the `[data]` section that reads the files, a dictionary.
 
         Args:
-            data: That of the configuration, from which all the rest is.
+            data: The `[data]` section of the student's configuration, for all other keys.
             splits: Names of the splits.
-            original: How often an epoch holds each of the original pairs. `None`: never.
+            original: How often an epoch contains each of the original pairs. `None`: never.
         """
         common = ("max_length", "batch_tokens", "cut_source", "source_language", "target_language")
         values = {name: getattr(data, name, None) for name in common}

@@ -1,8 +1,10 @@
-"""Distillation in one call that can be repeated until it is done (Kim & Rush, 2016)."""
+"""Sequence-level distillation (Kim & Rush, 2016) in one call, which resumes when repeated."""
 
 import dataclasses
 import json
+import os
 import pathlib
+from collections.abc import Sequence
 
 import rich.console
 
@@ -24,6 +26,7 @@ from keras_transformer.training.distillation.student import (
 from keras_transformer.training.distillation.teachers import Searcher, open_teachers
 from keras_transformer.training.distillation.translations import Parts
 from keras_transformer.training.loop.messages import say
+from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.train import is_trained, train
 
 FACTS, PARTS = "facts.json", "parts"
@@ -31,30 +34,31 @@ FACTS, PARTS = "facts.json", "parts"
 
 @dataclasses.dataclass(frozen=True)
 class Distillation:
-    """What a student learns of its teachers.
+    """Options of a distillation.
 
     Args:
-        search: The `Beam` that teachers search with.
-        best_of: Of so many outputs of a source the one most like its reference is learned, by chrF;
-            sources without a reference have none but their best. `None`: the best of all.
-        original: How often an epoch holds each of the original pairs, on average, beside what
-            teachers generate, which it holds once. `None`: never.
-        monolingual: Paths of files of more sources, one on each line, which have no reference.
+        search: The `Beam` search of the teachers.
+        best_of: Number of outputs for each source, of which the student learns the one with the
+            highest chrF against the reference. For a source without a reference it learns the most
+            probable output. `None`: it learns the most probable output for every source.
+        original: How often an epoch contains each of the original pairs, on average, in addition to
+            the teachers' outputs, which it contains once. `None`: never.
+        monolingual: Paths of files with more sources, one per line, which have no references.
         own_vocabulary: Whether the student learns a vocabulary of its own, as its settings
-            describe it. If not, it has the teachers'.
-        batch_size: Sentences that teachers read at a time; it changes nothing else.
-        shard: The `Shard` of the sources to search, after which the call ends; a call without one
-            goes on when those of all shards are there. `None`: everything.
+            describe it, instead of using the teachers'.
+        batch_size: Number of sentences in a batch of the teachers; it does not affect the result.
+        shard: The `Shard` of the sources to translate. The call ends after it; when the outputs of
+            all shards exist, a call without a shard trains the student. `None`: all sources.
 
     Raises:
-        TypeError: If `search` is no `Beam`.
+        TypeError: If `search` is not a `Beam`.
         ValueError: If a value is out of range.
     """
 
     search: Beam = Beam(8)
     best_of: int | None = None
     original: float | None = None
-    monolingual: tuple = ()
+    monolingual: Sequence[str | os.PathLike] = ()
     own_vocabulary: bool = False
     batch_size: int = 64
     shard: Shard | None = None
@@ -71,34 +75,41 @@ class Distillation:
             raise ValueError(f"`original` must be positive. Received: original={self.original}.")
 
 
-def distill(settings, run_dir, teachers, distillation=Distillation(), *, console=None):
-    """Trains a student on what its teachers generate for the sources of its training data.
+def distill(
+    settings: Settings,
+    run_dir: str | os.PathLike,
+    teachers: Sequence[str | os.PathLike],
+    distillation: Distillation = Distillation(),
+    *,
+    console: rich.console.Console | None = None,
+) -> dict:
+    """Trains a student on the outputs of its teachers for the sources of its training data.
 
-    The folder `distillation` of the run keeps what was generated as text, `train.source` and
-    `train.target`, the other splits with their own references, and `facts.json`. What was generated
-    is written part by part: a call that is interrupted is repeated and goes on there, and the
-    training goes on as that of `train` does. It ends with the very texts that an uninterrupted call
-    gives.
+    The folder `distillation` of the run contains the generated texts, `train.source` and
+    `train.target`, the other splits with their own references, and metadata in `facts.json`. The
+    outputs are written in parts. Repeat an interrupted call: it resumes after the last complete
+    part, or resumes the training as `train` does. The texts are the same as those of an
+    uninterrupted call.
 
-    A source that is longer than the teachers take is left out, unless `data.cut_source` is set, and
-    so is one for which they generate nothing.
+    A source is left out if the teachers generate nothing for it, or if it is longer than their
+    maximum input and `data.cut_source` is not set.
 
     Args:
         settings: The `Settings` of the student, with the original data.
         run_dir: Folder of the student's run.
-        teachers: Folders of finished runs for the same task, one or more; several search with the
-            mean of their probabilities.
+        teachers: Folders of one or more finished runs for the same task. Several teachers form an
+            ensemble, which averages their probabilities.
         distillation: A `Distillation`.
-        console: The `rich.console.Console` that progress is shown on. Default: stderr.
+        console: The `rich.console.Console` for the progress. Default: stderr.
 
     Returns:
-        The content of `metrics.json`; see `train`. Also `distilled`, the facts of the distillation.
-        With a shard the facts alone.
+        The content of `metrics.json`, see `train`, with the metadata of the distillation under
+        `distilled`. With a shard, only this metadata.
 
     Raises:
-        ValueError: If teachers, settings or data do not fit each other, or the folder holds
-            something else, such as what other teachers generated.
-        KeyboardInterrupt: After Ctrl-C or SIGTERM; what is generated by then is kept.
+        ValueError: If teachers, settings or data do not fit together, or the folder contains
+            something else, such as the outputs of other teachers.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM; all complete parts are kept.
 
     Reference: Kim and Rush (2016), "Sequence-Level Knowledge Distillation", sections 3.2 and 3.3.
     """
@@ -107,13 +118,13 @@ def distill(settings, run_dir, teachers, distillation=Distillation(), *, console
     check_student(settings)
     task.require(settings)
     teachers = open_teachers(teachers, task)
-    _check_place(run, teachers)
+    _check_folder(run, teachers)
     texts = Texts.read(settings, distillation.monolingual)
     files = Files(run.distillation)
     section = files.section(settings.data, texts.splits, distillation.original)
     first, own = teachers[0], distillation.own_vocabulary
     student = student_settings(settings, section, first, own)
-    if distillation.shard is not None:  # others work in the same folder
+    if distillation.shard is not None:  # no lock: other shards are written to the same folder
         return _generate(run, settings, distillation, teachers, texts, files, console)
     with RunLock(run.path):
         facts = _generate(run, settings, distillation, teachers, texts, files, console)
@@ -132,7 +143,7 @@ def distill(settings, run_dir, teachers, distillation=Distillation(), *, console
 
 
 def holds_distillation(folder):
-    """Returns whether a folder holds anything that teachers generated, or a student learned."""
+    """Returns `True` if a folder contains outputs of teachers, or a trained student."""
     parts = folder / "distillation" / PARTS
     return any(parts.glob("*.json")) or _is_complete(folder) or is_trained(Run(folder))
 
@@ -141,8 +152,8 @@ def _is_complete(folder):
     return "kept" in _read_facts(Run(folder).distillation)
 
 
-def _check_place(run, teachers):
-    """Refuses the folder of a run that is something else."""
+def _check_folder(run, teachers):
+    """Raises a `ValueError` if the folder belongs to a teacher or to another training."""
     if any(run.path.resolve() == teacher.run.path.resolve() for teacher in teachers):
         raise ValueError(f"{run.path} is the teacher's own folder: choose another for the student.")
     if is_trained(run) and not _is_complete(run.path):
@@ -152,7 +163,7 @@ def _check_place(run, teachers):
 
 
 def _generate(run, settings, distillation, teachers, texts, files, console):
-    """Generates what is missing and writes it as text; returns the facts about it."""
+    """Generates the missing outputs and writes the texts; returns the metadata."""
     search, best_of = distillation.search, distillation.best_of
     keep_cut = settings.data.cut_source
     plan = {
@@ -200,7 +211,7 @@ def _run_teachers(teachers, texts, parts, distillation, settings, console):
             say(
                 console,
                 f"Stopped after {pace.count:,} of {len(texts.sources):,} sentences. "
-                "The same command continues from the last part that is whole.",
+                "The same command resumes after the last complete part.",
             )
             raise
 
@@ -210,7 +221,7 @@ def _names(teachers):
 
 
 def _write_generated(files, sources, results, keep_cut):
-    """Writes the pairs that the student learns; returns how many there are, and what is not."""
+    """Writes the pairs that the student learns; returns how many were kept, cut and empty."""
     facts, pairs = {"kept": 0, "cut": 0, "empty": 0}, []
     for source, (target, cut) in zip(sources, results, strict=True):
         facts["cut"] += cut
@@ -218,39 +229,41 @@ def _write_generated(files, sources, results, keep_cut):
         if target.strip() and (keep_cut or not cut):
             pairs.append((source, target))
     if not pairs:
-        raise ValueError(f"the teachers generated nothing for {len(sources):,} sentences.")
+        raise ValueError(
+            f"the teachers generated no usable text for any of {len(sources):,} sentences."
+        )
     files.write("train", *zip(*pairs, strict=True))
     return {**facts, "kept": len(pairs)}
 
 
 def _summary(facts, folder):
-    text = f"{facts['kept']:,} of {facts['sentences']:,} sentences have a text to learn"
-    return f"{text}; {facts['cut']:,} were cut, {facts['empty']:,} have none: {folder}."
+    text = f"The student learns {facts['kept']:,} of {facts['sentences']:,} sentences"
+    return f"{text}; {facts['cut']:,} were cut, {facts['empty']:,} have no output: {folder}."
 
 
 def _check_plan(folder, before, plan):
-    """Refuses to mix what was generated with other values."""
+    """Raises a `ValueError` if the outputs in a folder were generated with other values."""
     names = {
         "teachers": "other teachers, or teachers that have changed since",
         "search": "another search",
         "best_of": "another number of outputs to choose from",
         "sources": "other data",
-        "cut_source": "another `data.cut_source`",
+        "cut_source": "another value of `data.cut_source`",
     }
     changed = [name for key, name in names.items() if before.get(key) != plan[key]]
     if changed:
         raise ValueError(
-            f"{folder} was begun with {', '.join(changed)}, and what it holds is not mixed with "
-            f"more. Choose another folder for the run, or remove {folder.parent}."
+            f"{folder} was begun with {', '.join(changed)}, and its outputs cannot be mixed with "
+            f"new ones. Choose another folder for the run, or remove {folder.parent}."
         )
 
 
 def _keep_vocabulary(run, folder, own):
-    """Keeps whose vocabulary the student has, which its training cannot change."""
+    """Records whether the student has a vocabulary of its own, which its training cannot change."""
     facts = _read_facts(folder)
     if is_trained(run) and facts["plan"].get("own_vocabulary", own) != own:
         whose = "the teacher's" if own else "its own"
-        raise ValueError(f"{run.path} is trained with {whose} vocabulary: choose another folder.")
+        raise ValueError(f"{run.path} was trained with {whose} vocabulary: choose another folder.")
     _write_facts(folder, {**facts, "plan": {**facts["plan"], "own_vocabulary": own}})
 
 

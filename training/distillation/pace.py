@@ -1,4 +1,4 @@
-"""The progress of teachers: how many sentences are done, how fast, and the time left."""
+"""Progress of the teachers: sentences done, speed and time left."""
 
 import time
 
@@ -6,14 +6,14 @@ import rich.progress
 
 from keras_transformer.training.loop.messages import duration, say
 
-OVERHEAD = 20  # characters that a sentence costs beside its own
+OVERHEAD = 20  # constant cost of a sentence, in characters
 
 
 class Pace:
-    """A bar where somebody watches; in a file or a CI log one line every `seconds`.
+    """Context manager that shows the progress of the teachers.
 
-    Long sentences come first: the time left is that of the characters to read, not of sentences.
-    A context manager.
+    On a terminal it is a bar; in a file or a CI log, a line every `seconds`. Long sentences come
+    first, so that the time left is estimated from characters, not from sentences.
 
     Args:
         sentences: All sentences.
@@ -42,16 +42,16 @@ class Pace:
 
     @property
     def count(self):
-        """Sentences done."""
+        """Number of sentences done."""
         return self._count
 
     def skip(self, batch):
-        """Counts sentences that an earlier call has done."""
+        """Counts sentences that an earlier call or another shard generates."""
         self._count += len(batch)
         self._spent += _cost(batch)
 
     def done(self, batch):
-        """Counts sentences and shows how far it is."""
+        """Counts sentences as done and shows the progress."""
         self.skip(batch)
         self._fresh += len(batch)
         self._work += _cost(batch)

@@ -1,4 +1,4 @@
-"""The student's run before its training: its settings, its vocabulary, where it comes from."""
+"""The student's run before its training: its settings, vocabulary and provenance."""
 
 from keras_transformer.files import replacing
 from keras_transformer.training.settings.taken_vocabulary import read_rules
@@ -6,47 +6,47 @@ from keras_transformer.training.settings.toml import SettingsError, make_setting
 
 
 def check_student(settings):
-    """Refuses settings that a distillation could not follow.
+    """Checks that the settings of a student suit a distillation.
 
     Raises:
-        SettingsError: With what to do.
+        SettingsError: If they do not; the message says how to change them.
     """
     task = settings.task.get()
     if not task.has_two_sides:
         raise SettingsError(
-            f"a student for {task.name} cannot be distilled: it needs a task whose models generate "
-            "a text for a source, such as translation or summarization."
+            f"a student for {task.name} cannot be distilled: distillation needs a task whose "
+            "models generate a text from a source, such as translation or summarization."
         )
     if settings.model.start_from is not None:
         raise SettingsError(
-            "`model.start_from` has no place in a distillation, whose student begins with weights "
-            "of its own: train on the files that a distillation leaves in its run instead."
+            "`model.start_from` cannot be used in a distillation, whose student begins with random "
+            "weights: instead, train on the files that a distillation leaves in its run."
         )
     if getattr(settings.data, "train_weights", None) is not None:
         raise SettingsError(
-            "`data.train_weights` has no effect on a distillation, which reads all sources once; "
+            "`data.train_weights` has no effect on a distillation, which reads every source once; "
             "remove it."
         )
 
 
 def student_settings(settings, section, teacher, own_vocabulary):
-    """Returns the `Settings` of the student.
+    """Returns the `Settings` of the student's training.
 
     Args:
-        settings: Those that describe it, with the original data.
-        section: The section `[data]` of what it learns, a dictionary.
-        teacher: The `Teacher` whose vocabulary it has.
-        own_vocabulary: Whether it learns one of its own instead.
+        settings: The `Settings` of the student, with the original data.
+        section: The `[data]` section of the generated texts, a dictionary.
+        teacher: The `Teacher` whose vocabulary the student has.
+        own_vocabulary: Whether the student learns a vocabulary of its own instead.
 
     Raises:
-        SettingsError: If the vocabulary that they describe is not the teacher's.
+        SettingsError: If the settings describe another vocabulary than the teacher's.
     """
     values = {**settings.used(), "data": section}
     if not own_vocabulary:
         if settings.vocabulary.places is not None:
             raise SettingsError(
                 f"the student has the vocabulary of {teacher.run.path}: remove `vocabulary.from`, "
-                "or let the student have its own (`--vocabulary own`)."
+                "or give the student a vocabulary of its own (`--vocabulary own`)."
             )
         theirs = teacher.settings.vocabulary
         for key in sorted(settings.vocabulary.model_fields_set):
@@ -62,15 +62,16 @@ def student_settings(settings, section, teacher, own_vocabulary):
 
 
 def prepare_run(run, settings, teacher, origin):
-    """Writes what a training finds in a run that it begins.
+    """Writes the files with which the student's training begins: settings, vocabulary, provenance.
 
     Args:
-        run: The `Run`, in which nothing was trained yet.
+        run: The `Run`, in which nothing has been trained yet.
         settings: The `Settings` of the student.
-        teacher: The `Teacher` whose vocabulary it has. `None`: the training learns one.
+        teacher: The `Teacher` whose vocabulary the student has. `None`: the training learns one.
         origin: See `origin_of`.
     """
-    run.config.unlink(missing_ok=True)  # written last: a training of it alone would learn pieces
+    # Written last: a training that found it without a vocabulary would learn one.
+    run.config.unlink(missing_ok=True)
     run.remove_vocabulary()
     run.origin.unlink(missing_ok=True)
     run.write_origin(origin)
@@ -82,21 +83,21 @@ def prepare_run(run, settings, teacher, origin):
 
 
 def origin_of(teachers):
-    """Returns the origin of a student, for `Run.write_origin`.
+    """Returns the provenance of a student, for `Run.write_origin`.
 
-    Its licence names those of all teachers that were converted, or made of such.
+    Its licence lists the licences of all teachers that derive from a converted checkpoint.
 
     Args:
         teachers: List of `Teacher`s.
 
     Returns:
-        A dictionary, empty where all teachers were trained from nothing.
+        A dictionary, empty if all teachers were trained from random weights.
     """
     known = [origin for teacher in teachers if (origin := teacher.run.read_origin())]
     if not known:
         return {}
     licenses = dict.fromkeys(origin.get("license") for origin in known)
-    stated = ", ".join(license or "one that is not stated" for license in licenses)
+    stated = ", ".join(license or "an unstated licence" for license in licenses)
     return {
         "format": "distilled",
         "name": f"student of {', '.join(teacher.name for teacher in teachers)}",

@@ -1,4 +1,4 @@
-"""Teachers: finished runs whose outputs a student learns, one or several that search as one."""
+"""Teachers: finished runs whose outputs a student learns, one run or an ensemble of several."""
 
 import dataclasses
 import functools
@@ -18,12 +18,12 @@ from keras_transformer.training.settings.toml import load_settings
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-    """A run that teaches, whose model is not loaded yet.
+    """A run that teaches, with its settings and vocabulary; its model is not loaded.
 
     Args:
         run: The `Run`.
-        settings: Its `Settings`.
-        tokenizers: Its `Tokenizers`.
+        settings: The `Settings` of the run.
+        tokenizers: The `Tokenizers` of the run.
     """
 
     run: Run
@@ -32,11 +32,11 @@ class Teacher:
 
     @property
     def name(self):
-        """What it is called: as the checkpoint that it was converted from, or as its folder."""
+        """Name of the checkpoint that the run was converted from; otherwise that of its folder."""
         return self.run.read_origin().get("name") or self.run.path.resolve().name
 
     def digest(self):
-        """Returns a checksum of all that decides what it generates: its model and vocabulary."""
+        """Returns a checksum of everything its outputs depend on: model, vocabulary, rules."""
         checksum = hashlib.sha256()
         with open(self.run.model, "rb") as file:
             for block in iter(functools.partial(file.read, 2**20), b""):
@@ -48,14 +48,15 @@ class Teacher:
 
 
 def open_teachers(paths, task):
-    """Returns the `Teacher`s of runs.
+    """Returns the `Teacher`s in some folders.
 
     Args:
-        paths: Folders of the runs, one or more.
+        paths: Folders of one or more runs.
         task: The `Task` of the student.
 
     Raises:
-        ValueError: If one is not finished or has another task, or two have different vocabularies.
+        ValueError: If a run is not finished or has another task, or two runs have different
+            vocabularies.
     """
     teachers = []
     for path in paths:
@@ -65,24 +66,24 @@ def open_teachers(paths, task):
         if settings.task.get() is not task:
             raise ValueError(
                 f"{path} is a run for {settings.task.kind}: it cannot teach a student for "
-                f"{task.name}, which learns the outputs of models for {task.name}."
+                f"{task.name}, whose teachers must be models for {task.name}."
             )
         teachers.append(Teacher(run, settings, run.load_tokenizers()))
     first, *others = teachers
     for other in others:
         if other.tokenizers.files() != first.tokenizers.files():
             raise ValueError(
-                f"{other.run.path} has another vocabulary than {first.run.path}: teachers that "
-                "search together need the same one."
+                f"{other.run.path} has another vocabulary than {first.run.path}: teachers in an "
+                "ensemble need the same vocabulary."
             )
     return teachers
 
 
 class Searcher:
-    """The models of teachers, which search together: see `Ensemble`.
+    """Search with the models of the teachers as an `Ensemble`.
 
     Args:
-        teachers: `Teacher`s with one vocabulary.
+        teachers: `Teacher`s with the same vocabulary.
 
     Raises:
         ValueError: If a file of a run is damaged.
@@ -93,12 +94,12 @@ class Searcher:
         self.searched, self.max_length = self._pipeline.searched, self._pipeline.max_length
 
     def check(self, search, n, sentences):
-        """Raises a `ValueError` if a search does not fit the models, or into memory.
+        """Raises a `ValueError` if the models do not support a search, or it exceeds the memory.
 
         Args:
             search: A `Beam`.
-            n: Outputs of each sentence.
-            sentences: A batch of those that take most memory.
+            n: Number of outputs per sentence.
+            sentences: The batch that takes most memory, a list of strings.
         """
         self._pipeline.check(search, n)
         length = self._pipeline.encode(tf.constant(sentences))[0].shape[1]
@@ -106,7 +107,7 @@ class Searcher:
         check_memory(configs, len(sentences), search.size, min(length, self.max_length))
 
     def __call__(self, sentences, search, n=1):
-        """Returns for each of a list of strings a list of at most `n` results, the best first."""
+        """Returns a list of at most `n` results, the best first, for each of a list of strings."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         values = search.values(range(len(sentences)))
         outputs = self._pipeline.graph(search, n)(batch, *values)

@@ -1,4 +1,4 @@
-"""What teachers generate for many sentences: in parts, so that it goes on where it stopped."""
+"""Outputs of the teachers, stored in parts so that an interrupted call can resume."""
 
 import json
 import shutil
@@ -9,19 +9,20 @@ from keras_transformer.files import remove_stale_drafts, write_text
 from keras_transformer.text.lines import one_line
 from keras_transformer.text.quality import best_of
 
-PART = 1024  # sentences of a part, which is the most that a stop loses
+PART = 1024  # sentences in a part; an interruption loses at most so many
 
 
 class Parts:
-    """Generated texts in files of a folder, each of which is whole or not there.
+    """Files of generated texts in a folder, each of them complete or absent.
 
-    Sentences are sorted, the longest first, so that those of a batch have about the same length and
-    what does not fit into memory is seen at once.
+    Sentences are sorted by length, the longest first. So sentences in a batch have similar lengths,
+    and a search that exceeds the memory fails at the beginning.
 
     Args:
-        folder: The folder.
+        folder: The folder, a `Path`.
         sentences: List of strings.
-        references: For each the best that could be generated, or `None`; or `None` for all.
+        references: List of the reference of each sentence, or `None` for a sentence without one.
+            `None`: there are no references.
     """
 
     def __init__(self, folder, sentences, references=None):
@@ -30,18 +31,18 @@ class Parts:
         self.order = np.argsort(-lengths, kind="stable")
 
     def generate(self, searcher, search, n, batch_size, pace, shard=None):
-        """Generates what is missing.
+        """Generates the missing parts.
 
         Args:
             searcher: A `Searcher`.
             search: A `Beam`.
-            n: How many outputs to choose from, by their references.
-            batch_size: Sentences at a time.
-            pace: The `Pace` that shows how far it is.
+            n: Number of outputs per sentence, of which the one closest to the reference is kept.
+            batch_size: Number of sentences in a batch.
+            pace: The `Pace` that shows the progress.
             shard: The `Shard` whose parts are generated. `None`: all parts.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        if shard is None:  # otherwise a draft may be that of another machine
+        if shard is None:  # with shards, a draft may belong to another machine
             remove_stale_drafts(self.folder)
         checked = False
         for number, begin in enumerate(range(0, len(self.order), PART)):
@@ -61,7 +62,10 @@ class Parts:
             write_text(self._path(number), json.dumps(results, ensure_ascii=False))
 
     def read(self):
-        """Returns for each sentence its text and whether it was cut, when all parts are there.
+        """Reads the outputs when all parts are complete.
+
+        Returns:
+            List of pairs in the order of the sentences: the text, and whether its source was cut.
 
         Raises:
             ValueError: If a part is damaged.
@@ -89,7 +93,7 @@ class Parts:
         return self.folder / f"part-{number:06d}.json"
 
     def _chosen(self, place, outputs):
-        """The text that the student learns, and whether its source was cut."""
+        """Returns the text that the student learns, and whether its source was cut."""
         reference = self._references[place] if self._references else None
         texts = [output.text for output in outputs]
         text = texts[0] if reference is None else best_of(texts, reference)

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from keras_transformer.training.losses.cross_entropy import global_sum
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
-from keras_transformer.training.losses.projected import projected_cross_entropy, projected_figures
+from keras_transformer.training.losses.projected import projected_cross_entropy, projected_metrics
 from keras_transformer.training.losses.r_drop import disagreement
 
 
@@ -70,7 +70,7 @@ class ProjectedObjective:
     def measure(self, inputs, labels, static):
         """Adds a batch to the metrics; returns its summed loss and the sum of its weights."""
         hidden, labels, weights = self._hidden(inputs, labels, static, training=False)
-        sums = projected_figures(
+        sums = projected_metrics(
             hidden,
             tf.cast(self.model.output_matrix, hidden.dtype),
             labels,

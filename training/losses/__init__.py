@@ -1,1 +1,1 @@
-"""Losses and metrics that never hold whole logits."""
+"""Losses and metrics; those over a vocabulary never keep all logits in memory."""

@@ -1,4 +1,4 @@
-"""Cross-entropy of classes with label smoothing."""
+"""Cross-entropy of class labels, with label smoothing."""
 
 import keras
 
@@ -7,20 +7,23 @@ from keras_transformer.training.losses.cross_entropy import smoothed_cross_entro
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class ClassCrossEntropy(keras.losses.Loss):
-    """Cross-entropy of one label for each example, smoothed.
+    """Cross-entropy of one class label per example, with label smoothing.
 
-    What `keras.losses.SparseCategoricalCrossentropy(from_logits=True)` is, with the label smoothing
-    that it lacks; see `smoothed_cross_entropy`.
+    Computes `keras.losses.SparseCategoricalCrossentropy(from_logits=True)` and adds the label
+    smoothing that it lacks; see `smoothed_cross_entropy`.
 
     Args:
-        label_smoothing: Share of the probability that is spread over all classes, from 0 to below
-            1.
+        label_smoothing: Share of the probability that is spread over all classes, at least 0 and
+            below 1.
         name: Name of the loss.
 
     Call arguments:
-        y_true: Integer labels, [B]. One below 0, of a row of padding, is taken for 0: give it a
-            weight of 0.
+        y_true: Integer labels, [B]. A negative label marks a row of padding and is read as 0: give
+            the row a weight of 0.
         y_pred: Logits, [B, C].
+
+    Raises:
+        ValueError: If `label_smoothing` is out of range.
 
     Example:
         >>> import numpy as np
@@ -32,7 +35,7 @@ class ClassCrossEntropy(keras.losses.Loss):
     Reference: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4.
     """
 
-    def __init__(self, label_smoothing=0.0, name="loss", **kwargs):
+    def __init__(self, label_smoothing: float = 0.0, name: str = "loss", **kwargs):
         super().__init__(name=name, **kwargs)
         if not 0 <= label_smoothing < 1:
             raise ValueError(

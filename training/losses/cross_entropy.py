@@ -1,4 +1,4 @@
-"""Cross-entropy with label smoothing, without a [B, T, V] tensor of targets."""
+"""Cross-entropy with label smoothing, computed without a [B, T, V] tensor of targets."""
 
 import keras
 import tensorflow as tf
@@ -6,31 +6,31 @@ import tensorflow as tf
 from keras_transformer.training.losses.weights import labels_of, position_weights
 
 
-def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
-    """Cross-entropy of every position against a smoothed label (section 5.4).
+def smoothed_cross_entropy(labels, logits, label_smoothing: float = 0.0) -> tf.Tensor:
+    """Computes the cross-entropy of every position with a smoothed label (section 5.4).
 
     The target distribution gives `1 - e` to the label and spreads `e` evenly over the vocabulary,
-    so with `log p = log_softmax(logits)` the cross-entropy has the closed form
+    so that with `log p = log_softmax(logits)` the cross-entropy has the closed form
 
         (1 - e) * -log p[label] + e * mean over v of -log p[v]
 
-    and the gradient `p - e / V`, less `1 - e` at the label. Both are computed from one pass of
-    exponentials, which is also all that is kept for the gradient: no tensor of targets, and the
-    logits themselves can be freed.
+    Its gradient is `p - e / V`, minus `1 - e` at the label. Both are computed from the same
+    exponentials, the only tensor that is kept for the gradient: there is no tensor of targets, and
+    the logits can be freed.
 
     Args:
         labels: Integer ids, [B, T].
         logits: Scores before the softmax, [B, T, V], of any float dtype.
-        label_smoothing: `e`, from 0 to below 1.
+        label_smoothing: `e`, at least 0 and below 1.
 
     Returns:
-        float32 [B, T].
+        The cross-entropy of each position, float32 [B, T].
 
     Reference: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4.
 
     Differs from the paper: its code (tensor2tensor) spreads `e` over the V - 1 other entries and
-    subtracts the entropy of that target, so that a perfect model scores 0. The first changes
-    `e` by a factor of V / (V - 1), the second adds a constant without gradient.
+    subtracts the entropy of that target, so that a perfect model scores 0. The former scales `e` by
+    V / (V - 1), the latter adds a constant without gradient.
     """
     size = logits.shape[-1]
     labels = tf.cast(tf.reshape(labels, [-1]), tf.int32)  # [B*T]
@@ -43,7 +43,7 @@ def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
         exponentials = tf.exp(shifted)  # [B*T, V]
         total = tf.reduce_sum(exponentials, axis=-1)  # [B*T]
         target = at_label
-        if label_smoothing:  # without it, one pass over the logits less
+        if label_smoothing:  # without it, this saves a pass over the logits
             average = tf.reduce_mean(shifted, axis=-1)  # [B*T]
             target = (1 - label_smoothing) * at_label + label_smoothing * average
 
@@ -60,9 +60,9 @@ def smoothed_cross_entropy(labels, logits, label_smoothing=0.0):
 
 
 def global_sum(value):
-    """Sums a tensor, or each of a list, over the replicas of the current `tf.distribute` strategy.
+    """Sums a tensor, or each tensor of a list, over the replicas of the current strategy.
 
-    Outside of a replica, where Keras traces a model only for its shapes, it is returned as it is.
+    Outside of a replica, where Keras only traces the shapes of a model, `value` is returned.
     """
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if replicas == 1 or tf.distribute.in_cross_replica_context():
@@ -72,27 +72,29 @@ def global_sum(value):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LabelSmoothedCrossEntropy(keras.losses.Loss):
-    """Smoothed cross-entropy, summed over real tokens and divided by their number.
+    """Mean of the smoothed cross-entropy over all tokens except padding.
 
-    With sample weights both are sums of weights: it is the weighted mean over real tokens.
+    With sample weights it is the weighted mean over these tokens. Use it in
+    `model.compile(loss=...)` of any model with outputs [B, T, V].
 
-    For `model.compile(loss=...)` of any model that maps to [B, T, V]. Under a `tf.distribute`
-    strategy the number is that of all replicas, so that replicas with unequal numbers of tokens
-    give together exactly the gradient of one device; Keras' own reductions average the replicas'
-    means instead. Implicit Keras masks are ignored: positions count unless their label is padding.
+    Under a `tf.distribute` strategy the divisor is the number of tokens of all replicas, so that
+    replicas with unequal numbers of tokens together give exactly the gradient of one device; Keras'
+    own reductions average the means of the replicas instead. Implicit Keras masks are ignored: a
+    position counts unless its label is padding.
 
     Args:
-        label_smoothing: Probability spread evenly over the vocabulary, from 0 to below 1.
+        label_smoothing: Probability spread evenly over the vocabulary, at least 0 and below 1.
         pad_id: Label of positions that do not count.
+        name: Name of the loss.
 
     Call arguments:
         y_true: Integer labels, [B, T].
         y_pred: Logits, [B, T, V].
-        sample_weight: How much each sentence counts, [B], or each position, [B, T]; padding never
+        sample_weight: Weight of each sentence, [B], or of each position, [B, T]; padding never
             counts. `None`: 1.
 
     Returns:
-        A float32 scalar; inside a replica, its share of the sum over all replicas.
+        A float32 scalar; inside a replica, the share of this replica in the loss of all.
 
     Raises:
         ValueError: If `label_smoothing` is out of range, or sample weights have a wrong shape.
@@ -108,7 +110,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Reference: Vaswani et al. (2017), section 5.4.
     """
 
-    def __init__(self, label_smoothing=0.1, pad_id=0, name="loss"):
+    def __init__(self, label_smoothing: float = 0.1, pad_id: int = 0, name: str = "loss"):
         super().__init__(name=name, reduction="sum")
         if not 0 <= label_smoothing < 1:
             raise ValueError(
@@ -122,8 +124,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         """Returns the loss of each position, padding included, [B, T]."""
         return smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
 
-    # Not `call` alone: the base class would cast the labels to float and reduce each replica by
-    # itself.
+    # `__call__` is replaced because that of the base class casts labels to float and reduces each
+    # replica by itself.
     def __call__(self, y_true, y_pred, sample_weight=None):
         labels = labels_of(y_true, y_pred)  # [B, T]
         losses = self.call(labels, y_pred)  # [B, T]

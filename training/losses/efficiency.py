@@ -1,4 +1,4 @@
-"""The loss and the metrics of a simulated series."""
+"""Loss and metrics of simulated time series."""
 
 import keras
 from keras import ops
@@ -8,23 +8,24 @@ from keras_transformer.training.losses.weights import position_weights
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class ScaledSquaredError(keras.losses.Loss):
-    """The square of every error, in units of the target's standard deviation.
+    """Squared error, in units of the target's standard deviation.
 
-    Its mean over the steps that count is 1 minus the Nash-Sutcliffe efficiency, if `scale` is the
-    standard deviation of those.
+    If `scale` is the standard deviation of the target over the steps that count, the mean over
+    these steps is 1 minus the Nash-Sutcliffe efficiency.
 
     Args:
-        scale: What an error is divided by.
+        scale: Divisor of the errors.
         name: Name of the loss.
 
     Call arguments:
-        y_true: `[B, T, 2]`: of each step the target, and 1 where it counts, otherwise 0.
+        y_true: `[B, T, 2]`: the target of each step, and 1 if the step counts, otherwise 0.
         y_pred: `[B, T]`.
-        sample_weight: How much each series counts, `[B]`, or each step, `[B, T]`, of the steps that
-            count. `None`: 1.
+        sample_weight: Weight of each series, `[B]`, or of each step, `[B, T]`; steps that do not
+            count never have a weight. `None`: 1.
 
     Returns:
-        The mean of all steps, of which those that do not count are 0; or what `reduction` names.
+        The mean over all steps, where steps that do not count contribute 0; or the result of
+        another Keras `reduction`.
 
     Raises:
         ValueError: If sample weights have a wrong shape.
@@ -32,11 +33,11 @@ class ScaledSquaredError(keras.losses.Loss):
     Reference: Nash and Sutcliffe (1970), Eq. 3; as a loss Kratzert et al. (2019), Eq. 1.
     """
 
-    def __init__(self, scale=1.0, name="loss", **kwargs):
+    def __init__(self, scale: float = 1.0, name: str = "loss", **kwargs):
         super().__init__(name=name, **kwargs)
         self.scale = scale
 
-    # The base class would take weights of the series, [B], for those of the T steps.
+    # The base class would apply weights of the series, [B], to the T steps.
     def __call__(self, y_true, y_pred, sample_weight=None):
         if sample_weight is not None:
             steps = ops.convert_to_tensor(y_pred)  # [B, T]
@@ -52,15 +53,16 @@ class ScaledSquaredError(keras.losses.Loss):
 
 
 class _Moments(keras.metrics.Metric):
-    """Sums over steps, from which an efficiency follows.
+    """Moments of observed and simulated values, from which an efficiency is computed.
 
-    Sums are in float64, around 0: the sixteen digits leave enough after the subtraction.
+    Sums are in float64 and around 0: of its sixteen digits enough are left after the subtraction
+    that gives a variance.
 
     Call arguments:
         y_true: `[B, T, 2]`; see `ScaledSquaredError`.
         y_pred: `[B, T]`.
-        sample_weight: How much each series counts, `[B]`, or each step, `[B, T]`, of the steps that
-            count. `None`: 1.
+        sample_weight: Weight of each series, `[B]`, or of each step, `[B, T]`; steps that do not
+            count never have a weight. `None`: 1.
     """
 
     def __init__(self, name, **kwargs):
@@ -85,7 +87,7 @@ class _Moments(keras.metrics.Metric):
         self.sums.assign_add(ops.stack([ops.sum(term * weights) for term in terms]))
 
     def moments(self):
-        """Returns both means, both variances, and the covariance."""
+        """Returns means and variances of observed and simulated values, and the covariance."""
         count, *sums = ops.unstack(self.sums.value, 6)
         o, s, oo, ss, os = (total / ops.maximum(count, 1.0) for total in sums)
         return o, s, oo - o * o, ss - s * s, os - o * s
@@ -93,9 +95,9 @@ class _Moments(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class NashSutcliffe(_Moments):
-    """The Nash-Sutcliffe efficiency of all steps together; see `nash_sutcliffe` of the task."""
+    """Nash-Sutcliffe efficiency over all steps; see `nash_sutcliffe` of the task."""
 
-    def __init__(self, name="nse", **kwargs):
+    def __init__(self, name: str = "nse", **kwargs):
         super().__init__(name=name, **kwargs)
 
     def result(self):
@@ -106,9 +108,9 @@ class NashSutcliffe(_Moments):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class KlingGupta(_Moments):
-    """KGE' of all steps together; see `kling_gupta` of the task."""
+    """Modified Kling-Gupta efficiency (KGE') over all steps; see `kling_gupta` of the task."""
 
-    def __init__(self, name="kge", **kwargs):
+    def __init__(self, name: str = "kge", **kwargs):
         super().__init__(name=name, **kwargs)
 
     def result(self):

@@ -1,4 +1,4 @@
-"""Perplexity and accuracy per real token, exact over batches of any shape."""
+"""Perplexity and accuracy per token, without padding, exact over batches of any shape."""
 
 import keras
 from keras import ops
@@ -9,9 +9,10 @@ from keras_transformer.training.losses.weights import labels_of, position_weight
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Perplexity(keras.metrics.Mean):
-    """`exp` of the mean cross-entropy, in nats and without label smoothing, of all real tokens.
+    """Perplexity per token: `exp` of the mean cross-entropy, in nats and without label smoothing.
 
-    For `model.compile(metrics=...)` of any model that maps to [B, T, V].
+    Padding does not count. Use it in `model.compile(metrics=...)` of any model with outputs
+    [B, T, V].
 
     Args:
         pad_id: Label of positions that do not count.
@@ -20,7 +21,7 @@ class Perplexity(keras.metrics.Mean):
     Call arguments:
         y_true: Integer labels, [B, T].
         y_pred: Logits, [B, T, V].
-        sample_weight: How much each sentence counts, [B], or each position, [B, T]; padding never
+        sample_weight: Weight of each sentence, [B], or of each position, [B, T]; padding never
             counts. `None`: 1.
 
     Example:
@@ -28,11 +29,11 @@ class Perplexity(keras.metrics.Mean):
         >>> from keras_transformer.training.losses.metrics import Perplexity
         >>> perplexity = Perplexity(pad_id=0)
         >>> perplexity.update_state(np.array([[2, 3, 0]]), np.zeros((1, 3, 4), "float32"))
-        >>> round(float(perplexity.result()), 4)  # as if all 4 tokens were as probable
+        >>> round(float(perplexity.result()), 4)  # all 4 tokens are equally probable
         4.0
     """
 
-    def __init__(self, pad_id=0, name="perplexity", **kwargs):
+    def __init__(self, pad_id: int = 0, name: str = "perplexity", **kwargs):
         super().__init__(name=name, **kwargs)
         self.pad_id = pad_id
 
@@ -50,12 +51,12 @@ class Perplexity(keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class TokenAccuracy(keras.metrics.Mean):
-    """Share of real tokens whose label has the highest logit, the true prefix being given.
+    """Share of tokens for which the label has the highest logit, given the true prefix.
 
-    Arguments and call arguments as for `Perplexity`.
+    Padding does not count. Arguments and call arguments are those of `Perplexity`.
     """
 
-    def __init__(self, pad_id=0, name="token_accuracy", **kwargs):
+    def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
         self.pad_id = pad_id
 
@@ -69,7 +70,7 @@ class TokenAccuracy(keras.metrics.Mean):
 
 
 def _flat(values, labels, pad_id, sample_weight):
-    """Values and weights of all positions, [B*T]: `Mean` would average each sentence by itself."""
+    """Returns values and weights of all positions, [B*T]: `Mean` would average each sentence."""
     weights = ops.cast(ops.not_equal(labels, pad_id), "float32")
     if sample_weight is not None:
         weights *= position_weights(sample_weight, weights)

@@ -1,38 +1,38 @@
-"""The output projection and its loss in one, so that the logits never exist whole."""
+"""Output projection and cross-entropy in one step, which never keeps all logits in memory."""
 
 import tensorflow as tf
 
 from keras_transformer.training.losses.r_drop import disagreement
 
-CHUNK_BYTES = 2**25  # of the float32 logits that are in memory at a time
+CHUNK_BYTES = 2**25  # size of the float32 logits that are in memory at a time
 
 
 def projected_cross_entropy(
     hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0, bias=None
 ):
-    """Smoothed cross-entropy of `hidden @ table^T + bias`, times weights, summed over positions.
+    """Computes the weighted sum of the smoothed cross-entropy of `hidden @ table^T + bias`.
 
-    What `smoothed_cross_entropy` of the logits would give, with `z` the logits and `e` the
-    smoothing:
+    Equals `smoothed_cross_entropy` of the logits. With `z` for the logits and `e` for the
+    smoothing, the cross-entropy of a position is
 
         logsumexp(z) - (1 - e) * z[label] - e * mean over v of z[v]
 
-    Only the first term needs all logits. It is computed for a chunk of positions at a time, each
-    chunk's gradients at once, so that a few megabytes of logits are in memory and never [N, V] of
-    them. The other terms are linear in each argument, so that their values, and the
-    gradients of the last one, need no logits. The gradient by `z` of the first two is
-    `softmax(z) - (1 - e) at the label`; the difference is taken in float32, before it is rounded.
+    Only the first term needs all logits. It is computed for a chunk of positions at a time,
+    together with its gradients, so that a few megabytes of logits are in memory instead of
+    [N, V]. The other terms are linear in each argument, so that their values, and the gradients of
+    the last one, need no logits. The gradient of the first two terms with respect to `z` is
+    `softmax(z) - (1 - e) at the label`; the difference is computed in float32, before rounding.
 
     Args:
         hidden: Last hidden states, [N, D], floating.
-        table: Output matrix, [V, D], in the dtype in which the products are to be computed.
+        table: Output matrix, [V, D], in the dtype in which the products are computed.
         labels: Integer ids, [N].
-        weights: How much each position counts, float32 [N]; taken as constants.
-        label_smoothing: `e`, from 0 to below 1.
-        r_drop: How much the disagreement of two passes counts, which are then the two halves of
-            `hidden`: a position is in rows n and N / 2 + n, with equal labels and weights. Each of
-            its rows adds `r_drop / 2` times their `disagreement` to its cross-entropy.
-        bias: Float32 [V]. `None`: none.
+        weights: Weight of each position, float32 [N]; treated as constants.
+        label_smoothing: `e`, at least 0 and below 1.
+        r_drop: Weight of the disagreement between two passes, which are the two halves of `hidden`:
+            rows n and N / 2 + n are the same position, with equal labels and weights. Each of the
+            two rows adds `r_drop / 2` times their `disagreement` to its cross-entropy.
+        bias: Float32 [V]. `None`: no bias.
 
     Returns:
         A float32 scalar.
@@ -42,8 +42,8 @@ def projected_cross_entropy(
 
     @tf.custom_gradient
     def cross_entropy(hidden, table, *bias):
-        # Weights are of the size of 1 / tokens: too small for float16 before the loss is scaled.
-        largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 where there are none at all
+        # Weights are about 1 / tokens: too small for float16 before the loss is scaled.
+        largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 for an empty batch
         relative = tf.math.divide_no_nan(weights, largest)
         total, gradients = _with_logits(
             hidden, table, bias, tf.cast(labels, tf.int32), relative, label_smoothing, r_drop
@@ -65,7 +65,7 @@ def projected_cross_entropy(
 
 
 def _mean_logit(hidden, table, bias, weights):
-    """Weighted sum of `mean over v of z[v]`, and a list of its gradients, in float32."""
+    """Returns the weighted sum of `mean over v of z[v]`, and a list of gradients, in float32."""
     mean = tf.reduce_mean(tf.cast(table, tf.float32), axis=0)  # [D]
     weighted = weights[:, None] * tf.cast(hidden, tf.float32)  # [N, D]
     by_table = tf.reduce_sum(weighted, axis=0) / table.shape[0]  # [D], the same in every row
@@ -77,9 +77,9 @@ def _mean_logit(hidden, table, bias, weights):
 
 
 def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
-    """Weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and a list of gradients, in float32.
+    """Returns the weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and a list of gradients.
 
-    `bias` is a tuple, of one or none.
+    All are float32. `bias` is a tuple of one tensor or none.
     """
     cut = _Cut(hidden, table.shape[0], passes=2 if r_drop else 1)
     hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
@@ -119,21 +119,21 @@ def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
 
 
 def _logits(x, table, bias=None):
-    """Logits [R, V] of hidden states [R, D], in float32."""
+    """Returns the logits [R, V] of hidden states [R, D], in float32."""
     logits = tf.cast(tf.matmul(x, table, transpose_b=True), tf.float32)
     return logits if bias is None else logits + bias
 
 
-def projected_figures(hidden, table, labels, weights, label_smoothing=0.0, bias=None):
-    """What validation measures, from `hidden @ table^T + bias`, a chunk of positions at a time.
+def projected_metrics(hidden, table, labels, weights, label_smoothing=0.0, bias=None):
+    """Computes loss and metrics of a validation, for a chunk of positions at a time.
 
     Args:
         hidden, table, labels, weights, label_smoothing, bias: As for `projected_cross_entropy`.
 
     Returns:
-        Three float32 scalars, each summed over all positions, times weights: the smoothed
-        cross-entropy, the plain one, and whether the label has the highest logit (the first of
-        several).
+        Three float32 scalars, weighted sums over all positions: the smoothed cross-entropy, the
+        plain cross-entropy, and the number of positions whose label has the highest logit (the
+        first one, if several logits are equal).
     """
     cut = _Cut(hidden, table.shape[0], passes=1)
     hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
@@ -162,27 +162,30 @@ def projected_figures(hidden, table, labels, weights, label_smoothing=0.0, bias=
 
 
 class _Cut:
-    """Cuts rows into chunks of few logits, in which all passes have the same positions.
+    """Cuts rows into chunks whose logits fit into `CHUNK_BYTES`.
+
+    Every chunk contains the same positions of all passes.
 
     Args:
-        hidden: What is to be cut first, `[N, D]`.
-        vocab_size: Logits of each row.
-        passes: P, of which each has `N / P` rows, one after the other.
+        hidden: Hidden states, `[N, D]`, whose number of rows decides the size of a chunk.
+        vocab_size: Number of logits of a row.
+        passes: Number of passes P; each has `N / P` rows, and they follow one another.
 
     Call arguments:
-        x: `[N, ...]`.
+        x: Rows, `[N, ...]`.
 
     Returns:
-        `[C, R, ...]`, padded with zeros: C chunks of R rows, those of the first pass first.
+        C chunks of R rows, `[C, R, ...]`, padded with zeros. In each, the rows of the first pass
+        come first.
     """
 
     def __init__(self, hidden, vocab_size, passes):
-        rows = hidden.shape[0] or tf.shape(hidden)[0]  # a Python number where it is known, for XLA
+        rows = hidden.shape[0] or tf.shape(hidden)[0]  # static where it is known: XLA needs it
         most = max(1, CHUNK_BYTES // (4 * vocab_size * passes))
         self.passes = passes
         self.count = rows // passes
-        self.chunks = self.count // most + 1  # never 0 of them, and none without a row
-        self.rows = self.count // self.chunks + 1  # of each pass
+        self.chunks = self.count // most + 1  # at least one, and none without a row
+        self.rows = self.count // self.chunks + 1  # in a chunk, of each pass
 
     def __call__(self, x):
         x = tf.reshape(x, (self.passes, self.count, x.shape[-1]))
@@ -192,7 +195,7 @@ class _Cut:
         return tf.reshape(x, (self.chunks, self.passes * self.rows, x.shape[-1]))
 
     def joined(self, x):
-        """What `x` `[C, R, D]` was before it was cut, `[N, D]`."""
+        """Returns the rows `[N, D]` that were cut into chunks `x`, `[C, R, D]`."""
         x = tf.reshape(x, (self.chunks, self.passes, self.rows, x.shape[-1]))
         x = tf.transpose(x, (1, 0, 2, 3))  # [P, C, R / P, D]
         x = tf.reshape(x, (self.passes, self.chunks * self.rows, x.shape[-1]))[:, : self.count]

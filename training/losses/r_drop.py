@@ -1,31 +1,31 @@
-"""R-Drop: two passes of the same sentences through dropout are to predict the same."""
+"""R-Drop: a loss on the difference between the predictions of two passes with dropout."""
 
 import tensorflow as tf
 
 
 def twice(values):
-    """Repeats a batch, so that dropout gives two passes of it: `[B, ...]` to `[2 * B, ...]`."""
+    """Repeats a batch, so that dropout gives two passes: `[B, ...]` becomes `[2 * B, ...]`."""
     return tf.nest.map_structure(lambda tensor: tf.concat([tensor, tensor], axis=0), values)
 
 
 def disagreement(p, log_p):
-    """How far two passes are apart: the mean of the two divergences between their predictions.
+    """Computes the mean of the two KL divergences between the predictions of two passes.
 
-    `(KL(p_1 || p_2) + KL(p_2 || p_1)) / 2`, which is half the sum of `(p_1 - p_2) * (log p_1 -
-    log p_2)`, for the gradient of which by the logits of `p_1` there is a closed form:
+    `(KL(p_1 || p_2) + KL(p_2 || p_1)) / 2` is half the sum of `(p_1 - p_2) * (log p_1 - log p_2)`.
+    Its gradient with respect to the logits of `p_1` has a closed form:
 
         (p_1 * (d - E[d]) + p_1 - p_2) / 2    with d = log p_1 - log p_2, E under p_1
 
     Args:
         p: Probabilities, float32 `[2 * R, V]`: rows r and R + r are the same position.
-        log_p: Their logarithms.
+        log_p: Logarithms of `p`.
 
     Returns:
-        The disagreement of each row with its other, `[2 * R]`, and its gradient by the logits of
-        that row, `[2 * R, V]`.
+        The disagreement of each row with its counterpart, `[2 * R]`, and its gradient with respect
+        to the logits of the row, `[2 * R, V]`.
 
     Reference: Wu, Li et al. (2021), "R-Drop: Regularized Dropout for Neural Networks", Eq. 2. Not
-        in the paper.
+        in Vaswani et al. (2017).
     """
     apart = log_p - _other(log_p)  # [2 * R, V]
     difference = p - _other(p)  # [2 * R, V]
@@ -35,5 +35,5 @@ def disagreement(p, log_p):
 
 
 def _other(x):
-    """Every row's counterpart in the other pass."""
+    """Returns the counterpart of every row, in the other pass."""
     return tf.concat(tf.split(x, 2)[::-1], axis=0)

@@ -1,13 +1,13 @@
-"""Labels and weights in the shapes in which Keras passes them."""
+"""Labels and sample weights, from the shapes in which Keras passes them."""
 
 from keras import ops
 
 
 def labels_of(y_true, y_pred):
-    """Returns labels `[B, T]` or `[B, T, 1]` as `[B, T]`.
+    """Returns labels as `[B, T]`.
 
     Args:
-        y_true: The labels.
+        y_true: Labels, `[B, T]` or `[B, T, 1]`.
         y_pred: Logits, `[B, T, V]`.
     """
     labels = ops.convert_to_tensor(y_true)
@@ -15,21 +15,21 @@ def labels_of(y_true, y_pred):
 
 
 def position_weights(sample_weight, positions):
-    """Returns weights of examples or of positions, so that a product weighs positions.
+    """Returns sample weights in a shape that broadcasts to positions `[B, T]`.
 
-    `fit(sample_weight=...)` passes `[B]` as it is, which a product with `[B, T]` would take for
+    `fit(sample_weight=...)` passes `[B]` unchanged, which a product with `[B, T]` would treat as
     weights of the T positions.
 
     Args:
-        sample_weight: `[B]` or `[B, 1]`, a weight for each example, which holds for all of its
-            positions; or `[B, T]` or `[B, T, 1]`, a weight for each position.
+        sample_weight: `[B]` or `[B, 1]`, a weight for all positions of each example; or `[B, T]`
+            or `[B, T, 1]`, a weight for each position.
         positions: Tensor `[B, T]`.
 
     Returns:
         float32 `[B, 1]` or `[B, T]`.
 
     Raises:
-        ValueError: If the shape is another one.
+        ValueError: If `sample_weight` has another shape.
     """
     weights = ops.convert_to_tensor(sample_weight, "float32")
     if len(weights.shape) == 3 and weights.shape[-1] == 1:

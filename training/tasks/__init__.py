@@ -1,13 +1,13 @@
-"""The training of each task."""
+"""Trainings of the tasks, one class for each."""
 
 import importlib
 
 
 def training_class(task):
-    """Returns the class of a task's training, a `Training`.
+    """Imports the `Training` class of a task.
 
     Args:
-        task: The `Task`, which says where the class is.
+        task: The `Task`, whose `training` names the class.
     """
     module, _, name = task.training.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -1,4 +1,4 @@
-"""The training of text classification."""
+"""Training of text classification."""
 
 import keras
 import tensorflow as tf
@@ -9,9 +9,9 @@ from keras_transformer.training.tasks.task import TextTraining
 
 
 class ClassificationTraining(TextTraining):
-    """Texts and their labels; the loss is the smoothed cross-entropy of the label.
+    """Training on texts and their labels with the smoothed cross-entropy of the label.
 
-    A batch is (tokens [B, S], labels [B]), int32; a label is its place among the `labels` of the
+    A batch is (tokens [B, S], labels [B]), int32; a label is its index in the `labels` of the
     configuration.
     """
 
@@ -29,5 +29,5 @@ class ClassificationTraining(TextTraining):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def weigh(self, inputs, labels):
-        """Returns 1 for each text, and 0 for the rows that pad a replica's batch."""
+        """Returns 1 for each text, and 0 for rows that pad a replica's batch."""
         return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)

@@ -1,4 +1,4 @@
-"""The training of image classification."""
+"""Training of image classification."""
 
 import keras
 import tensorflow as tf
@@ -9,10 +9,10 @@ from keras_transformer.training.tasks.task import Training
 
 
 class ImageClassificationTraining(Training):
-    """Images and their labels; the loss is the smoothed cross-entropy of the label.
+    """Training on images and their labels with the smoothed cross-entropy of the label.
 
-    A batch is (images [B, H, W, C] float32, labels [B] int32); a label is its place among the
-    `labels` of the configuration, and -1 in rows of padding.
+    A batch is (images [B, H, W, C] float32, labels [B] int32); a label is its index in the `labels`
+    of the configuration, and -1 in rows of padding.
     """
 
     pad_id = -1
@@ -24,7 +24,7 @@ class ImageClassificationTraining(Training):
         return {"image": Images(*size), "label": Labels(config.labels)}
 
     def variation(self, settings):
-        """Returns a function that moves images by `settings.shift`: see `shifted`."""
+        """Returns a function that shifts images by up to `settings.shift` pixels: see `shifted`."""
         if not settings.shift:
             return None
 
@@ -43,24 +43,22 @@ class ImageClassificationTraining(Training):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def weigh(self, inputs, labels):
-        """Returns 1 for each image, and 0 for the rows that pad a replica's batch."""
+        """Returns 1 for each image, and 0 for rows that pad a replica's batch."""
         return tf.cast(tf.greater_equal(labels, 0), tf.float32)
 
 
-def shifted(draws, images, most):
-    """Moves every image by up to some pixels down and right, or up and left.
-
-    What comes in is the pixels at the edge, again.
+def shifted(draws, images, limit):
+    """Shifts every image at random in both directions, and repeats the pixels at its edges.
 
     Args:
-        draws: Random numbers from 0 to 1, `[B, 2]`.
-        images: `[B, H, W, C]`.
-        most: Pixels.
+        draws: Random numbers from 0 to 1, `[B, 2]`: one for each direction.
+        images: Images, `[B, H, W, C]`.
+        limit: Largest shift, in pixels.
     """
-    moves = tf.cast(tf.floor(draws * (2 * most + 1)), tf.int32) - most  # [B, 2]
+    shifts = tf.cast(tf.floor(draws * (2 * limit + 1)), tf.int32) - limit  # [B, 2]
     for axis in (1, 2):
         length = images.shape[axis]
-        places = tf.expand_dims(tf.range(length), 0) - moves[:, axis - 1 : axis]  # [B, length]
-        places = tf.clip_by_value(places, 0, length - 1)
-        images = tf.gather(images, places, axis=axis, batch_dims=1)
+        indices = tf.expand_dims(tf.range(length), 0) - shifts[:, axis - 1 : axis]  # [B, length]
+        indices = tf.clip_by_value(indices, 0, length - 1)
+        images = tf.gather(images, indices, axis=axis, batch_dims=1)
     return images

@@ -1,4 +1,4 @@
-"""The training of token labelling."""
+"""Training of token classification."""
 
 import keras
 import tensorflow as tf
@@ -12,11 +12,11 @@ from keras_transformer.training.tasks.task import TextTraining
 
 
 class LabellingTraining(TextTraining):
-    """Texts and labels of their words; the loss is the smoothed cross-entropy of the labels.
+    """Training on texts and labels of their words with the smoothed cross-entropy of the labels.
 
-    A batch is (tokens [B, S], labels [B, S]), int32: the label of a word, which is its place among
-    the `labels` of the configuration, belongs to its first piece. Other pieces, the end of the text
-    and padding have -1 and count nothing.
+    A batch is (tokens [B, S], labels [B, S]), int32. The first token of a word has the label of the
+    word, an index in the `labels` of the configuration. Its other tokens, the end of the text and
+    padding have -1 and do not count.
     """
 
     @property
@@ -27,17 +27,17 @@ class LabellingTraining(TextTraining):
         }
 
     def encode(self, columns):
-        """Returns token ids, and for each of them a label, ragged `[B, (S)]`.
+        """Returns token ids and the label of each token, both ragged `[B, (S)]`.
 
-        All labels of an example with an unknown label, or with more or fewer labels than words, are
-        `WRONG`.
+        All labels are `WRONG` if an example has an unknown label, or a number of labels that is not
+        its number of words.
         """
         ids, first, _ = encode_words(self.tokenizers.source, columns["words"])
         field = self.fields["labels"]
         labels = field.encode(columns["labels"])  # [B, (W)]
-        right = field.is_valid(labels) & tf.equal(labels.row_lengths(), first.row_lengths())  # [B]
-        spread = ids.with_flat_values(_spread(ids, first, labels, right))
-        return {"words": ids, "labels": spread}
+        valid = field.is_valid(labels) & tf.equal(labels.row_lengths(), first.row_lengths())  # [B]
+        of_tokens = ids.with_flat_values(_labels_of_tokens(ids, first, labels, valid))
+        return {"words": ids, "labels": of_tokens}
 
     def assemble(self, words, labels):  # noqa: D102
         return words, labels
@@ -49,31 +49,36 @@ class LabellingTraining(TextTraining):
         return [TokenAccuracy(pad_id=-1, name="accuracy")]
 
     def weigh(self, inputs, labels):
-        """Returns 1 for the first piece of each word, and 0 for all else."""
-        real = tf.not_equal(inputs, self.pad_id)  # rows that pad a replica's batch are not
+        """Returns 1 for the first token of each word, and 0 for all other tokens."""
+        real = tf.not_equal(inputs, self.pad_id)  # false in rows that pad a replica's batch
         return tf.cast(real & (labels >= 0), tf.float32)
 
 
-def _spread(ids, first, labels, right):
-    """The labels of words in the places of their first pieces, as flat as `ids`; else `NONE`."""
+def _labels_of_tokens(ids, first, labels, valid):
+    """Returns the labels of the flat values of `ids`.
+
+    The first token of a word has the label of the word, other tokens have `NONE`, and all tokens of
+    examples that are not valid have `WRONG`.
+    """
     begins = tf.gather(ids.row_splits[:-1], first.value_rowids()) + first.flat_values
-    of_words = tf.boolean_mask(labels.flat_values, tf.gather(right, labels.value_rowids()))
-    places = tf.boolean_mask(begins, tf.gather(right, first.value_rowids()))
+    of_words = tf.boolean_mask(labels.flat_values, tf.gather(valid, labels.value_rowids()))
+    indices = tf.boolean_mask(begins, tf.gather(valid, first.value_rowids()))
     none = tf.fill(tf.shape(ids.flat_values), NONE)
-    spread = tf.tensor_scatter_nd_update(none, tf.expand_dims(places, 1), of_words)
-    return tf.where(tf.gather(right, ids.value_rowids()), spread, WRONG)
+    of_tokens = tf.tensor_scatter_nd_update(none, tf.expand_dims(indices, 1), of_words)
+    return tf.where(tf.gather(valid, ids.value_rowids()), of_tokens, WRONG)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LabelCrossEntropy(ClassCrossEntropy):
-    """`ClassCrossEntropy` of every position, for labels of which some are -1 and do not count.
+    """`ClassCrossEntropy` of every position, for labels that may be negative.
 
     Args:
         label_smoothing: Share of the probability that is spread over all classes.
         name: Name of the loss.
 
     Call arguments:
-        y_true: Integer labels, [B, S]; of those below 0 the loss means nothing.
+        y_true: Integer labels, [B, S]. The loss of a negative label is meaningless: give its
+            position a weight of 0.
         y_pred: Logits, [B, S, C].
     """
 

@@ -1,4 +1,4 @@
-"""The training of a causal language model."""
+"""Training of a causal language model."""
 
 import tensorflow as tf
 
@@ -8,11 +8,11 @@ from keras_transformer.training.tasks.task import TextTraining
 
 
 class LanguageModellingTraining(TextTraining):
-    """Texts; the loss is the smoothed cross-entropy of every token, its predecessors given.
+    """Training on texts with the smoothed cross-entropy of every token, given the tokens before it.
 
-    A batch is (tokens [B, T], labels [B, T]), int32: a row of `tokens` begins with the id that
-    begins texts, a row of `labels` is the same text one to the left and ends in the one that ends
-    them. With packed rows the inputs are what `unpacked` makes of the labels.
+    A batch is (tokens [B, T], labels [B, T]), int32. A row of `tokens` begins with `bos_id`. A row
+    of `labels` is the same text, shifted left by one, and ends in `eos_id`. With packed rows
+    `unpacked` makes the inputs from the labels.
     """
 
     @property
@@ -29,25 +29,26 @@ class LanguageModellingTraining(TextTraining):
 
 
 def unpacked(labels, bos_id, eos_id, pad_id):
-    """Returns what a model reads of rows that `pack_texts` made, and which text is where.
+    """Returns the inputs of a model for packed rows: see `pack_texts`.
 
     Args:
-        labels: The rows, padded, int32 `[B, T]`.
-        bos_id: What each text begins with.
-        eos_id: What each text ends with, but for a piece that fills its row.
-        pad_id: Padding.
+        labels: The packed rows, padded, int32 `[B, T]`.
+        bos_id: Id that begins each text.
+        eos_id: Id that ends each text, except for a part of a longer text that fills its row.
+        pad_id: Id of padding.
 
     Returns:
-        Dictionary of int32 `[B, T]`: `tokens`, the row one to the right, with `bos_id` at the
-        beginning of each text; `documents`, the number of the text in its row, from 1, with a
-        number of its own for padding; and `places`, each token's position in its text, from 0.
+        Dictionary of int32 `[B, T]`: `tokens`, the labels shifted right by one, with `bos_id` at
+        the beginning of each text; `documents`, the number of the text in its row, counted from 1,
+        with a number of its own for padding; and `places`, the position of each token in its text,
+        counted from 0.
     """
     shape = tf.shape(labels)
     before = tf.concat([tf.fill([shape[0], 1], eos_id), labels[:, :-1]], axis=1)
     begins = tf.equal(before, eos_id)
     documents = tf.cumsum(tf.cast(begins, tf.int32), axis=1)
     tokens = tf.where(begins, bos_id, before)
-    # A document begins where its number would be put into the row, which rises.
+    # Numbers of documents rise in a row, so that a binary search finds where each one begins.
     first = tf.searchsorted(documents, documents, side="left")
     places = tf.range(shape[1]) - first
     return {

@@ -1,4 +1,4 @@
-"""The training of extractive question answering."""
+"""Training of extractive question answering."""
 
 import keras
 import tensorflow as tf
@@ -13,11 +13,12 @@ from keras_transformer.training.tasks.task import TextTraining
 
 
 class QuestionAnsweringTraining(TextTraining):
-    """Questions with passages, and answers; the loss is the mean cross-entropy of both ends.
+    """Training on questions, passages and answers with the mean cross-entropy of both ends.
 
-    A batch is (tokens [B, S], ends [B, 2]), int32: the places of the answer's first and last
-    segment in the row, those of the separator if it is not there. Of a passage that is too long for
-    the model it is one window: see `chosen_windows`.
+    A batch is (tokens [B, S], ends [B, 2]), int32: the indices of the first token of the answer's
+    first and last segment, or twice the index of the separator if the row does not contain the
+    answer. If a passage is too long for the model, the row contains one window of it: see
+    `chosen_windows`.
     """
 
     columns = ("question", "passage", "begin", "answers")
@@ -27,12 +28,12 @@ class QuestionAnsweringTraining(TextTraining):
         return {"tokens": Tokens(self.tokenizers.source), "answers": Spans()}
 
     def identity(self):
-        """Returns what rows depend on besides the data: also how passages are cut."""
+        """Returns everything that rows depend on besides the data, including the window sizes."""
         limits = {"max_length": self.config.max_length, "stride": self.config.stride}
         return {**super().identity(), **limits}
 
     def encode(self, columns):
-        """Returns token ids, and the places of both ends, -1 if the answer is not there."""
+        """Returns token ids and the indices of both ends, -1 if the answer is not valid."""
         question, passage = columns["question"], columns["passage"]
         tokenizer = self.tokenizers.source
         longest = self.config.max_length
@@ -41,15 +42,15 @@ class QuestionAnsweringTraining(TextTraining):
         windows = cut_windows(tokenizer, questions, passages, longest, self.config.stride)
         begin, answer = _numbers(columns["begin"]), _first(columns["answers"])
         size = tf.strings.length(answer)
-        right = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(passage))
-        inside = tf.strings.substr(passage, tf.where(right, begin, 0), tf.where(right, size, 0))
-        right &= tf.equal(inside, answer)
-        ends = [_piece(passages, place) for place in (begin, begin + size - 1)]  # [B] each
-        right &= (ends[0] >= 0) & (ends[1] >= 0)
+        valid = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(passage))
+        inside = tf.strings.substr(passage, tf.where(valid, begin, 0), tf.where(valid, size, 0))
+        valid &= tf.equal(inside, answer)
+        ends = [_token_at(passages, byte) for byte in (begin, begin + size - 1)]  # [B] each
+        valid &= (ends[0] >= 0) & (ends[1] >= 0)
         lines = tf.strings.join([question, passage], "\t")
         row = chosen_windows(windows, ends, lines)  # [B]
         places = tf.stack(ends_in_windows(windows, row, ends), axis=1)  # [B, 2]
-        places = tf.where(tf.expand_dims(right, 1), places, -1)
+        places = tf.where(tf.expand_dims(valid, 1), places, -1)
         return {
             "tokens": tf.gather(windows.source, row),
             "answers": self.fields["answers"].encode(places),
@@ -65,12 +66,12 @@ class QuestionAnsweringTraining(TextTraining):
         return [EndsAccuracy()]
 
     def weigh(self, inputs, labels):
-        """Returns 1 for each question, and 0 for the rows that pad a replica's batch."""
+        """Returns 1 for each question, and 0 for rows that pad a replica's batch."""
         return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)
 
 
 def _numbers(column):
-    """Integers `[B]`, of files of text -1 for what is not a number."""
+    """Returns integers `[B]`; a string that is not a number becomes -1."""
     if column.dtype != tf.string:
         return tf.cast(column, tf.int32)
     given = tf.strings.regex_full_match(column, "[0-9]{1,9}")
@@ -78,31 +79,38 @@ def _numbers(column):
 
 
 def _first(answers):
-    """The first of several answers, strings `[B]`; files of text have one for each question."""
+    """Returns the first answer to each question, `[B]`; in text files a question has only one."""
     return answers.to_tensor("")[:, 0] if isinstance(answers, tf.RaggedTensor) else answers
 
 
-def _piece(passages, byte):
-    """The first piece of the segment that has a byte of each passage, -1 if none has, `[B]`."""
+def _token_at(passages, byte):
+    """Returns the first token of the segment that contains a byte of each passage, `[B]`.
+
+    It is -1 if no segment contains the byte.
+    """
     byte = tf.expand_dims(byte, 1)
-    has = (passages.begins <= byte) & (passages.ends > byte)
-    return tf.reduce_max(tf.where(has, passages.first, tf.constant(-1, tf.int64)), axis=1)
+    contains = (passages.begins <= byte) & (passages.ends > byte)
+    return tf.reduce_max(tf.where(contains, passages.first, tf.constant(-1, tf.int64)), axis=1)
 
 
 def chosen_windows(windows, ends, lines):
-    """Returns the row of the window to learn from, of each passage, `[B]`, int64.
+    """Chooses the window of each passage that is learned.
 
-    Of every second passage it is the window with the most on both sides of the answer, and of the
-    others any, so that a model also sees windows without it. A hash of the line decides.
+    For half of the passages it is the window with the most context on both sides of the answer. For
+    the others it is any window, so that a model also sees windows without the answer. A hash of
+    question and passage decides.
 
     Args:
-        windows: `Windows`.
-        ends: First and last piece of the answers, `[B]` each, int64.
-        lines: Strings `[B]`.
+        windows: `Windows` of the passages.
+        ends: First and last token of the answers, `[B]` each, int64.
+        lines: Question and passage of each example, strings `[B]`.
+
+    Returns:
+        Row of the window of each passage, `[B]`, int64.
     """
-    sizes = windows.source.row_lengths() - windows.prefix - 1  # [R], pieces of the passage
-    first, last = (tf.gather(place, windows.example) - windows.begin for place in ends)  # [R]
-    margin = tf.minimum(first, sizes - 1 - last)  # [R], below 0 where it is not whole
+    sizes = windows.source.row_lengths() - windows.prefix - 1  # [R], tokens of the passage
+    first, last = (tf.gather(end, windows.example) - windows.begin for end in ends)  # [R]
+    margin = tf.minimum(first, sizes - 1 - last)  # [R], negative if the answer is not complete
     of_passage = tf.RaggedTensor.from_value_rowids(
         margin, windows.example, tf.size(lines, tf.int64), validate=False
     )
@@ -115,13 +123,16 @@ def chosen_windows(windows, ends, lines):
 
 
 def ends_in_windows(windows, row, ends):
-    """Returns the places of both ends in chosen rows, int32 `[B]` each; the separator's if the
-    answer is not whole in a window.
+    """Returns the indices of both ends in chosen windows.
 
     Args:
-        windows: `Windows`.
-        row: The row of each passage, `[B]`.
-        ends: First and last piece of the answers, `[B]` each, int64.
+        windows: `Windows` of the passages.
+        row: Row of the window of each passage, `[B]`.
+        ends: First and last token of the answers, `[B]` each, int64.
+
+    Returns:
+        List of two int32 `[B]`. Both are the index of the separator if a window does not contain
+        the whole answer.
     """
     prefix, begin = tf.gather(windows.prefix, row), tf.gather(windows.begin, row)
     size = tf.gather(windows.source.row_lengths(), row) - prefix - 1
@@ -131,13 +142,13 @@ def ends_in_windows(windows, row, ends):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class EndsCrossEntropy(keras.losses.Loss):
-    """The mean of the cross-entropies of an answer's first and last token.
+    """Mean of the cross-entropies of an answer's first and last token.
 
     Args:
         name: Name of the loss.
 
     Call arguments:
-        y_true: Places, [B, 2].
+        y_true: Indices of both tokens, [B, 2].
         y_pred: Logits, [B, S, 2].
 
     Reference: Devlin et al. (2019), section 4.2.
@@ -154,12 +165,12 @@ class EndsCrossEntropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class EndsAccuracy(keras.metrics.Mean):
-    """Share of the examples of which both ends have the highest logit.
+    """Share of examples for which the tokens at both ends have the highest logits.
 
     Call arguments:
-        y_true: Places, [B, 2].
+        y_true: Indices of both tokens, [B, 2].
         y_pred: Logits, [B, S, 2].
-        sample_weight: How much each example counts, [B]. `None`: 1.
+        sample_weight: Weight of each example, [B]. `None`: 1.
     """
 
     def __init__(self, name="accuracy", **kwargs):

@@ -1,4 +1,4 @@
-"""The interface of a task's training: from its data to batches, and what an update lowers."""
+"""`Training`, the interface of a task's training: batches from its data, loss and metrics."""
 
 import abc
 
@@ -14,19 +14,20 @@ from keras_transformer.training.loop.objectives import RealLabels
 
 
 class Training(abc.ABC):
-    """How one task is trained. What the task is for: see `Task`.
+    """Training of one task: encoding of its data, batches, loss and metrics.
 
-    A corpus holds an encoded column for each of the `fields`. The data of the task have `columns`,
-    which `encode` turns into the encoded ones; `assemble` makes batches of them.
+    The purpose of the task is described by its `Task`. Its data have `columns`; `encode` turns them
+    into an encoded column for each of the `fields`, which a corpus stores; `assemble` makes batches
+    of encoded columns.
 
     Args:
-        tokenizers: The `Tokenizers`, or a pair of them, for inputs and outputs, or one for both.
+        tokenizers: The `Tokenizers`, a pair of tokenizers for inputs and outputs, or one for both.
             `None` for a task without text.
-        config: The configuration of the model. `None`: where none is needed.
+        config: The configuration of the model. `None`: nothing that needs it is called.
 
     Attributes:
-        pad_id: What rows of padding consist of, which make the shards of a batch equally large.
-        packed: Whether rows hold several texts: see `pack_texts`.
+        pad_id: Value of the rows that pad the shards of a batch to equal size.
+        packed: Whether rows contain several texts: see `pack_texts`.
         row_settings: Names of the settings in `[data]` that `rows` depend on.
     """
 
@@ -40,11 +41,11 @@ class Training(abc.ABC):
     @property
     @abc.abstractmethod
     def fields(self):
-        """The encoded columns of an example, a dictionary from their names to `Field`s."""
+        """The `Field` of each encoded column, a dictionary by name."""
 
     @property
     def columns(self):
-        """Names of the columns of the data, in their order."""
+        """Names of the columns of the data, in order."""
         return tuple(self.fields)
 
     def rows(self, data, split, settings):
@@ -60,8 +61,8 @@ class Training(abc.ABC):
     def encode(self, columns):
         """Encodes a batch of examples; runs in a graph.
 
-        Here each field encodes the column of its name. A task whose columns depend on each other
-        has its own way.
+        By default each field encodes the column of the same name. A task whose columns depend on
+        one another overrides this method.
 
         Args:
             columns: Dictionary of the `columns` of the data, `[B, ...]`.
@@ -72,38 +73,39 @@ class Training(abc.ABC):
         return {name: field.encode(columns[name]) for name, field in self.fields.items()}
 
     def variation(self, settings):
-        """Returns what every epoch of a training changes of its examples, or `None`.
+        """Returns the data augmentation of the training split, or `None`.
 
         Args:
             settings: The `[data]` section.
 
         Returns:
-            A function of random numbers from 0 to 1, float32 `[B, 2]`, which follow from seed and
-            epoch, and of a dictionary of encoded columns, to the columns as the epoch sees them.
+            A function that changes the examples of an epoch. Its arguments are random numbers from
+            0 to 1, float32 `[B, 2]`, which depend on seed and epoch, and a dictionary of encoded
+            columns; it returns the changed columns.
         """
         return None
 
     @abc.abstractmethod
     def assemble(self, **columns):
-        """Returns a batch, inputs and labels, for a model of the task.
+        """Returns a batch for a model of the task: inputs and labels.
 
         Args:
-            **columns: The encoded columns of some examples. Those that are ragged come padded.
+            **columns: The encoded columns of some examples; ragged columns are padded.
         """
 
     def identity(self):
-        """Returns what the encoded columns depend on besides the data, plain values."""
+        """Returns everything that the encoded columns depend on besides the data, plain values."""
         return {name: field.identity() for name, field in self.fields.items()}
 
     def corpus(self, data, split, settings, stores=None, sampled=False):
         """Returns the encoded examples of a split, a `Corpus`.
 
         Args:
-            data: A `Source`. Nothing of it is read if there is a store of the split.
+            data: A `Source`. It is not read if there is a store of the split.
             split: Name of the split.
             settings: The `[data]` section.
-            stores: The `Stores` that keep it; `None`: temporary ones.
-            sampled: Whether the strings of texts are kept as well, for a `SubwordSampler`.
+            stores: The `Stores` that contain it. `None`: a temporary store.
+            sampled: Whether the strings of texts are stored as well, for a `SubwordSampler`.
         """
         limits = Limits(
             getattr(settings, "max_length", None),
@@ -124,10 +126,10 @@ class Training(abc.ABC):
         return Corpus(store, self, self.variation(settings) if split == "train" else None)
 
     def epochs(self, corpus, settings):
-        """Returns the `Epochs` of a training: of the usual pieces, or of others in each epoch.
+        """Returns the `Epochs` of a training, with subword sampling if the settings ask for it.
 
         Args:
-            corpus: What `corpus` returned of the training split.
+            corpus: The `Corpus` of the training split.
             settings: The `Settings`.
         """
         options, size = settings.training, settings.data.size_of_batch
@@ -140,33 +142,33 @@ class Training(abc.ABC):
 
     @property
     def texts(self):
-        """The encoded columns that are `Tokens`, a dictionary from their names."""
+        """The fields that are `Tokens`, a dictionary by name."""
         return {name: field for name, field in self.fields.items() if isinstance(field, Tokens)}
 
     @abc.abstractmethod
     def loss(self, settings):
-        """Returns the Keras loss that the training computes.
+        """Returns the Keras loss of the training.
 
         Args:
             settings: The `[training]` section.
         """
 
     def metrics(self):
-        """Returns the Keras metrics of a validation, a list; `None`: those of the loss."""
+        """Returns a list of the Keras metrics of a validation. `None`: perplexity and accuracy."""
         return None
 
     @abc.abstractmethod
     def weigh(self, inputs, labels):
-        """Returns how much each label counts, float32, 0 for padding and for rows of padding."""
+        """Returns the weight of each label, float32; 0 for padding and for rows of padding."""
 
 
 class TextTraining(Training):
-    """The training of a task that reads text.
+    """Training of a task that reads text.
 
     Args:
         tokenizer: A `Tokenizer`, or a pair of them, for inputs and outputs.
-        config: The configuration of the model. `None`: where none is needed to encode.
-        packed: Whether rows hold several texts: see `pack_texts`.
+        config: The configuration of the model. `None`: encoding does not need it.
+        packed: Whether rows contain several texts: see `pack_texts`.
 
     Attributes:
         tokenizers: The `Tokenizers`.
@@ -180,11 +182,11 @@ class TextTraining(Training):
         self.eos_id = self.tokenizers.target.eos_id
 
     def weigh(self, inputs, labels):
-        """Returns how much each label counts, float32, 0 for padding and for rows of padding."""
+        """Returns the weight of each label, float32; 0 for padding and for rows of padding."""
         return RealLabels(self.pad_id)(inputs, labels)
 
     def shifted(self, labels):
-        """Returns what a decoder reads: `bos_id`, and the labels `[B, T]` one to the right."""
+        """Returns the decoder's input: labels `[B, T]`, shifted right by one, after `bos_id`."""
         words = tf.where(tf.equal(labels, self.eos_id), self.pad_id, labels)
         begin = tf.fill([tf.shape(labels)[0], 1], self.bos_id)
         return tf.concat([begin, words[:, :-1]], axis=1)

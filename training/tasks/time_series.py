@@ -1,4 +1,4 @@
-"""The training of models of time series."""
+"""Training of models of time series."""
 
 import numpy as np
 import tensorflow as tf
@@ -14,11 +14,11 @@ from keras_transformer.training.tasks.task import Training
 
 
 class TimeSeriesTraining(Training):
-    """Windows over a series; the loss is the squared error of the steps that count.
+    """Training on windows of a series with the squared error of the steps that count.
 
-    A batch is (series [B, T, F], labels [B, T, 2]), both float32; of each step a label is the
-    target, and 1 if it counts or 0 if not: steps that warm the model up, steps whose target is not
-    known, and rows of padding, which are zeros.
+    A batch is (series [B, T, F], labels [B, T, 2]), both float32. The labels of a step are its
+    target, and 1 if the step counts, otherwise 0. Steps that warm the model up and steps with an
+    unknown target do not count, nor do rows of padding, which are zeros.
     """
 
     row_settings = ("window", "scored", "stride")
@@ -29,8 +29,10 @@ class TimeSeriesTraining(Training):
         return {"series": Series(window, len(self.config.inputs)), "labels": Series(window, 2)}
 
     def rows(self, data, split, settings):
-        """Returns windows over a split: in training one every `settings.stride` steps, otherwise
-        windows that count every step once.
+        """Returns the windows of a split.
+
+        In training one begins every `settings.stride` steps; in other splits every step counts
+        exactly once.
         """
         rows = data.rows(split).as_numpy_iterator()
         inputs, target = (np.array(column, np.float32) for column in zip(*rows, strict=True))
@@ -49,23 +51,23 @@ class TimeSeriesTraining(Training):
         return [KlingGupta(), NashSutcliffe()]
 
     def weigh(self, inputs, labels):
-        """Returns 1 for each step that counts, and 0 for the others."""
+        """Returns 1 for each step that counts, otherwise 0."""
         return labels[..., 1]
 
 
 def windows(inputs, target, length, scored, stride):
     """Cuts a series into windows.
 
-    The first window begins at the first step and counts all of its steps; others begin `stride`
-    steps after the one before and count the last `scored` of theirs. All steps count at least once
-    if `stride` is at most `scored`, and exactly once if it is equal.
+    The first window begins at the first step, and all of its steps count. Each other window begins
+    `stride` steps after the previous one, and its last `scored` steps count. Every step counts at
+    least once if `stride` is at most `scored`, and exactly once if both are equal.
 
     Args:
-        inputs: `[N, F]`.
-        target: `[N]`, not a number where it is not known.
-        length: Steps of a window T.
-        scored: See above.
-        stride: See above.
+        inputs: Inputs of each step, `[N, F]`.
+        target: Target of each step, `[N]`; NaN where it is unknown.
+        length: Length T of a window, in steps.
+        scored: Number of steps that count in a window, except in the first.
+        stride: Steps between the beginnings of two windows.
 
     Returns:
         Inputs `[windows, T, F]` and labels `[windows, T, 2]`: see `TimeSeriesTraining`.
@@ -79,5 +81,5 @@ def windows(inputs, target, length, scored, stride):
     labels = cut_windows(labels, starts, length)
     labels[1:, : length - scored] = 0
     if not labels[..., 1].any():
-        raise ValueError("the data must have a step whose target is known. Received: none.")
+        raise ValueError("the data must contain a step with a known target. Received: none.")
     return [cut_windows(inputs, starts, length), labels]

@@ -1,4 +1,4 @@
-"""The training of translation (section 5), and of whatever else has pairs of texts."""
+"""Training of translation (section 5) and of other tasks with pairs of texts."""
 
 from keras_transformer.fields import Tokens
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
@@ -6,11 +6,11 @@ from keras_transformer.training.tasks.task import TextTraining
 
 
 class TranslationTraining(TextTraining):
-    """Pairs of texts; the loss is the smoothed cross-entropy of the target's tokens.
+    """Training on pairs of texts with the smoothed cross-entropy of the target's tokens.
 
-    A batch is ({"source": [B, S], "target": [B, T]}, labels [B, T]), all int32, S = T. A row of
-    `target` begins with the id that begins sentences, a row of `labels` is the same sentence one to
-    the left and ends in the one that ends them.
+    A batch is ({"source": [B, S], "target": [B, T]}, labels [B, T]), all int32. A row of `target`
+    begins with `bos_id`. A row of `labels` is the same sentence, shifted left by one, and ends in
+    `eos_id`.
     """
 
     @property

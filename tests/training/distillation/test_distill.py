@@ -176,7 +176,7 @@ def test_the_texts_are_those_of_the_teacher_at_the_same_search(folder, student):
         "cut": cut,
         "empty": sum(not best.text.strip() for best in expected),
     }
-    assert f"{len(pairs)} of 11 sentences have a text to learn" in student.shown
+    assert f"The student learns {len(pairs)} of 11 sentences" in student.shown
     assert "generated 11 of 11" in student.shown and "sentences/s  0:00 left" in student.shown
 
 
@@ -396,7 +396,9 @@ def test_a_student_in_training_keeps_its_vocabulary(folder, tmp_path, reader):
         call(folder, run / whose, settings=settings, own_vocabulary=own)
         (run / whose / "model.keras").touch()
         call(folder, run / whose, settings=settings, own_vocabulary=own)
-        with pytest.raises(ValueError, match=f"is trained with {whose} vocabulary: choose another"):
+        with pytest.raises(
+            ValueError, match=f"was trained with {whose} vocabulary: choose another"
+        ):
             call(folder, run / whose, settings=settings, own_vocabulary=not own)
 
 
@@ -407,7 +409,7 @@ CHANGES = {
     "other data": {
         "settings": ["data.train_source=validation.a", "data.train_target=validation.b"]
     },
-    "another `data.cut_source`": {"settings": ["data.cut_source=true"]},
+    "another value of `data.cut_source`": {"settings": ["data.cut_source=true"]},
 }
 
 
@@ -471,7 +473,7 @@ def test_what_does_not_fit_is_one_line(folder, tmp_path, student):
     run = tmp_path / "run"
     cases = {
         "wrong is a run for classification: it cannot teach a student for translation": ["wrong"],
-        "pieces has another vocabulary than .*one: teachers that": ["one", "pieces"],
+        "pieces has another vocabulary than .*one: teachers in": ["one", "pieces"],
         "none is not a finished run": ["none"],
     }
     for message, names in cases.items():
@@ -485,7 +487,7 @@ def test_what_does_not_fit_is_one_line(folder, tmp_path, student):
     with pytest.raises(ValueError, match="a student for classification cannot be distilled"):
         distill(load_settings(tmp_path / "c.toml"), run, [folder / "one"])
     for override, message in {
-        f"model.start_from={student.run.path}": "`model.start_from` has no place",
+        f"model.start_from={student.run.path}": "`model.start_from` cannot be used in a distillation",
         "data.train_weights=[2]": "`data.train_weights` has no effect on a distillation",
     }.items():
         with pytest.raises(ValueError, match=message):
@@ -537,7 +539,7 @@ def test_wrong_values_are_one_line(options, message):
         ),
         (
             [{"name": "x", "license": "MIT"}, {"name": "y"}],
-            ("student of x, y", "MIT, one that is not stated"),
+            ("student of x, y", "MIT, an unstated licence"),
         ),
         ([{"name": "x", "license": "MIT"}, {}], ("student of x, 1", "MIT")),
     ],

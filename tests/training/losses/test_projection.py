@@ -128,7 +128,7 @@ def test_figures_of_a_validation_with_a_bias(monkeypatch, rows):
     tensors = [tf.constant(x, "float32") for x in (hidden, table)]
     others = tf.constant(labels), tf.constant(weights, "float32"), 0.1
     bias = tf.constant(logits_bias(), "float32")
-    figures = projection.projected_figures(*tensors, *others, bias)
+    figures = projection.projected_metrics(*tensors, *others, bias)
     expected = [
         reference(hidden, table, labels, weights, 0.1, logits_bias())[0],
         reference(hidden, table, labels, weights, 0.0, logits_bias())[0],

@@ -86,7 +86,7 @@ def test_a_vocabulary_without_a_size_has_one_that_the_text_allows(tmp_path):
     numbers = [str(n) for n in range(100)]
     (size, same), shown = learned(tmp_path / "few", numbers, numbers[::-1])
     assert size == same < 40
-    assert shown == [f"Learning a vocabulary of {n:,} pieces." for n in (4000, size)]
+    assert shown == [f"Learning a vocabulary of {n:,} tokens." for n in (4000, size)]
     with pytest.raises(ValueError, match=f"`size` must be at most {size} .*Received: size=4000"):
         learned(tmp_path / "set", numbers, numbers, size=4000)
     many = [chr(0x4E00 + n) for n in range(4100)]  # Chinese characters, once as words of two
@@ -96,9 +96,9 @@ def test_a_vocabulary_without_a_size_has_one_that_the_text_allows(tmp_path):
     few, more = WORDS[:9] * 9, [first + second for first in WORDS[:9] for second in WORDS[:9]]
     (size, _), _ = learned(tmp_path / "one", few, few)
     sizes, shown = learned(tmp_path / "two", more, few, shared=False)
-    assert sizes == [size, size] and shown[-1] == f"Learning two vocabularies of {size} pieces."
+    assert sizes == [size, size] and shown[-1] == f"Learning two vocabularies of {size} tokens."
     with pytest.raises(
-        ValueError, match="no size of a vocabulary fits source and target of the tr"
+        ValueError, match="no vocabulary size fits both source and target of the tr"
     ):
         learned(tmp_path / "no", numbers, [f"{n} {n}x" for n in numbers], shared=False)
 

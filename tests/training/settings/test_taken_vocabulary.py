@@ -105,7 +105,7 @@ def test_a_vocabulary_is_copied_as_it_is(folder, tmp_path, places):
     tokenizers, shown = taken(settings, tmp_path / "run")
     assert Run(tmp_path / "run").tokenizer.read_bytes() == (folder / "one.model").read_bytes()
     assert tokenizers.shared and tokenizers.source.vocab_size == 28
-    assert shown == f"Taking the vocabulary of {settings.vocabulary.places[0]}: 28 pieces.\n"
+    assert shown == f"Using the vocabulary of {settings.vocabulary.places[0]}: 28 tokens.\n"
 
 
 @pytest.mark.parametrize("places", ['"pair"', '["one.model", "two.model"]'])
@@ -231,7 +231,7 @@ def test_a_student_with_its_teacher_s_vocabulary_takes_no_other(folder):
     settings = taking(folder, '"one.model"')
     section = settings.used()["data"]
     with pytest.raises(
-        SettingsError, match="remove `vocabulary.from`, or let the student have its"
+        SettingsError, match="remove `vocabulary.from`, or give the student a vocabulary of its own"
     ):
         student_settings(settings, section, teacher, own_vocabulary=False)
     assert student_settings(settings, section, teacher, own_vocabulary=True) == settings
@@ -242,7 +242,7 @@ def test_a_run_that_took_a_vocabulary_is_trained_and_goes_on_alone(folder, tmp_p
     copy = shutil.copytree(folder, tmp_path / "copy")
     settings = taking(copy, '"special.model"', "[training]\nupdates = 2\nvalidate_sentences = 3")
     figures, shown = run_quietly(settings, tmp_path / "run")
-    assert figures["updates"] == 2 and "Taking the vocabulary of " in shown
+    assert figures["updates"] == 2 and "Using the vocabulary of " in shown
     assert "Learning" not in shown
     (copy / "special.model").unlink()
     longer = load_settings(Run(tmp_path / "run").config, ["training.updates=3"])
