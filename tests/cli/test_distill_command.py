@@ -109,7 +109,7 @@ def test_mistakes_are_one_line_and_leave_nothing(folder, tmp_path):
         (teacher, *output, "--monolingual", folder / "x"): "x' does not exist",
         (teacher, *output, "--beam", 31): "`size` of a beam must be at most the vocabulary",
         (teacher, *output, "--set", "vocabulary.size=9"): "`vocabulary.size` is 30 there and 9",
-        (teacher, *output, "--set", 'data.source="none"'): "data.train_source is no setting",
+        (teacher, *output, "--set", 'data.source="none"'): "data.train_source is not a setting",
     }
     for arguments, message in cases.items():
         done = call(folder, *arguments)

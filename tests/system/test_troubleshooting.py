@@ -12,7 +12,7 @@ from keras_transformer.cli.main import cli
 PAGE = "docs/troubleshooting.md"
 # What stands in both, between the parts that depend on the case.
 MESSAGES = [
-    " is no setting",
+    " is not a setting",
     " needs the environment variable ",
     "`d_model` must be divisible by `num_heads`",
     "must have the same number of lines, since line n of one belongs to line n of the other.",

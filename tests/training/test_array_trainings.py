@@ -285,14 +285,18 @@ def test_options_without_effect_are_refused(finished, kind):
             ["training.subword_sampling=0.1"],
             "`training.subword_sampling` ha",
         ),
-        ("image_classification", ["data.max_length=9"], "data.max_length is no setting"),
-        ("image_classification", ["data.batch_tokens=9"], "data.batch_tokens is no setting"),
+        ("image_classification", ["data.max_length=9"], "data.max_length is not a setting"),
+        ("image_classification", ["data.batch_tokens=9"], "data.batch_tokens is not a setting"),
         (
             "image_classification",
             ["model.max_length=9"],
-            r"model\.max_length is no setting of a model for image_cl",
+            r"model\.max_length is not a setting of a model for image_cl",
         ),
-        ("image_classification", ["model.embedding_scale=2.0"], "embedding_scale is no setting of"),
+        (
+            "image_classification",
+            ["model.embedding_scale=2.0"],
+            "embedding_scale is not a setting",
+        ),
         ("image_classification", ["model.pooling=first"], r"model\.pooling must be 'class', 'me"),
         ("image_classification", ["training.best_by=bleu"], "must be one of loss, accuracy for im"),
         (
@@ -309,14 +313,14 @@ def test_options_without_effect_are_refused(finished, kind):
         (
             "time_series",
             ["model.pooling=mean"],
-            r"model\.pooling is no setting of a model for time_series",
+            r"model\.pooling is not a setting of a model for time_series",
         ),
         (
             "time_series",
             ["data.stride=5"],
             "`stride` must be at most `scored`, and `scored` at mos",
         ),
-        ("time_series", ['data.inputs=["flow"]'], "`inputs` must name different columns, and not"),
+        ("time_series", ['data.inputs=["flow"]'], "`inputs` must name different columns, other"),
         (
             "time_series",
             ["data.train=[1, 2]"],
@@ -325,7 +329,7 @@ def test_options_without_effect_are_refused(finished, kind):
         (
             "time_series",
             ["data.date_column=rain"],
-            "`date_column` must be neither one of `inputs`",
+            "`date_column` must not be one of `inputs`",
         ),
         ("time_series", ["data.step=daily"], "`step` must be a number and one of .*: 'daily'."),
         (

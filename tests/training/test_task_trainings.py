@@ -434,14 +434,22 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, m
     [
         ("classification", ["vocabulary.shared=false"], "`vocabulary.shared = false` needs a sou"),
         ("classification", ["training.best_by=bleu"], "must be one of loss, accuracy for classif"),
-        ("classification", ["model.tie=all"], r"model\.tie is no setting of a model for classif"),
+        (
+            "classification",
+            ["model.tie=all"],
+            r"model\.tie is not a setting of a model for class",
+        ),
         ("classification", ["model.pooling=last"], r"model.pooling must be .*'last'"),
         (
             "language_modelling",
             ["model.pooling=max"],
-            "pooling is no setting of a model for l",
+            "pooling is not a setting of a model for l",
         ),
-        ("language_modelling", ["model.num_decoder_layers=2"], "num_decoder_layers is no setting"),
+        (
+            "language_modelling",
+            ["model.num_decoder_layers=2"],
+            "decoder_layers is not a setting",
+        ),
         ("language_modelling", ["model.tie=target"], r"model\.tie must be 'all' or 'none'"),
         ("language_modelling", ["training.best_by=accuracy"], "must be one of loss, perplexity, "),
         ("language_modelling", ["data.tsv_columns=[1, 2]"], "must have 1 number, for text. Recei"),
@@ -469,7 +477,11 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, m
         ),
         ("translation", ["training.best_by=rougeL"], "must be one of loss, perplexity, token_ac"),
         ("translation", ["model.tie=all"], '`vocabulary.shared = false` needs `model.tie = "tar'),
-        ("translation", ["model.pooling=max"], r"model\.pooling is no setting of a model for tr"),
+        (
+            "translation",
+            ["model.pooling=max"],
+            r"model\.pooling is not a setting of a model for t",
+        ),
         ("translation", ["training.best_by=accuracy"], "`training.best_by` must be one of loss"),
         ("translation", ["task.kind=tagging"], "task.kind must be .*'tagging'"),
     ],

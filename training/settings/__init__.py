@@ -1,1 +1,1 @@
-"""The configuration of a training: its schema, TOML, and what a run may change."""
+"""Configuration of a training: its schema, its TOML files and the pages that describe it."""

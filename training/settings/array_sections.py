@@ -1,4 +1,4 @@
-"""The kinds of `[data]` other than text."""
+"""Kinds of `[data]` for arrays: images and time series."""
 
 import datetime
 from typing import Annotated, ClassVar, Literal
@@ -11,8 +11,8 @@ from keras_transformer.training.settings.fields import DataSettings, PathText, P
 
 
 def _check_date(value):
-    if not isinstance(value, datetime.date):  # of which datetimes are a kind
-        raise ValueError("must be a date without quotes, such as 2005-08-31, which may have a time")
+    if not isinstance(value, datetime.date):  # a datetime is a date as well
+        raise ValueError("must be a date without quotes, such as 2005-08-31, perhaps with a time")
     return value
 
 
@@ -24,18 +24,18 @@ Period = Annotated[
 
 
 class ArrayData(DataSettings):
-    """What the kinds of `[data]` that are arrays have in common."""
+    """Base of the kinds of `[data]` for arrays."""
 
-    batch_size: Positive = Field(64, description="Examples of a batch.")
+    batch_size: Positive = Field(64, description="Number of examples in a batch.")
 
     @property
     def size_of_batch(self):
-        """How much a batch holds."""
+        """Size of a batch, in examples."""
         return self.batch_size
 
 
 class ImageData(ArrayData):
-    """PNG and JPEG files, for each split a folder that holds a folder of each label.
+    """PNG and JPEG files: for each split a folder, with a folder of images for each label.
 
     Paths are relative to the configuration file; `~` and `${VARIABLES}` are replaced.
     """
@@ -44,25 +44,28 @@ class ImageData(ArrayData):
 
     source: Literal["images"] = Field(description="The kind of data.")
     train: PathText = Field(
-        description="Folder with a folder of images for each label, which has its name."
+        description="Training images: a folder that contains, for each label, a folder of images "
+        "whose name is the label."
     )
-    validation: PathText = Field(description="Such a folder, to validate with.")
+    validation: PathText = Field(description="Validation images, in a folder like `train`.")
     test: PathText | None = Field(
-        None, description="Such a folder for `evaluate`; may be left out."
+        None, description="Test images for `evaluate`, in a folder like `train`; optional."
     )
     image_size: list[Positive] | None = Field(
         None,
         min_length=2,
         max_length=2,
-        description="Height and width that all images are resized to. Left out: all must have the "
-        "size of the first.",
+        description="Height and width to which all images are resized. If omitted: all images must "
+        "have the size of the first one.",
     )
-    channels: Literal[1, 3] = Field(3, description="1 makes all images grey, 3 coloured.")
+    channels: Literal[1, 3] = Field(
+        3, description="Number of channels: 1 converts all images to grey, 3 to RGB."
+    )
     shift: int = Field(
         0,
         ge=0,
-        description="In training every image is moved at random by up to so many pixels, down or "
-        "up and right or left; the pixels at the edge are repeated.",
+        description="Largest random shift of a training image in pixels, vertically and "
+        "horizontally; the pixels at the edge are repeated.",
     )
 
     @model_validator(mode="after")
@@ -74,7 +77,7 @@ class ImageData(ArrayData):
 
 
 class DigitsData(ArrayData):
-    """Handwritten digits of 8 x 8 pixels, 1,797 of them, which come with scikit-learn."""
+    """The 1,797 handwritten digits of 8 x 8 pixels that come with scikit-learn."""
 
     columns: ClassVar = ("image", "label")
 
@@ -82,17 +85,22 @@ class DigitsData(ArrayData):
     seed: int = Field(
         1,
         ge=0,
-        description="Decides which fifth is the test split and which tenth validates; each has the "
-        "same share of every digit.",
+        description="Random seed of the splits: a fifth of the images is the test split and a "
+        "tenth the validation split, each with the same share of every digit.",
     )
-    shift: int = Field(0, ge=0, description="As of images.")
+    shift: int = Field(
+        0,
+        ge=0,
+        description="Largest random shift of a training image in pixels, vertically and "
+        "horizontally; the pixels at the edge are repeated.",
+    )
 
 
 class SeriesData(ArrayData):
-    """A time series in a CSV file: a header, and a line for every step, minutes to years apart.
+    """A time series in a CSV file with a header and a line for each step, minutes to years apart.
 
-    Every split is a period of it, in which the target counts where it is known. Of the steps before
-    a split only the inputs are read, as far back as a window reaches. Other columns are not read.
+    Each split is a period of the series; steps whose target is unknown do not count. Before a
+    split, only inputs are read, as far back as a window reaches. Other columns are ignored.
     """
 
     columns: ClassVar = ("inputs", "target")
@@ -107,79 +115,76 @@ class SeriesData(ArrayData):
     )
     date_order: Literal[ORDERS] | None = Field(
         None,
-        description="Which number comes first in dates such as 03/04/2005. Left out: as all lines "
-        "of the file show.",
+        description="Order of day and month in dates such as 03/04/2005. If omitted: the order "
+        "that fits all lines of the file.",
     )
     separator: Literal[tuple(SEPARATORS)] | None = Field(
-        None, description="Sign between two columns. Left out: the one that the header has."
+        None, description="Column separator. If omitted: the separator in the header."
     )
     decimal: Literal[tuple(DECIMALS)] | None = Field(
         None,
-        description="Decimal sign. Left out: as all numbers of the file show. There must be "
-        "nothing between thousands.",
+        description="Decimal sign. If omitted: the sign that fits all numbers of the file. Numbers "
+        "must not have a thousands separator.",
     )
     step: str | None = Field(
         None,
-        description='Time from one line to the next, such as "15 minutes", "1 hour", "1 day" or '
-        '"1 month". Left out: the most common one in the file. The others are gaps.',
+        description='Time between two lines, such as "15 minutes", "1 hour", "1 day" or '
+        '"1 month". If omitted: the most common difference in the file; others are gaps.',
     )
     fill: Literal[FILLS] | None = Field(
         None,
-        description="How gaps are filled, lines that are missing and cells of inputs that are "
-        "empty: with the last value, or linearly between those before and after. Left out: gaps "
-        "are refused.",
+        description="How to fill gaps (missing lines and empty cells of inputs): with the last "
+        "value, or by linear interpolation. If omitted: gaps are an error.",
     )
     fill_limit: Positive = Field(
-        3, description="Most steps of a gap that `fill` fills; a longer gap is refused."
+        3, description="Longest gap that `fill` fills, in steps; a longer gap is an error."
     )
-    inputs: list[str] = Field(
-        min_length=1, description="Names of the columns that the target follows from."
-    )
+    inputs: list[str] = Field(min_length=1, description="Names of the columns of inputs.")
     target: str = Field(
-        description="Name of the column to learn; a cell is empty where it is not known."
+        description="Name of the column to predict; a cell is empty where the target is unknown."
     )
     snow: list[str] = Field(
         [],
-        description="Of the inputs the columns of daily precipitation in mm and of temperature in "
-        "degrees Celsius: the model puts in their place what rains or melts and what lies as snow, "
-        "by degree days, so that steps must be days. Left out or empty: they stay as they are.",
+        description="Names of two inputs, daily precipitation in mm and temperature in degrees "
+        "Celsius. The model replaces them by liquid water (rain and melt) and the snow on the "
+        "ground, computed by degree days; steps must be days. If omitted or empty: inputs are "
+        "used unchanged.",
     )
     train: Period = Field(
         description="First and last step of the training: dates, or dates with times. A last date "
-        "includes all of its day."
+        "includes its whole day."
     )
     validation: Period = Field(description="First and last step of the validation.")
-    test: Period | None = Field(
-        None, description="First and last step for `evaluate`; may be left out."
-    )
+    test: Period | None = Field(None, description="First and last step of the test; optional.")
     window: int = Field(
-        365, ge=2, description="Steps of a window: so far back a step's inputs are read."
+        365, ge=2, description="Length of a window in steps: how far back inputs are read."
     )
     scored: Positive = Field(
         1,
-        description="Steps at the end of a window whose outputs are used; those before them warm "
-        "the model up. With more the windows are fewer, and less is computed.",
+        description="Number of steps at the end of a window whose outputs are used; the steps "
+        "before them warm the model up. More of them mean fewer windows and less computation.",
     )
     stride: Positive = Field(
-        1, description="Steps from one window of the training to the next; at most `scored`."
+        1,
+        description="Steps between the beginnings of two training windows; at most `scored`.",
     )
 
     @model_validator(mode="after")
     def _windows_fit(self):
         if not self.stride <= self.scored <= self.window:
             raise ValueError(
-                "`stride` must be at most `scored`, and `scored` at most `window`, or steps would "
-                f"be left out. Received: stride={self.stride}, scored={self.scored}, "
+                "`stride` must be at most `scored`, and `scored` at most `window`, or some steps "
+                f"would not count. Received: stride={self.stride}, scored={self.scored}, "
                 f"window={self.window}."
             )
         if self.target in self.inputs or len(set(self.inputs)) < len(self.inputs):
             raise ValueError(
-                "`inputs` must name different columns, and not `target`. Received: "
+                "`inputs` must name different columns, other than `target`. Received: "
                 f"{', '.join(self.inputs)}."
             )
         if self.date_column in (*self.inputs, self.target):
             raise ValueError(
-                "`date_column` must be neither one of `inputs` nor `target`. Received: "
+                "`date_column` must not be one of `inputs` or the `target`. Received: "
                 f"{self.date_column}."
             )
         if self.step is not None:

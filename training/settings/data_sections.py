@@ -1,4 +1,4 @@
-"""The section `[data]` in its kinds: those of texts, and a table of all."""
+"""Kinds of `[data]` for texts."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -16,124 +16,149 @@ Weight = Annotated[float, Field(gt=0)]
 
 
 class TokenData(DataSettings):
-    """What the kinds of `[data]` that are texts have in common."""
+    """Base of the kinds of `[data]` for texts."""
 
     max_length: int = Field(
         100,
         ge=2,
-        description="Longest text of a training example, in tokens with its end; longer examples "
-        "are left out and counted.",
+        description="Maximum length of a text in tokens, including its end; examples with a longer "
+        "text are left out and counted.",
     )
     batch_tokens: Positive = Field(
         2048,
-        description="Size of a batch in tokens, padding included: of source or target, the larger.",
+        description="Maximum size of a batch in tokens of source or of target, whichever is "
+        "larger, including padding.",
     )
 
     cut_source: bool = Field(
         False,
-        description="Whether a source that is longer than `max_length` is cut there, and the "
-        "example kept. Targets are never cut.",
+        description="Whether to truncate sources to `max_length` instead of leaving out the "
+        "example. Targets are never truncated.",
     )
 
     columns: ClassVar = ("source", "target")
 
     @property
     def size_of_batch(self):
-        """How much a batch holds."""
+        """Size of a batch, in tokens."""
         return self.batch_tokens
 
     @model_validator(mode="after")
     def _one_sentence_fits(self):
         if self.batch_tokens < self.max_length:
             raise ValueError(
-                "`batch_tokens` must be at least `max_length`, or a long sentence would fit into "
-                f"no batch. Received: {self.received('batch_tokens')}, "
+                "`batch_tokens` must be at least `max_length`, so that the longest sentence fits "
+                f"into a batch. Received: {self.received('batch_tokens')}, "
                 f"{self.received('max_length')}."
             )
         return self
 
 
 class CldrData(TokenData):
-    """Phrases generated from Unicode's locale data, with nothing to download: the demo's."""
+    """Phrases generated from Unicode's locale data without a download, as in the demo."""
 
     source: Literal["cldr"] = Field("cldr", description="The kind of data.")
-    source_language: str = Field("en", description="A locale that CLDR knows, such as `pt-BR`.")
-    target_language: str = Field("de", description="The locale of the translations.")
-    examples: int = Field(130_000, ge=100, description="Pairs to generate, held-out ones included.")
-    seed: int = Field(1, ge=0, description="Decides which phrases are generated.")
+    source_language: str = Field(
+        "en", description="Locale of the source, one that CLDR contains, such as `pt-BR`."
+    )
+    target_language: str = Field("de", description="Locale of the target.")
+    examples: int = Field(
+        130_000,
+        ge=100,
+        description="Number of pairs to generate, including those for validation and test.",
+    )
+    seed: int = Field(1, ge=0, description="Random seed of the phrases.")
     data_dir: PathText | None = Field(
-        None, description="Folder that keeps them. Default: where TensorFlow Datasets keeps data."
+        None,
+        description="Folder of the generated phrases. Default: that of TensorFlow Datasets.",
     )
 
 
 class TextData(TokenData):
-    """Plain text, one example per line: a file with the task's columns, separated by tabs.
+    """Plain text, one example per line: a file with the columns of the task, separated by tabs.
 
-    Or two files, of which line n of one belongs to line n of the other. Files are UTF-8, and gzip
-    where their name ends in `.gz`. A line ends at a line feed, before which carriage returns are
-    not part of it; elsewhere they are text. Paths are relative to the configuration file; `~` and
-    `${VARIABLES}` are replaced.
+    Or two files, where line n of one belongs to line n of the other. Files are UTF-8, and gzip if
+    their name ends in `.gz`. A line ends at a line feed; carriage returns before it are removed,
+    others are text. Paths are relative to the configuration file; `~` and `${VARIABLES}` are
+    replaced.
     """
 
     source: Literal["text"] = Field(description="The kind of data.")
     train_source: Files | None = Field(
-        None, description="Texts to train on, the first column of two."
+        None, description="Training texts: files with the first of two columns."
     )
     train_target: Files | None = Field(
         None,
-        description="What belongs to them, such as translations, in as many files as "
+        description="Files with the second column, such as translations, one for each file of "
         "`train_source`.",
     )
     train: Files | None = Field(
         None,
-        description="Instead of both: files with all columns of an example on every line, with "
-        "tabs between them. Quotes are text like any other.",
+        description="Instead of the two keys above: files with all columns of an example on each "
+        "line, separated by tabs. Quotation marks are ordinary text.",
     )
     train_weights: list[Weight] | None = Field(
         None,
-        description="For each of several files (or pairs of files), how often an epoch holds each "
-        "of its examples on average: 0.25 is every fourth, others in the next epoch; 2 is "
-        "each of them twice. The vocabulary is learned from all of them once. Default: 1 for each.",
+        description="For each file (or pair of files), how often an epoch contains each of its "
+        "examples on average: 0.25 for every fourth example, with others in the next epoch; 2 for "
+        "every example twice. The vocabulary is learned from all files, unweighted. Default: 1 "
+        "for each.",
     )
-    validation_source: PathText | None = Field(None, description="Texts to validate with.")
-    validation_target: PathText | None = Field(None, description="What belongs to them.")
-    validation: PathText | None = Field(None, description="Instead of both: one file, as `train`.")
-    test_source: PathText | None = Field(None, description="Texts for `evaluate`; may be left out.")
-    test_target: PathText | None = Field(None, description="What belongs to them.")
-    test: PathText | None = Field(None, description="Instead of both: one file, as `train`.")
+    validation_source: PathText | None = Field(
+        None, description="Validation texts: a file with the first of two columns."
+    )
+    validation_target: PathText | None = Field(
+        None, description="File with the second column of `validation_source`."
+    )
+    validation: PathText | None = Field(
+        None, description="Instead of the two keys above: a file with all columns, like `train`."
+    )
+    test_source: PathText | None = Field(
+        None, description="Test texts for `evaluate`: a file with the first of two columns."
+    )
+    test_target: PathText | None = Field(
+        None, description="File with the second column of `test_source`."
+    )
+    test: PathText | None = Field(
+        None,
+        description="Instead of the two keys above: a file with all columns, like `train`. A test "
+        "split is optional.",
+    )
     tsv_columns: list[Positive] | None = Field(
         None,
         min_length=1,
-        description="Places of the task's columns in files with tabs, counted from 1. Needed "
-        "where there are others.",
+        description="Numbers of the task's columns in files with tabs, counted from 1. Needed if "
+        "the files have other columns as well.",
     )
     packed: bool = Field(
         False,
-        description="For language models, whether rows of up to `max_length` tokens hold several "
-        "texts, of which none sees another; a longer text is cut into pieces.",
+        description="For language models, whether to pack several texts into each row of up to "
+        "`max_length` tokens, without attention between them; a longer text is cut into parts.",
     )
     source_language: str | None = Field(
-        None, description="Language of the source, such as `en`: a fact about the model."
+        None, description="Language of the source, such as `en`: metadata of the model."
     )
-    target_language: str | None = Field(None, description="Language of the target.")
+    target_language: str | None = Field(
+        None, description="Language of the target: metadata of the model."
+    )
 
     def check_columns(self, task):  # noqa: D102
         if not task.texts:
             raise ValueError(
-                f'`data.source = "text"` has texts: {task.name} needs '
+                f'`data.source = "text"` reads texts: {task.name} needs '
                 f"{' and '.join(task.columns)}, {sources_for(task)}."
             )
         names, count = " and ".join(task.columns), len(task.columns)
         if self.tsv_columns is not None and len(self.tsv_columns) != count:
             raise ValueError(
                 f"`data.tsv_columns` must have {count} number{'s' * (count > 1)}, for {names}. "
-                f"Received: {self.tsv_columns}."
+                f"Received: tsv_columns={self.tsv_columns}."
             )
         for split in ("train", "validation", "test"):
             if count != 2 and getattr(self, f"{split}_source") is not None:
                 raise ValueError(
-                    f"`data.{split}_source` and `data.{split}_target` need a task of two columns: "
-                    f"for {task.name}, with {names}, name a file with `data.{split}`."
+                    f"`data.{split}_source` and `data.{split}_target` need a task with two "
+                    f"columns: for {task.name}, with {names}, set `data.{split}` instead."
                 )
         if self.source_language is not None and not task.has_two_sides:
             raise ValueError(
@@ -150,13 +175,13 @@ class TextData(TokenData):
                 raise ValueError(f"`{split}_source` and `{split}_target` must be given together.")
             if both and source:
                 raise ValueError(
-                    f"`{split}` stands for `{split}_source` and `{split}_target`; remove it or "
-                    "these two."
+                    f"`{split}` replaces `{split}_source` and `{split}_target`: remove it or the "
+                    "other two."
                 )
             if not (both or source or split == "test"):
                 raise ValueError(
-                    f"`{split}` is missing, a file with all columns and tabs between them; or "
-                    f"`{split}_source` and `{split}_target`, a file for each of two columns."
+                    f"`{split}` is missing: set it to a file with all columns, separated by tabs, "
+                    f"or set `{split}_source` and `{split}_target`, a file for each of two columns."
                 )
         return self
 
@@ -165,13 +190,13 @@ class TextData(TokenData):
         source, target = self.train_source or [], self.train_target or []
         if len(source) != len(target):
             raise ValueError(
-                "`train_source` and `train_target` must name as many files. "
+                "`train_source` and `train_target` must name the same number of files. "
                 f"Received: {len(source)} and {len(target)}."
             )
         corpora = len(self.train or source)
         if self.train_weights is not None and len(self.train_weights) != corpora:
             raise ValueError(
-                "`train_weights` must hold a number for each file of `train` or `train_source`. "
+                "`train_weights` must contain a number for each file of `train` or `train_source`. "
                 f"Received: {len(self.train_weights)} for {corpora}."
             )
         if self.tsv_columns is not None and not (self.train or self.validation or self.test):
@@ -182,51 +207,58 @@ class TextData(TokenData):
 
 
 class NoData(TokenData):
-    """No data: those of a run that was converted from another project's checkpoint."""
+    """No data, for a run that was converted from another project's checkpoint."""
 
     source: Literal["none"] = Field(description="The kind of data.")
     source_language: str | None = Field(
-        None, description="Language of the source, such as `en`: a fact about the model."
+        None, description="Language of the source, such as `en`: metadata of the model."
     )
-    target_language: str | None = Field(None, description="Language of the target.")
+    target_language: str | None = Field(
+        None, description="Language of the target: metadata of the model."
+    )
 
     def check_columns(self, task):
-        """Refuses a task without texts; converted models are all for texts."""
+        """Raises a `ValueError` for a task without texts; all converted models are for texts."""
         if not task.texts:
             super().check_columns(task)
 
 
 class ReportsData(TokenData):
-    """Short reports on orders and their summaries, generated with nothing to download."""
+    """Short reports on orders and their summaries, generated without a download."""
 
     source: Literal["reports"] = Field(description="The kind of data.")
-    examples: int = Field(40_000, ge=100, description="Pairs to generate, held-out ones included.")
-    seed: int = Field(1, ge=0, description="Decides which reports are generated.")
+    examples: int = Field(
+        40_000,
+        ge=100,
+        description="Number of pairs to generate, including those for validation and test.",
+    )
+    seed: int = Field(1, ge=0, description="Random seed of the reports.")
     data_dir: PathText | None = Field(
-        None, description="Folder that keeps them. Default: where TensorFlow Datasets keeps data."
+        None,
+        description="Folder of the generated reports. Default: that of TensorFlow Datasets.",
     )
 
 
 class TfdsData(TokenData):
-    """A dataset of TensorFlow Datasets, by its name: of translations, or with two texts."""
+    """A dataset of TensorFlow Datasets: a translation dataset, or one with two features of text."""
 
     source: Literal["tfds"] = Field(description="The kind of data.")
     name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
     source_language: str | None = Field(
-        None, description="Of a translation dataset one of its languages, such as `en`."
+        None, description="For a translation dataset: language of the source, such as `en`."
     )
     target_language: str | None = Field(
-        None, description="The language of the translations, another of them."
+        None, description="For a translation dataset: language of the target."
     )
     features: list[str] | None = Field(
         None,
         min_length=2,
         max_length=2,
-        description="Instead of languages: the features that are source and target, both texts, "
+        description="For other datasets: the two features of text that are source and target, "
         'such as `["article", "highlights"]`.',
     )
     data_dir: PathText | None = Field(
-        None, description="Folder of the data. Default: where TensorFlow Datasets keeps data."
+        None, description="Folder of the data. Default: that of TensorFlow Datasets."
     )
 
     @model_validator(mode="after")
@@ -234,13 +266,16 @@ class TfdsData(TokenData):
         languages = self.source_language, self.target_language
         if self.features is not None and languages != (None, None):
             raise ValueError(
-                "`features` stands for `source_language` and `target_language`; remove it or them."
+                "`features` replaces `source_language` and `target_language`: remove it or the "
+                "other two."
             )
         if self.features is not None and self.features[0] == self.features[1]:
-            raise ValueError(f"`features` must name two different ones. Received: {self.features}.")
+            raise ValueError(
+                f"`features` must name two different features. Received: {self.features}."
+            )
         if self.features is None and None in languages:
             raise ValueError(
                 "`source_language` and `target_language` must be given, or `features`, the names "
-                "of two texts."
+                "of two features of text."
             )
         return self

@@ -1,20 +1,20 @@
-"""Numbers that a configuration leaves out, and that follow from the size of the data.
+"""Default numbers of a configuration that depend on the size of the data.
 
-The paper's numbers are those of 4.5 million pairs. A few thousand examples would be read a thousand
-times in its 100,000 updates, and a short training would end within its 4,000 updates of warm-up. So
-what is left out has the paper's proportions, up to the paper's numbers:
+The paper's numbers suit its 4.5 million pairs. In its 100,000 updates a few thousand examples would
+be read a thousand times, and a short training would end within its 4,000 updates of warm-up.
+Therefore numbers that are omitted are proportional to the paper's, and at most as large:
 
-- `training.updates`: 20 times through the training data, which is what the paper's 100,000 updates
-  of 25,000 tokens are; at least 1,000, without which a model learns little of however few data,
-  and at most 100,000. A warm-up that is given is at most half of it.
+- `training.updates`: 20 epochs, as many as the paper's 100,000 updates of 25,000 tokens; at least
+  1,000, because in fewer updates a model learns little from any amount of data; at most 100,000;
+  and at least twice a given `schedule.warmup_steps`.
 - `schedule.warmup_steps`: a tenth of the updates, at most the paper's 4,000.
-- `schedule.peak`, where Eq. 3 has that shorter warm-up: what Eq. 3 reaches after 4,000 updates. By
-  itself it would rise to more the sooner it turns, to three times as much after 400.
+- `schedule.peak`, for Eq. 3 with such a shorter warm-up: the rate that Eq. 3 reaches after 4,000
+  updates. A shorter warm-up alone would give a higher peak, three times as high after 400 updates.
 - `training.validate_every` and `training.checkpoint_every`: a tenth of the updates, at most 1,000.
-- `vocabulary.size`: 4,000, or as many pieces as the text gives if these are fewer; where it has
-  more characters, twice as many as it has. `take_tokenizers` finds out.
+- `vocabulary.size`: 4,000, or the largest size that the text allows if that is smaller; if the text
+  has more than 4,000 characters, twice their number. `take_tokenizers` determines it.
 
-A run keeps them in its `config.toml`, and goes on with them.
+A run keeps these numbers in its `config.toml` and resumes with them.
 """
 
 import math
@@ -23,7 +23,7 @@ PASSES = 20
 SHORTEST, LONGEST = 1_000, 100_000  # updates
 WARMUP = 4_000
 INTERVAL = 1_000
-VOCABULARY = 4_000  # pieces
+VOCABULARY = 4_000  # tokens
 KEYS = {
     "training": ("updates", "validate_every", "checkpoint_every"),
     "schedule": ("warmup_steps", "peak"),
@@ -33,7 +33,7 @@ OF_A_SCHEDULE = {"training.updates", "schedule.warmup_steps", "schedule.peak"}
 
 
 def left_out(settings):
-    """Returns the dotted keys of `Settings` whose numbers follow from the data, a list."""
+    """Returns a list of the dotted keys whose numbers depend on the data."""
     return [
         f"{section}.{key}"
         for section, keys in KEYS.items()
@@ -43,13 +43,13 @@ def left_out(settings):
 
 
 def derive(settings, steps, d_model, vocab_size=None):
-    """Returns `Settings` in which no number is left out.
+    """Returns `Settings` with all numbers that depend on the data.
 
     Args:
         settings: The `Settings`.
-        steps: Updates in which all training data are seen once.
-        d_model: Width of the model.
-        vocab_size: Number of pieces of the vocabulary, of a task that has one.
+        steps: Number of updates in an epoch.
+        d_model: Width of the model, in features.
+        vocab_size: Size of the vocabulary. `None`: the task has none.
     """
     updates, warmup = settings.training.updates, settings.schedule.warmup_steps
     if updates is None:
@@ -72,16 +72,16 @@ def derive(settings, steps, d_model, vocab_size=None):
 
 
 def complete(settings, before):
-    """Returns `Settings` that have the numbers of a run where they leave them out.
+    """Returns the `Settings` of a resumed run, completed with the numbers that it was begun with.
 
     Args:
-        settings: The `Settings` that the run is to go on with.
-        before: Those that it has.
+        settings: The `Settings` with which the run resumes.
+        before: The `Settings` in its folder.
     """
     names = left_out(settings)
     schedule = settings.schedule
     if schedule.kind == "inverse_sqrt" and schedule.peak is schedule.scale is None:
-        names = dict.fromkeys([*names, "schedule.peak"])  # also beside a warm-up that is given
+        names = dict.fromkeys([*names, "schedule.peak"])  # also if the warm-up is given
     sections = {name.partition(".")[0] for name in names}
     theirs = {section: getattr(before, section).model_dump() for section in sections}
     numbers = {f"{section}.{key}": n for section in theirs for key, n in theirs[section].items()}
@@ -91,14 +91,14 @@ def complete(settings, before):
 
 
 def check_length(settings, completed):
-    """Refuses a training that was made shorter than its warm-up, which the settings leave out.
+    """Checks that a resumed run is not made shorter than the warm-up that it was begun with.
 
     Args:
         settings: The `Settings` as they were written.
-        completed: What `complete` returned for them.
+        completed: The result of `complete` for them.
 
     Raises:
-        ValueError: If it is.
+        ValueError: If the settings omit the warm-up and `training.updates` is below it.
     """
     updates, shortest = completed.training.updates, completed.schedule.shortest
     follows = settings.schedule.warmup_steps is None
@@ -110,7 +110,7 @@ def check_length(settings, completed):
 
 
 def _filled(settings, numbers, names):
-    """Settings with the numbers of some keys."""
+    """Returns settings with the numbers of some keys filled in."""
     changes = {}
     for name in names:
         section, _, key = name.partition(".")
@@ -124,11 +124,11 @@ def _filled(settings, numbers, names):
 
 
 def _matters(settings, section, key):
-    """Returns whether a number that is left out follows from the data."""
+    """Returns `True` if an omitted number depends on the data."""
     if section == "vocabulary":
         return bool(settings.task.get().texts)
     schedule = settings.schedule
-    if key == "peak":  # left out beside a warm-up that is given, it is Eq. 3's own
+    if key == "peak":  # with a given warm-up, the peak is that of Eq. 3
         return (
             schedule.kind == "inverse_sqrt"
             and schedule.warmup_steps is None

@@ -1,13 +1,13 @@
-"""The base of every section of a configuration, and the types that several of them use."""
+"""Base class of the sections of a configuration, and types that several sections use."""
 
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 Positive = Annotated[int, Field(gt=0)]
-FROM_DATA = {"default_in_words": "follows from the data"}  # `derived.py` has the rules
+FROM_DATA = {"default_in_words": "depends on the data"}  # see `derived.py`
 Rate = Annotated[float, Field(ge=0, lt=1)]
-# `toml.py` makes whatever has this format absolute.
+# `toml.py` makes values of this format absolute paths.
 PathText = Annotated[str, Field(json_schema_extra={"format": "path"})]
 
 
@@ -26,34 +26,34 @@ Files = Annotated[
 
 
 class Section(BaseModel):
-    """One table of the configuration file."""
+    """Base of a table of the configuration file."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
     )
 
     def received(self, key, value=None, name=None, default="the default"):
-        """Returns `key=value` for an error, and that it is a default if nobody has written it.
+        """Returns `key=value` for an error, with a note if the value is a default.
 
         Args:
             key: Name of the key.
-            value: Its value; `None`: that of this section.
-            name: What to call the key instead.
-            default: What a value that is left out is.
+            value: Its value. `None`: the value in this section.
+            name: Name of the key in the message. `None`: `key`.
+            default: Note for a value that was not given.
         """
         text = f"{name or key}={getattr(self, key) if value is None else value}"
         return text if key in self.model_fields_set else f"{text} ({default})"
 
 
 class DataSettings(Section):
-    """What all kinds of `[data]` have in common."""
+    """Base of all kinds of `[data]`."""
 
-    may_change: ClassVar = ("data_dir", "store")  # in a run that goes on
-    columns: ClassVar = ()  # what it has
+    may_change: ClassVar = ("data_dir", "store")  # when a run resumes
+    columns: ClassVar = ()  # names of the columns of the data
 
     store: PathText | None = Field(
         None,
-        description="Folder that keeps the encoded examples; several runs may share it. Default: "
+        description="Folder for the encoded examples, which several runs may share. Default: "
         "`store` in the folder of the run.",
     )
 
@@ -61,13 +61,13 @@ class DataSettings(Section):
         """Raises a `ValueError` unless the data have the columns of a `Task`."""
         if task.columns != self.columns:
             raise ValueError(
-                f'`data.source = "{self.source}"` has {" and ".join(self.columns)}: {task.name} '
-                f"needs {' and '.join(task.columns)}, {sources_for(task)}."
+                f'`data.source = "{self.source}"` provides {" and ".join(self.columns)}: '
+                f"{task.name} needs {' and '.join(task.columns)}, {sources_for(task)}."
             )
 
 
 def sources_for(task):
-    """Returns the kinds of data that a task can have, to be named in an error."""
+    """Returns the kinds of data that suit a task, for an error."""
     if task.texts:
         return '`data.source = "text"`'
     return " or ".join(f'`data.source = "{kind}"`' for kind in task.sources)

@@ -1,25 +1,24 @@
-"""Settings that a configuration leaves to the run that its training starts from."""
+"""Settings that a configuration inherits from the run whose weights its training starts with."""
 
 from keras_transformer.config.parts import PARTS, STACKS
 from keras_transformer.tasks import TASKS
 
-DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}  # by a run, any version
-# Keys of [model] about how a run began, which another one does not inherit.
+# Keys of [vocabulary] that the configuration of a run has, in every version of the package.
+DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}
+# Keys of [model] about the initial weights of a run, which another run does not inherit.
 NOT_OF_WEIGHTS = {"start_from", "parts", "vectors", "freeze_vectors"}
 
 
 def inherit(values, load):
-    """Fills in the settings that a configuration leaves to the run that `[model] start_from` names.
+    """Fills in settings from the run that `[model] start_from` names.
 
-    Without `preset` these are the fields of `[model]` that are not given, as far as the model of
-    the task has them, and in any case the keys of `[vocabulary]` that are not given. A
-    configuration that was written for a run holds everything, so that the run stays readable when
-    the other one is gone.
-
-    A task without a vocabulary inherits none.
+    If `preset` is not given, these are the missing keys of `[model]` that the model of the task
+    has; in any case they include the missing keys of `[vocabulary]`, unless the task has no
+    vocabulary. The configuration in the folder of a run has every key, so that the run stays
+    readable after the other run is removed.
 
     Args:
-        values: The configuration as nested dictionaries, with a path that is resolved; changed.
+        values: The configuration as nested dictionaries with resolved paths; changed in place.
         load: Function from the path of a configuration to its `Settings`.
 
     Raises:
@@ -37,11 +36,11 @@ def inherit(values, load):
     if not described and theirs.task.get().texts:
         values["vocabulary"] = {**theirs.vocabulary.description(), **vocabulary}
         if not _has_two_sides(values.get("task", {})):
-            values["vocabulary"]["shared"] = True  # it takes that of the sources
+            values["vocabulary"]["shared"] = True  # the vocabulary of the sources
 
 
 def _task_of(section):
-    """The `Task` of a section `[task]`; `None` for a wrong one, which the schema reports."""
+    """Returns the `Task` of a `[task]` section; `None` if it is wrong, which the schema reports."""
     return TASKS.get(section.get("kind", "translation")) if isinstance(section, dict) else None
 
 
@@ -51,7 +50,7 @@ def _has_two_sides(section):
 
 
 def _inherited(theirs, section):
-    """The keys of `[model]` of another run that the model of a task has as well."""
+    """Returns the keys of another run's `[model]` that the model of a task has as well."""
     fields = theirs.model.model_dump(exclude=NOT_OF_WEIGHTS, exclude_none=True)
     task = _task_of(section)
     if task is None or task.config_class is theirs.task.get().config_class:
@@ -63,17 +62,17 @@ def _inherited(theirs, section):
 
 
 def _options(description, part):
-    """The options of a part that another task's model may have in common; a head is its own."""
+    """Returns the options of a part that models of different tasks share; heads share none."""
     return () if part == "head" or part not in description else description[part].options()
 
 
 def finished_run(path):
-    """Returns the `Run` that `[model] start_from` names; it need not have a vocabulary.
+    """Returns the finished `Run` that `[model] start_from` names, with or without a vocabulary.
 
     Raises:
-        ValueError: If it is not finished.
+        ValueError: If the run is not finished.
     """
-    from keras_transformer.tasks.run import Run  # imports Keras, which reading settings does not
+    from keras_transformer.tasks.run import Run  # imports Keras, which is slow
 
     run = Run(path)
     run.require_finished(vocabulary=False)

@@ -1,4 +1,4 @@
-"""The kinds of `[data]` for the labelling of words."""
+"""Kinds of `[data]` for token classification."""
 
 from typing import ClassVar, Literal
 
@@ -9,45 +9,47 @@ from keras_transformer.training.settings.fields import Files, PathText
 
 SCHEME = Field(
     "BIO",
-    description="How labels stand for spans: B-X begins one and I-X is inside; in BIOES E-X also "
-    "ends one, and S-X is one of a single word.",
+    description="Encoding of spans as labels: B-X begins a span and I-X continues it; in BIOES, "
+    "E-X ends a span and S-X is a span of one word.",
 )
 
 
 class EntitiesData(TokenData):
-    """Generated sentences with names, dates and amounts, with nothing to download."""
+    """Generated sentences with names, dates and amounts, without a download."""
 
     columns: ClassVar = ("words", "labels")
 
     source: Literal["entities"] = Field(description="The kind of data.")
     examples: int = Field(
-        20_000, ge=100, description="Sentences to generate, held-out ones included."
+        20_000,
+        ge=100,
+        description="Number of sentences to generate, including those for validation and test.",
     )
-    seed: int = Field(1, ge=0, description="Decides which sentences are generated.")
+    seed: int = Field(1, ge=0, description="Random seed of the sentences.")
     scheme: Literal["BIO", "BIOES"] = SCHEME
 
 
 class ConllData(TokenData):
-    """CoNLL files: on each line a word and its columns, and an empty line after each sentence.
+    """CoNLL files: a word with its columns on each line, and an empty line after each sentence.
 
-    Spaces and tabs separate columns; a no-break space is part of a word.
+    Columns are separated by spaces or tabs; a no-break space is part of a word.
     """
 
     columns: ClassVar = ("words", "labels")
 
     source: Literal["conll"] = Field(description="The kind of data.")
-    train: Files = Field(description="Files to train on.")
-    validation: PathText = Field(description="File to validate with.")
-    test: PathText | None = Field(None, description="File for `evaluate`; may be left out.")
+    train: Files = Field(description="Training files.")
+    validation: PathText = Field(description="Validation file.")
+    test: PathText | None = Field(None, description="Test file for `evaluate`; optional.")
     column: int = Field(
         -1,
-        description="Place of the label in a line, counted from 1; below 0 from the end of the "
-        "line.",
+        description="Number of the label's column, counted from 1; a negative number counts from "
+        "the end of the line.",
     )
     scheme: Literal["BIO", "BIOES", "IOB1"] = Field(
         "BIO",
-        description="As of entities; or IOB1, CoNLL-2003's own, in which I-X also begins a span, "
-        "and which is read as BIO.",
+        description="Encoding of spans as labels, BIO or BIOES as for `entities`; or IOB1, the "
+        "encoding of CoNLL-2003, in which I-X also begins a span, and which is converted to BIO.",
     )
 
     @field_validator("column")

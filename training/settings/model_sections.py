@@ -1,4 +1,4 @@
-"""The sections `[task]` and `[model]`, whose keys are the options of the task's own model."""
+"""The sections `[task]` and `[model]`, whose keys are the options of the model of the task."""
 
 import functools
 import typing
@@ -19,62 +19,60 @@ def _known_task(name):
 
 
 class TaskSettings(Section):
-    """What the model is for. It decides what the columns of the data are."""
+    """The task of the model, which determines the columns of its data."""
 
     kind: Annotated[str, AfterValidator(_known_task)] = Field(
         "translation",
-        description="The task: "
-        + "; ".join(
-            f"`{task.name}`, whose data have the columns {' and '.join(task.columns)}"
-            for task in TASKS.values()
-        )
+        description="The task, with the columns of its data: "
+        + "; ".join(f"`{task.name}` ({', '.join(task.columns)})" for task in TASKS.values())
         + ".",
         json_schema_extra={"enum": list(TASKS)},
     )
 
     def get(self):
-        """Returns the `Task`."""
+        """Returns the `Task` that `kind` names."""
         return TASKS[self.kind]
 
 
 class ModelSettings(Section):
-    """A preset of the model's configuration and the options that differ from it.
+    """A preset of the model's configuration, and the options that differ from it.
 
     The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
-    the labels of a classifier come from the data. An option of an encoder-decoder is that of both
-    stacks; what differs in one is in `[model.encoder]` or `[model.decoder]`.
+    the labels of a classifier come from the data. In an encoder-decoder an option applies to both
+    stacks; options of one stack alone are in `[model.encoder]` or `[model.decoder]`.
     """
 
     start_from: PathText | None = Field(
         None,
-        description="A finished run whose weights the training begins with (fine-tuning). Its "
-        "vocabulary is taken over, and so are its sizes where `preset` and they are left out.",
+        description="A finished run whose weights the training starts from (fine-tuning). The "
+        "training uses its vocabulary, and without `preset` also its sizes where they are omitted.",
     )
     parts: list[Literal[PARTS]] | None = Field(
         None,
         min_length=1,
         description="Parts of the model that begin with the weights of `start_from`, which may be "
-        "a run of another task: its encoder, or the decoder of a language model, fits any encoder "
-        "of the same sizes. The other parts begin anew. Left out: all parts, of a run of the same "
-        "task.",
+        "a run for another task: its encoder, or the decoder of a language model, fits any encoder "
+        "of the same sizes. The other parts begin with random weights. If omitted: all parts, from "
+        "a run for the same task.",
     )
     preset: str = Field(
         "tiny",
-        description="A row of the paper's Table 3 (`base`, `big`, `c_layers_2` ...), `tiny`, which "
-        "trains in minutes, `small`, for some ten thousand pairs, or `student_tiny` and "
-        "`student_base_memory`, encoder-decoders of the size that browsers have.",
+        description="Name of a configuration: a row of the paper's Table 3 (`base`, `big`, "
+        "`c_layers_2` ...); `tiny`, which trains in minutes; `small`, for tens of thousands of "
+        "pairs; or `student_tiny` and `student_base_memory`, encoder-decoders of the sizes that "
+        "browsers use.",
     )
     vectors: PathText | None = Field(
         None,
-        description="A file of word vectors, of GloVe or of word2vec as text, gzip if its name "
-        "ends in `.gz`: the embedding of sources (of all texts where they share one) begins with "
-        "those of its pieces. A piece is looked up without the mark of the space before it, as it "
-        "is written; pieces that are not in the file begin as they would without it.",
+        description="A file of word vectors in the text format of GloVe or word2vec, gzip if its "
+        "name ends in `.gz`. The embedding of sources (or the shared embedding) begins with the "
+        "vectors of its tokens. A token is looked up without the mark of a space before it, in its "
+        "own spelling; tokens that are not in the file begin with random vectors.",
     )
     freeze_vectors: bool | None = Field(
         None,
-        description="Whether that embedding stays as it is, the pieces without a vector included. "
-        "It must not be tied to the output weights. Left out: no.",
+        description="Whether to keep the embedding fixed during the training, including tokens "
+        "without a vector. It must not be tied to the output weights. If omitted: false.",
     )
 
     @field_validator("preset")
@@ -90,10 +88,10 @@ class ModelSettings(Section):
             raise ValueError("`model.parts` has no effect without `model.start_from`.")
 
     def check_vectors(self, config, task):
-        """Raises a `ValueError` unless word vectors have the effect that is wanted.
+        """Raises a `ValueError` if word vectors cannot have an effect.
 
         Args:
-            config: What `config` returned.
+            config: The configuration of the model.
             task: The `Task`.
         """
         if self.vectors is None:
@@ -104,16 +102,17 @@ class ModelSettings(Section):
             raise ValueError(f"`model.vectors` has no effect on {task.name}, which has no words.")
         if self.start_from is not None:
             raise ValueError(
-                "`model.vectors` has no effect with `model.start_from`, whose run has all weights."
+                "`model.vectors` has no effect with `model.start_from`, whose run provides all "
+                "weights."
             )
         if self.freeze_vectors and getattr(config, "tie", "none") == "all":
             raise ValueError(
-                '`model.freeze_vectors` needs `model.tie = "none"`: the embedding is the output '
-                "weights as well, which must learn."
+                '`model.freeze_vectors` needs `model.tie = "none"`: otherwise the embedding is '
+                "also the output matrix, which must be trained."
             )
 
     def options(self):
-        """Returns the options of the model that are given, as plain values by name."""
+        """Returns the options that are given, plain values by name."""
         return self.model_dump(exclude=set(ModelSettings.model_fields), exclude_none=True)
 
     def config(self, task, **data):
@@ -121,7 +120,7 @@ class ModelSettings(Section):
 
         Args:
             task: The `Task`.
-            **data: What the tokenizers and the data decide.
+            **data: Fields that the tokenizers and the data determine.
 
         Raises:
             ValueError: If a value is out of range, two contradict each other, or one has no effect.
@@ -136,7 +135,9 @@ class ModelSettings(Section):
 
 @functools.cache
 def model_settings(config_class):
-    """Returns the `ModelSettings` with the options of a model that are settings of a training.
+    """Returns the subclass of `ModelSettings` whose keys are the options of a model.
+
+    Options that tokenizers and data determine are not among them.
 
     Args:
         config_class: The class of the model's configuration, a `ModelConfig`.
@@ -152,7 +153,7 @@ def model_settings(config_class):
             int | None,
             Field(
                 None,
-                description=f"`{name}` of the {stack}. Left out: that of the model.",
+                description=f"`{name}` of the {stack}. If omitted: that of the model.",
                 json_schema_extra={"base": None},
             ),
         )
@@ -165,14 +166,14 @@ def model_settings(config_class):
 
 
 def _table(stack, part):
-    """The type and the pydantic field of the options of one stack alone."""
+    """Returns the type and the pydantic field for the options of one stack alone."""
     fields, kind = (
         {name: _setting(f, None) for name, f in part.options().items()},
         part.kind_option(),
     )
     meaning = (
-        f"Options of the {stack} alone that differ from those of the model: a table "
-        f"`[model.{stack}]` with keys of `[model]`."
+        f"Options of the {stack} that differ from those of the model: a table `[model.{stack}]` "
+        "with keys of `[model]`."
     )
     if kind is not None:
         choices = (*part.more_kinds, *typing.get_args(_plain(kind.type)))
@@ -181,7 +182,7 @@ def _table(stack, part):
             Field(None, description=kind.metadata["help"]),
         )
         meaning += (
-            f" Or a text, the `{kind.name}` of the {stack}, one of "
+            f" Or a string, the `{kind.name}` of the {stack}, one of "
             f"{', '.join(f'`{choice}`' for choice in choices)}: {kind.metadata['help']}"
         )
     table = create_model(f"{stack.title()}Settings", __base__=Section, **fields)
@@ -196,8 +197,8 @@ def _table(stack, part):
 
 
 def _setting(field, default):
-    """The type and the pydantic field of an option; its checks are the configuration's."""
-    meaning = field.metadata["help"].replace("`None`:", "Left out:")
+    """Returns the type and the pydantic field of an option, which the configuration checks."""
+    meaning = field.metadata["help"].replace("`None`:", "If omitted:")
     return (
         _plain(field.type) | None,
         Field(None, description=meaning, json_schema_extra={"base": default}),
@@ -205,6 +206,6 @@ def _setting(field, default):
 
 
 def _plain(kind):
-    """A type without its checks."""
+    """Returns a type without its checks."""
     is_checked = typing.get_origin(kind) is typing.Annotated
     return typing.get_args(kind)[0] if is_checked else kind

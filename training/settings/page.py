@@ -1,4 +1,4 @@
-"""The page about every setting, made from the schema: for a terminal and for `docs/settings.md`."""
+"""Reference of all settings, made from the schema for a terminal and for `docs/settings.md`."""
 
 import dataclasses
 import difflib
@@ -16,22 +16,22 @@ INTRODUCTION = """\
 # Settings of a training
 
 `keras-transformer train CONFIG.toml --output RUN` reads these sections; `--set section.key=value`
-replaces single values. Only `[data]` must be there. The same text is printed by
-`keras-transformer settings`, from which this page is made (`make docs`).
+replaces single values. Only `[data]` is required. `keras-transformer settings` prints the same
+text, and `make docs` generates this page from it.
 """
 
-MAY_CHANGE = " A run that goes on may change it."
+MAY_CHANGE = " It may change when a run resumes."
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One key of a section.
+    """Description of one key of a section.
 
     Attributes:
-        key: Its name.
+        key: Name of the key.
         kind: Type and range, in words.
-        default: As TOML, or in words.
-        meaning: What it decides.
+        default: Default as TOML, or in words.
+        meaning: Purpose of the key.
     """
 
     key: str
@@ -42,16 +42,16 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """One section, or one kind of `[data]`.
+    """Description of one section, or of one kind of `[data]`.
 
     Attributes:
-        name: Such as `"training"`, `"text"` for a kind of data, or `"classification"` for the keys
-            of `[model]` of a task.
-        heading: The line that begins it in a file.
-        kind: The setting that these keys belong to, such as `source = "text"`; empty for keys that
-            a section always has.
-        about: What it is about.
-        settings: Its keys, `Setting` each.
+        name: Name, such as `"training"`, `"text"` for a kind of data, or `"classification"` for the
+            keys of `[model]` for a task.
+        heading: Line that begins the section in a file.
+        kind: Setting on which these keys depend, such as `source = "text"`; empty for keys that a
+            section always has.
+        about: Purpose of the section.
+        settings: The `Setting`s of its keys.
     """
 
     name: str
@@ -65,10 +65,11 @@ def tables(section=None):
     """Returns the sections of a configuration as `Table`s.
 
     Args:
-        section: Only this one: a section or a kind of data. `"data"` is all kinds of it.
+        section: Name of a section or of a kind of data; `"data"` for all kinds of data. `None`:
+            all sections.
 
     Raises:
-        ValueError: If there is no such section.
+        ValueError: If there is no section of this name.
     """
     every = []
     for name, field in Settings.model_fields.items():
@@ -95,7 +96,12 @@ def tables(section=None):
 
 
 def as_text(section=None, width=100):
-    """Returns the sections for a terminal; the arguments are those of `tables`."""
+    """Returns the text for a terminal.
+
+    Args:
+        section: See `tables`.
+        width: Maximum length of a line.
+    """
     lines = []
     for table in tables(section):
         lines += [f"{table.heading}  {table.kind}".rstrip(), *textwrap.wrap(table.about, width), ""]
@@ -109,7 +115,7 @@ def as_text(section=None, width=100):
 
 
 def as_markdown():
-    """Returns `docs/settings.md`."""
+    """Returns the text of `docs/settings.md`."""
     lines = [INTRODUCTION]
     for table in tables():
         kind = f", `{table.kind}`" if table.kind else ""
@@ -123,7 +129,7 @@ def as_markdown():
 
 
 def _model_tables():
-    """The table of the keys that all blocks have, and one of the other keys of each model."""
+    """Returns a table of the keys that all models have, and one of the other keys of each model."""
     classes = {}
     for task in TASKS.values():
         classes.setdefault(task.config_class, []).append(task.name)
@@ -138,7 +144,7 @@ def _model_tables():
                 model,
                 "[model]",
                 f"task.kind = {' or '.join(map(_toml, names))}",
-                f"Keys of a model for {' and '.join(names)}, in addition to those of every model.",
+                f"More keys of a model for {' and '.join(names)}.",
                 model.model_fields.keys() - of_blocks,
             )
         )
@@ -165,7 +171,7 @@ def _table(name, model, heading, kind="", about=None, chosen=None):
 
 
 def _kind(field):
-    """The type and the range of a JSON schema in words."""
+    """Returns the type and the range of a JSON schema in words."""
     if "in_words" in field:
         return field["in_words"]
     field = next((kind for kind in field.get("anyOf", ()) if kind["type"] != "null"), field)
@@ -190,7 +196,7 @@ def _kind(field):
 
 
 def _default(key, field, required):
-    """The default in TOML, or what stands for one."""
+    """Returns the default in TOML, or a description of it."""
     if key in required or "const" in field:
         return "required"
     if "default_in_words" in field:

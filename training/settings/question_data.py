@@ -1,4 +1,4 @@
-"""The kinds of `[data]` for question answering."""
+"""Kinds of `[data]` for question answering."""
 
 from typing import ClassVar, Literal
 
@@ -9,15 +9,17 @@ from keras_transformer.training.settings.fields import Files, PathText
 
 
 class FactsData(TokenData):
-    """Generated passages of three facts with a question about one, with nothing to download."""
+    """Generated passages of three facts, each with a question about one, without a download."""
 
     columns: ClassVar = ("question", "passage", "begin", "answers")
 
     source: Literal["facts"] = Field(description="The kind of data.")
     examples: int = Field(
-        30_000, ge=100, description="Questions to generate, held-out ones included."
+        30_000,
+        ge=100,
+        description="Number of questions to generate, including those for validation and test.",
     )
-    seed: int = Field(1, ge=0, description="Decides which questions are generated.")
+    seed: int = Field(1, ge=0, description="Random seed of the questions.")
 
 
 class SquadData(TokenData):
@@ -26,6 +28,6 @@ class SquadData(TokenData):
     columns: ClassVar = ("question", "passage", "begin", "answers")
 
     source: Literal["squad"] = Field(description="The kind of data.")
-    train: Files = Field(description="Files to train on.")
-    validation: PathText = Field(description="File to validate with.")
-    test: PathText | None = Field(None, description="File for `evaluate`; may be left out.")
+    train: Files = Field(description="Training files.")
+    validation: PathText = Field(description="Validation file.")
+    test: PathText | None = Field(None, description="Test file for `evaluate`; optional.")

@@ -1,9 +1,9 @@
-"""The schema of a training configuration: sections, keys, types, ranges, defaults, meanings.
+"""Schema of a training configuration: its sections and the rules between them.
 
-Every section is frozen and strict: a key that is not listed, a string where a number belongs or a
-number out of range is an error, never a guess. The sections are in `model_sections.py`,
-`data_sections.py` and `training_sections.py`, and here the rules between them; reading and writing
-is in `toml.py`. The command `settings` and `docs/settings.md` print what is written there.
+Every section is frozen and strict: an unknown key, a string instead of a number or a number out of
+range is an error. The sections, with types, ranges, defaults and descriptions, are in
+`model_sections.py`, `training_sections.py`, `data_sections.py` and the other modules of data;
+`toml.py` reads and writes them; the command `settings` and `docs/settings.md` show them.
 """
 
 import functools
@@ -75,12 +75,12 @@ DATA_KINDS = {
 }
 
 
-# A tag for each, by which pydantic chooses.
+# Pydantic chooses among the kinds by tag.
 _ANY_DATA = Union[tuple(Annotated[kind, Tag(name)] for name, kind in DATA_KINDS.items())]  # noqa: UP007
 
 
 def _data_kind(value):
-    """Names the class of `[data]`; pydantic calls it with a table or with an instance."""
+    """Returns the tag of `[data]`; pydantic passes a table or an instance."""
     return value.get("source") if isinstance(value, dict) else getattr(value, "source", None)
 
 
@@ -97,7 +97,7 @@ class Settings(Section):
 
     @classmethod
     def model_validate(cls, values, **kwargs):
-        """Returns the settings that nested dictionaries hold, whose `[model]` is the task's own.
+        """Returns the settings in nested dictionaries; `[model]` has the keys of the task's model.
 
         Raises:
             pydantic.ValidationError: If a key or a value is wrong.
@@ -112,7 +112,7 @@ class Settings(Section):
     def _rules_between_sections(self):
         task = self.task.get()
         try:
-            config = self.config()  # the ranges and the rules between fields are the dataclass's
+            config = self.config()  # the configuration checks ranges and combinations
         except (TypeError, ValueError) as error:
             raise ValueError(f"[model] {error}") from None
         self.data.check_columns(task)
@@ -154,8 +154,8 @@ class Settings(Section):
         ):
             if value:
                 raise ValueError(
-                    f"`data.packed` and `{key}` exclude each other: rows stay the same in all "
-                    "epochs."
+                    f"`data.packed` and `{key}` cannot be combined: packed rows are the same in "
+                    "every epoch."
                 )
 
     def _check_unused(self, task):
@@ -171,7 +171,7 @@ class Settings(Section):
                 )
 
     def used(self):
-        """Returns all values that have an effect, as nested dictionaries."""
+        """Returns all values that have an effect on the task, as nested dictionaries."""
         unused = {}
         for name in self.task.get().unused:
             section, _, key = name.partition(".")
@@ -184,9 +184,9 @@ class Settings(Section):
     def _check_vocabulary(self, task):
         if self.vocabulary.shared:
             return
-        taken = self.vocabulary.places is not None  # then nobody has written `shared`
+        taken = self.vocabulary.places is not None  # then the user has not set `shared`
         given = (
-            "a `vocabulary.from` of two vocabularies" if taken else "`vocabulary.shared = false`"
+            "`vocabulary.from` with two vocabularies" if taken else "`vocabulary.shared = false`"
         )
         if not task.has_two_sides:
             raise ValueError(
@@ -214,12 +214,12 @@ class Settings(Section):
             )
 
     def config(self, **data):
-        """Returns the configuration of the model; `data` is what the data decide of it."""
+        """Returns the configuration of the model; `data` are fields that the data determine."""
         return self.model.config(self.task.get(), **data)
 
 
 @functools.cache
 def _settings_for(config_class):
-    """The `Settings` whose section `[model]` has the options of a model."""
+    """Returns the subclass of `Settings` whose `[model]` has the options of a model."""
     model = model_settings(config_class)
     return create_model("Settings", __base__=Settings, model=(model, model()))

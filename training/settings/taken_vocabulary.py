@@ -1,8 +1,7 @@
-"""A vocabulary that is taken from another run or from files: `vocabulary.from`.
+"""Vocabularies that are copied from another run or from files: `vocabulary.from`.
 
-The training copies it into its run, whose `config.toml` describes it: the run needs what it was
-taken from no more. Fine-tuning and distillation take a vocabulary over in the same way, with the
-weights or from the teacher.
+The training copies the vocabulary into its run, whose `config.toml` describes it, so that the run
+no longer needs the original. Fine-tuning and distillation copy a vocabulary in the same way.
 """
 
 import pathlib
@@ -12,23 +11,23 @@ KEYS = ("shared", "size", "model_type", "split_digits", "character_coverage")
 
 
 def fill_in(values, load):
-    """Describes the vocabulary that a configuration takes, where it leaves that out.
+    """Fills in the missing keys of `[vocabulary]` from the vocabulary that `vocabulary.from` names.
 
-    A configuration that was written for a run has every key, and nothing is read.
+    The configuration in the folder of a run has every key; nothing is read for it.
 
     Args:
-        values: The configuration as nested dictionaries, with resolved paths; changed.
+        values: The configuration as nested dictionaries with resolved paths; changed in place.
         load: Function from the path of a configuration to its `Settings`.
 
     Raises:
-        ValueError: If the vocabulary cannot be read, or is described otherwise.
+        ValueError: If the vocabulary cannot be read, or keys that are given do not describe it.
     """
     section, model = values.get("vocabulary"), values.get("model")
     if not isinstance(section, dict) or not _is_place(section.get("from")):
         return
     if isinstance(model, dict) and "start_from" in model:
         raise ValueError(
-            "`vocabulary.from` and `model.start_from` exclude each other: the weights of a run "
+            "`vocabulary.from` and `model.start_from` cannot be combined: the weights of a run "
             "come with its vocabulary. Remove one of them."
         )
     if set(KEYS) <= section.keys():
@@ -46,7 +45,8 @@ def describe(places, load):
         load: Function from the path of a configuration to its `Settings`.
 
     Raises:
-        ValueError: If it cannot be read, or is none of the two kinds.
+        ValueError: If the vocabulary cannot be read, or is neither a BPE nor a unigram model of
+            SentencePiece.
     """
     from keras_transformer.text.sentencepiece_model import training_of
 
@@ -54,7 +54,8 @@ def describe(places, load):
     if tokenizers.source.title != SENTENCEPIECE:
         raise ValueError(
             f"`vocabulary.from` must name a vocabulary of {SENTENCEPIECE}. Received: {places[0]}, "
-            f"one of {tokenizers.source.title}, which comes with weights: `model.start_from`."
+            f"a vocabulary of {tokenizers.source.title}, which can only be used with its weights: "
+            "see `model.start_from`."
         )
     kind, split_digits, coverage = training_of(tokenizers.source.model)
     if kind not in ("bpe", "unigram"):
@@ -76,14 +77,14 @@ def read_tokenizers(places):
     """Returns the `Tokenizers` that `vocabulary.from` names.
 
     Args:
-        places: List of the folder of a run, of a SentencePiece file, or of two of these, source and
-            target.
+        places: List of the path of a run or of a SentencePiece file, or of the paths of two files,
+            for source and target.
 
     Raises:
-        ValueError: If one cannot be read, or two do not number special pieces alike.
+        ValueError: If a path cannot be read, or two vocabularies differ in their special ids.
     """
     from keras_transformer.tasks.run import (
-        Run,  # imports Keras, which reading settings does not need
+        Run,  # imports Keras, which is slow
     )
     from keras_transformer.text.tokenizers import Tokenizers
 
@@ -97,13 +98,13 @@ def read_tokenizers(places):
 
 
 def read_rules(places):
-    """Returns the rules for outputs that hold for every model with a vocabulary.
+    """Returns the rules for outputs that apply to every model with a vocabulary.
 
     Args:
         places: See `read_tokenizers`.
 
     Returns:
-        A `Generation` without a search; `None` where the run of the vocabulary has no such rules.
+        A `Generation` without a search. `None`: the run of the vocabulary has no such rules.
     """
     from keras_transformer.tasks.run import Run
 
@@ -113,27 +114,27 @@ def read_rules(places):
 
 
 def refuse_conflicts(ours, theirs):
-    """Raises unless keys of `[vocabulary]` describe the vocabulary that is taken.
+    """Checks that the keys of `[vocabulary]` describe the vocabulary that is copied.
 
     Args:
         ours: Dictionary of the keys that are given.
-        theirs: What `describe` returned.
+        theirs: Description of the vocabulary: see `describe`.
 
     Raises:
-        ValueError: One line, with every key that does not.
+        ValueError: If a key differs. One line, with every such key.
     """
     if wrong := conflicts(ours, theirs, "vocabulary"):
         raise ValueError(
-            f"the vocabulary that `vocabulary.from` names is another one: {', '.join(wrong)}. "
-            "Leave these keys out."
+            f"the vocabulary that `vocabulary.from` names is a different one: {', '.join(wrong)}. "
+            "Remove these keys."
         )
 
 
 def conflicts(ours, theirs, section):
-    """Returns the keys of a section that two configurations have with other values, in words.
+    """Returns descriptions of the keys of a section in which two configurations differ, a list.
 
     Args:
-        ours, theirs: Dictionaries; keys that one of them lacks are left out.
+        ours, theirs: Dictionaries of keys and values; only keys in both are compared.
         section: Name of the section.
     """
     return [
@@ -144,7 +145,7 @@ def conflicts(ours, theirs, section):
 
 
 def _read_file(path):
-    """The `Tokenizer` of a file, with the table of ids beside it, if there is one."""
+    """Returns the `Tokenizer` of a file and of the table of ids beside it, if there is one."""
     from keras_transformer.text.tokenizers.sentencepiece import (
         MODEL,
         TABLE,

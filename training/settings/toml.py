@@ -1,9 +1,10 @@
-"""Reading and writing a training configuration: typed TOML, one line for every mistake."""
+"""Reading and writing of training configurations in TOML, with an error of one line."""
 
 import difflib
 import functools
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pydantic
@@ -20,25 +21,25 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 class SettingsError(ValueError):
-    """A configuration that cannot be used; the message is one line for the person who wrote it."""
+    """An error in a configuration; its message is one line for the author of the configuration."""
 
 
-def load_settings(path, overrides=()):
+def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Settings:
     """Reads a configuration.
 
     Args:
         path: A TOML file, or the name of a configuration that comes with the package, for example
             `"demo"`.
-        overrides: Strings `"section.key=value"` that replace those of the file. The value is TOML;
+        overrides: Strings `"section.key=value"` that replace values of the file. The value is TOML;
             quotes around a plain word may be left out. Paths in overrides are relative to the
-            current folder, paths in the file to the file's.
+            current folder, paths in the file to its own folder.
 
     Returns:
-        A `Settings`.
+        The `Settings`.
 
     Raises:
-        SettingsError: If the file cannot be read or a key or value is wrong. One line: the file,
-            the key, what is wrong, and what would be right.
+        SettingsError: If the file cannot be read or a key or value is wrong. One line with the
+            file, the key, the mistake and the correction.
     """
     path = _find(path)
     values = _resolve_paths(_parse(path), path, path.parent)
@@ -48,18 +49,18 @@ def load_settings(path, overrides=()):
         fill_in(values, load_settings)
         inherit(values, load_settings)
     except SettingsError:
-        raise  # of the other run, which it names
+        raise  # the message names the file of the other run
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from None
     return make_settings(values, path)
 
 
 def make_settings(values, where):
-    """Returns the `Settings` that nested dictionaries hold.
+    """Returns the `Settings` in nested dictionaries.
 
     Args:
         values: The dictionaries, with absolute paths.
-        where: What an error begins with, such as the path of a file.
+        where: Beginning of an error, such as the path of a file.
 
     Raises:
         SettingsError: See `load_settings`.
@@ -70,16 +71,20 @@ def make_settings(values, where):
         raise SettingsError(f"{where}: {_explain(_first(error.errors()), values)}") from None
 
 
-def save_settings(settings, path):
+def save_settings(settings: Settings, path: str | os.PathLike) -> None:
     """Writes every key that has an effect, so that `load_settings(path) == settings`.
 
-    Paths below the folder of the file are relative to it: with it, they may be moved.
+    Paths below the folder of the file become relative to it, so that the folder can be moved.
+
+    Args:
+        settings: The `Settings`.
+        path: The TOML file to write.
     """
     values, folder = settings.used(), os.path.abspath(Path(path).parent) + os.sep
     for section, keys in _path_keys().items():
         table = values.get(section, {})
         for key in keys & set(table):
-            value = table[key]  # in another kind of data no path, but two days
+            value = table[key]  # not a path, but two dates, for time series
             if isinstance(value, str):
                 table[key] = value.removeprefix(folder)
             elif isinstance(value, (list, tuple)) and all(isinstance(x, str) for x in value):
@@ -108,7 +113,9 @@ def _find(path):
     names = sorted(config.stem for config in CONFIGS.glob("*.toml"))
     beside = [str(other) for other in sorted(path.parent.glob("*.toml"))]
     if path.is_dir():
-        raise SettingsError(f"{path}: is a folder; name a configuration file, such as config.toml.")
+        raise SettingsError(
+            f"{path}: is a folder; name a configuration file in it, such as config.toml."
+        )
     raise SettingsError(
         f"{path}: no such configuration file{_did_you_mean(path, [*names, *beside])} "
         f"Configurations that come with the package: {_list(names)}."
@@ -132,15 +139,16 @@ def _parse(path):
 
 
 def _override(values, text):
-    """Puts `"section.key=value"` into the nested dictionary `values`."""
+    """Applies an override `"section.key=value"` to the nested dictionaries `values`."""
     key, equals, value = text.partition("=")
     section, dot, name = key.strip().partition(".")
     if not (equals and dot and section and name):
         raise SettingsError(
-            f"--set {text}: must read section.key=value, for example training.updates=1000."
+            f"--set {text}: must have the form section.key=value, for example "
+            "training.updates=1000."
         )
     if section in values and not isinstance(values[section], dict):
-        return  # not a table: the validation reports it, with its name
+        return  # not a table, which the validation reports
     changed = _toml_value(value.strip())
     for part in reversed(name.split(".")):
         changed = {part.strip(): changed}
@@ -149,7 +157,7 @@ def _override(values, text):
 
 
 def _merge(table, changes):
-    """Puts changes into nested dictionaries."""
+    """Merges changes into nested dictionaries."""
     for key, value in changes.items():
         if isinstance(value, dict) and isinstance(table.get(key), dict):
             _merge(table[key], value)
@@ -161,11 +169,11 @@ def _toml_value(text):
     try:
         return tomlkit.parse(f"value = {text}").unwrap()["value"]
     except TOMLKitError:
-        return text  # a word without quotes; the schema refuses it where a number belongs
+        return text  # a word without quotes; the schema rejects it if the key needs a number
 
 
 def _resolve_paths(values, where, base):
-    """Makes the paths of a file or an override absolute, so that a run finds its data anywhere."""
+    """Makes the paths of a file or an override absolute, so that they work in any folder."""
     for section, keys in _path_keys().items():
         table = values.get(section)
         for key in keys & set(table if isinstance(table, dict) else ()):
@@ -180,20 +188,20 @@ def _resolve_paths(values, where, base):
 
 
 def _absolute(text, where, base):
-    """A path relative to a folder, with `~` and environment variables replaced."""
+    """Returns an absolute path, with `~` and environment variables replaced."""
     path = os.path.expanduser(os.path.expandvars(text))
     missing = re.search(r"\$\{?(\w+)", path)
     if missing:
         raise SettingsError(
             f"{where} = {text!r} needs the environment variable {missing[1]}, which is not set."
         )
-    # A storage address such as gs://bucket/folder is nothing to resolve.
+    # A URL such as gs://bucket/folder is absolute already.
     return path if "://" in path else os.path.abspath(base / path)
 
 
 @functools.cache
 def _path_keys():
-    """For each section the keys that hold paths, by the types in the schema."""
+    """Returns the set of keys that hold paths in each section, found by their types."""
     keys = {}
     for name, field in Settings.model_fields.items():
         for model in DATA_KINDS.values() if name == "data" else (field.annotation,):
@@ -206,8 +214,10 @@ def _path_keys():
 
 
 def _first(errors):
-    """The first error: the task, which decides the keys of the model; then a key that nobody knows,
-    which may be what another one lacks.
+    """Returns the error to report.
+
+    An error in the task comes first, because the task determines the keys of the model; then an
+    unknown key, which may be the misspelt name of a missing one.
     """
     return min(
         errors,
@@ -216,10 +226,10 @@ def _first(errors):
 
 
 def _explain(error, values):
-    """Says in one line what pydantic found: the key, the mistake and what would be valid."""
+    """Returns an error of pydantic in one line: the key, the mistake and what would be valid."""
     section, *rest = error["loc"] or ("",)
     if section == "data" and rest:
-        rest = rest[1:]  # pydantic puts the kind of data there
+        rest = rest[1:]  # without the kind of data, which pydantic inserts
     if error["type"] == "union_tag_invalid":
         source = error["ctx"]["tag"]
         near = _did_you_mean(source, DATA_KINDS)
@@ -229,14 +239,18 @@ def _explain(error, values):
     message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")
     message = message.replace("\n", " ")
     if section == "data" and error["type"] == "missing" and not rest:
-        return f"[data] is missing, and in it source, one of {_list(DATA_KINDS)}: what to train on."
+        return (
+            "[data] is missing, which describes the data to train on; its source must be one of "
+            f"{_list(DATA_KINDS)}."
+        )
     if not rest:
         return _explain_section(error, section, message)
     key = ".".join([section, *map(str, rest)])
     valid = list(_fields(section, values))
     if error["type"] == "extra_forbidden":
         of = f" of a model for {_kind(values)}" if section == "model" else ""
-        return f"{key} is no setting{of}{_did_you_mean(rest[0], valid)} Valid keys: {_list(valid)}."
+        near = _did_you_mean(rest[0], valid)
+        return f"{key} is not a setting{of}{near} Valid keys: {_list(valid)}."
     if error["type"] == "missing":
         meaning = _fields(section, values)[rest[0]].description.rstrip(".")
         return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
@@ -247,7 +261,7 @@ def _explain_section(error, section, message):
     sections = list(Settings.model_fields)
     if error["type"] == "extra_forbidden":
         return (
-            f"[{section}] is no section{_did_you_mean(section, sections)} "
+            f"[{section}] is not a section{_did_you_mean(section, sections)} "
             f"Valid sections: {_list(sections)}."
         )
     if error["type"] in ("model_type", "model_attributes_type", "union_tag_not_found"):

@@ -1,4 +1,4 @@
-"""The sections of a training: `[vocabulary]`, `[optimizer]`, `[schedule]` and `[training]`."""
+"""The sections `[vocabulary]`, `[optimizer]`, `[schedule]` and `[training]`."""
 
 from typing import ClassVar, Literal
 
@@ -11,46 +11,49 @@ from keras_transformer.training.settings.fields import FROM_DATA, Files, Positiv
 class _Vocabulary(Section):
     """One SentencePiece vocabulary for all texts (section 5.1), or one for each side.
 
-    It is learned from the training data, or taken from another run or from files.
+    It is learned from the training data, or copied from another run or from files.
     """
 
     shared: bool = Field(
         True,
-        description="Whether source and target have one vocabulary. If not, each has one of `size` "
-        'pieces, which needs `model.tie = "target"` or `"none"`.',
+        description="Whether source and target share a vocabulary. If not, each has a vocabulary "
+        'of `size` tokens, which needs `model.tie = "target"` or `"none"`.',
     )
 
     size: int | None = Field(
         None,
         ge=8,
-        description="Number of pieces, the special ones included. Left out: 4,000, or as many as "
-        "the training text gives if these are fewer; where it has more characters, twice as many "
-        "as it has.",
+        description="Number of tokens, including special ones. If omitted: 4,000, or the largest "
+        "size that the training text allows if that is smaller; if the text has more characters, "
+        "twice their number.",
         json_schema_extra=FROM_DATA,
     )
-    model_type: Literal["bpe", "unigram"] = Field("bpe", description="How pieces are learned.")
-    split_digits: bool = Field(True, description="Whether every digit is a piece of its own.")
+    model_type: Literal["bpe", "unigram"] = Field(
+        "bpe", description="Algorithm that learns the tokens."
+    )
+    split_digits: bool = Field(True, description="Whether every digit is a token of its own.")
     character_coverage: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="Share of the text's characters that get a piece; the others are unknown.",
+        description="Share of the text's characters that the vocabulary covers; the others are "
+        "unknown.",
     )
 
     @property
     def places(self):
-        """The paths that the vocabulary is taken from, a list; `None`: it is learned."""
-        return getattr(self, "from")  # no name in Python
+        """List of the paths from which the vocabulary is copied. `None`: it is learned."""
+        return getattr(self, "from")  # a reserved word of Python
 
     def description(self):
-        """Returns the keys that describe the vocabulary, wherever it is from, as a dictionary."""
+        """Returns the keys that describe the vocabulary, learned or copied, as a dictionary."""
         return self.model_dump(exclude={"from"}, exclude_none=True)
 
     @field_validator("from", check_fields=False)
     @classmethod
     def _one_or_two(cls, places):
         if places is not None and len(places) > 2:
-            raise ValueError("must be a run, a file, or two files: of source and target")
+            raise ValueError("must be a run, a file, or two files, for source and target")
         return places
 
 
@@ -63,9 +66,9 @@ VocabularySettings = create_model(
             Files | None,
             Field(
                 None,
-                description="A run, or a SentencePiece file with the special pieces pad, unk, bos "
-                "and eos, or two files, of source and target: the vocabulary is taken from there "
-                "and copied into the run. The other keys may be left out, and must not differ.",
+                description="Vocabulary to copy: a run; a SentencePiece file with the special "
+                "tokens pad, unk, bos and eos; or two such files, for source and target. The other "
+                "keys of the section may be omitted and must not contradict it.",
             ),
         )
     },
@@ -79,22 +82,27 @@ class OptimizerSettings(Section):
     weight_decay: float | None = Field(
         None,
         gt=0,
-        description="For AdamW: what an update takes away from each weight, times the learning "
+        description="For AdamW: share of each weight that an update subtracts, times the learning "
         "rate. Only matrices decay; biases, layer normalisations and tables of embeddings and "
         "positions do not.",
     )
-    beta_1: Rate = Field(0.9, description="Momentum of the mean of gradients.")
-    beta_2: Rate = Field(0.98, description="Momentum of the mean of squared gradients.")
-    epsilon: float = Field(1e-9, gt=0, description="Added to the root of the latter.")
+    beta_1: Rate = Field(0.9, description="Decay rate of the mean of gradients.")
+    beta_2: Rate = Field(0.98, description="Decay rate of the mean of squared gradients.")
+    epsilon: float = Field(
+        1e-9, gt=0, description="Constant added to the root of the mean of squared gradients."
+    )
     clip_norm: float | None = Field(
-        None, gt=0, description="Longest gradient of all weights together; longer ones are scaled."
+        None,
+        gt=0,
+        description="Maximum norm of the gradient of all weights together; a longer gradient is "
+        "scaled down.",
     )
     ema_momentum: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Validation and the final model use a moving average of the weights, with "
-        "this momentum.",
+        description="Momentum of a moving average of the weights, which validation and the final "
+        "model then use.",
     )
 
     @model_validator(mode="after")
@@ -107,22 +115,23 @@ class OptimizerSettings(Section):
 
 
 class ScheduleSettings(Section):
-    """The learning rate. It rises in a straight line, and then falls or stays.
+    """The learning rate, which rises linearly in the warm-up and then falls or stays constant.
 
-    The paper's warm-up of 4,000 updates is a twenty-fifth of its training, and would be all of a
-    short one. Left out, it is a tenth of the updates, at most 4,000; and the rate of Eq. 3, which
-    would rise to more the sooner it turns, then has as its peak what it reaches after 4,000.
+    The paper's warm-up of 4,000 updates is a twenty-fifth of its training; a short training would
+    consist of little else. If omitted, the warm-up is a tenth of the updates, at most 4,000. Since
+    Eq. 3 has a higher peak after a shorter warm-up, its peak is then the rate that it reaches after
+    4,000 updates.
     """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "inverse_sqrt",
-        description="After the warm-up: Eq. 3 of the paper; a straight line, or half a cosine, to "
-        "zero at the last update; or no change.",
+        description="Shape after the warm-up: Eq. 3 of the paper; a straight line or half a cosine "
+        "that reaches zero at the last update; or constant.",
     )
     warmup_steps: Positive | None = Field(
         None,
-        description="Updates of the warm-up; 1 is none. Not longer than the training. Left out: a "
-        "tenth of the updates, at most 4,000.",
+        description="Length of the warm-up in updates; 1 for no warm-up. It must not be longer "
+        "than the training. If omitted: a tenth of the updates, at most 4,000.",
         json_schema_extra=FROM_DATA,
     )
     scale: float | None = Field(
@@ -131,9 +140,9 @@ class ScheduleSettings(Section):
     peak: float | None = Field(
         None,
         gt=0,
-        description='Highest learning rate. `kind = "inverse_sqrt"` does not need it: left out, it '
-        "is that of Eq. 3; where `warmup_steps` is left out as well and is below 4,000, that of "
-        "Eq. 3 after 4,000 updates.",
+        description='Highest learning rate. It is optional for `kind = "inverse_sqrt"`. If '
+        "omitted: the peak of Eq. 3; or, if `warmup_steps` is omitted too and is below 4,000, the "
+        "rate of Eq. 3 after 4,000 updates.",
     )
 
     @model_validator(mode="after")
@@ -148,14 +157,15 @@ class ScheduleSettings(Section):
 
     @property
     def shortest(self):
-        """Updates of the shortest training that such a warm-up fits into, if it is set."""
-        falls = self.kind in ("linear", "cosine")  # to zero, for which an update must be left
+        """Length of the shortest training with this warm-up, in updates. `None`: no warm-up set."""
+        falls = self.kind in ("linear", "cosine")  # to zero, in at least one more update
         return None if self.warmup_steps is None else self.warmup_steps + falls
 
     def check_length(self, updates):
-        """Raises a `ValueError` if a training of so many updates is too short for the warm-up.
+        """Raises a `ValueError` if a training is too short for its warm-up.
 
-        What is left out of both will follow from the other one.
+        Args:
+            updates: Length of the training, in updates. `None`: it will depend on the data.
         """
         if updates is None:
             return
@@ -163,7 +173,7 @@ class ScheduleSettings(Section):
         if self.warmup_steps is None and updates <= falls:
             raise ValueError(
                 f'`training.updates` must be at least 2 with `schedule.kind = "{self.kind}"`, '
-                f"whose rate is zero in the last one. Received: training.updates={updates}."
+                f"whose rate is zero in the last update. Received: training.updates={updates}."
             )
         if self.warmup_steps is not None and updates < self.shortest:
             raise ValueError(
@@ -173,21 +183,21 @@ class ScheduleSettings(Section):
             )
 
 
-def _figures():
-    """The names of what the tasks' validations measure, each once."""
+def _metrics():
+    """Returns the names of the metrics of all tasks, each once."""
     return dict.fromkeys(name for task in TASKS.values() for name in task.metrics)
 
 
 class TrainingSettings(Section):
-    """Length, loss, arithmetic, and how often to look and to save.
+    """Length, loss and arithmetic of the training, and intervals of validations and checkpoints.
 
-    The paper's length of 100,000 updates is 20 times through its 4.5 million pairs, and would be a
-    thousand times through a few thousand. Numbers that are left out have the paper's proportions,
-    as their keys below describe; a training begins with a line that names them, and keeps them in
-    the `config.toml` of its run.
+    The paper's 100,000 updates are 20 epochs of its 4.5 million pairs, but would be a thousand
+    epochs of a few thousand pairs. Numbers that are omitted are proportional to the paper's, as
+    described below. A training begins with a line that shows them, and keeps them in the
+    `config.toml` of its run.
     """
 
-    # In a run that goes on. The others, here and in other sections, decided what it has learned.
+    # When a run resumes. The other keys, here and in other sections, affect what it has learned.
     may_change: ClassVar = (
         "updates", "validate_every", "validate_sentences", "checkpoint_every", "keep_checkpoints",
         "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
@@ -195,72 +205,81 @@ class TrainingSettings(Section):
 
     updates: Positive | None = Field(
         None,
-        description="Length of the training, in optimizer updates. Left out: 20 times through the "
-        "training data, at least 1,000 and at most 100,000 updates, and at least twice a "
-        "`warmup_steps` that is given.",
+        description="Length of the training, in optimizer updates. If omitted: 20 epochs, but at "
+        "least 1,000 and at most 100,000 updates, and at least twice a given `warmup_steps`.",
         json_schema_extra=FROM_DATA,
     )
     accumulate: Positive = Field(
         1,
-        description="Batches of an update: it is that of all their sentences in one batch, with "
-        "the memory of one.",
+        description="Number of batches in an update (gradient accumulation). The update is the "
+        "same as with one large batch, but needs only the memory of one small batch.",
     )
     subword_sampling: Rate = Field(
         0.0,
-        description="Above 0, words are cut into other pieces in every epoch: the rate of BPE "
-        "dropout, or the exponent for a unigram vocabulary.",
+        description="Strength of subword regularisation, which splits words into different tokens "
+        "in every epoch: the rate of BPE dropout, or the exponent for a unigram vocabulary. 0 for "
+        "none.",
     )
     r_drop: float = Field(
         0.0,
         ge=0,
-        description="Above 0, two passes of every batch are made to agree (R-Drop): the weight of "
-        "that loss, 5 in its paper. An update takes twice as long.",
+        description="Weight of R-Drop, a loss that makes two passes of every batch agree; 5 in its "
+        "paper, 0 for none. With R-Drop an update takes twice as long.",
     )
     label_smoothing: Rate = Field(
-        0.1, description="Share of the probability that is spread over all pieces (section 5.4)."
+        0.1,
+        description="Share of the probability that is spread over the vocabulary (section 5.4), or "
+        "over all labels.",
     )
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = Field(
         "float32",
-        description="Arithmetic; `auto` is bfloat16 where the machine multiplies it natively, "
+        description="Arithmetic; `auto` is bfloat16 if the hardware multiplies it natively, "
         "otherwise float32.",
     )
     jit_compile: bool = Field(False, description="Whether XLA compiles the update.")
     seed: int = Field(
-        1, ge=0, lt=2**31, description="Decides first weights, dropout and the order of batches."
+        1,
+        ge=0,
+        lt=2**31,
+        description="Random seed of initial weights, dropout and the order of batches.",
     )
     validate_every: Positive | None = Field(
         None,
-        description="Updates between two validations. Left out: a tenth of `updates`, at most "
+        description="Updates between two validations. If omitted: a tenth of `updates`, at most "
         "1,000.",
         json_schema_extra=FROM_DATA,
     )
     validate_sentences: int = Field(
         200,
         ge=0,
-        description="Inputs that a validation answers for what is measured of answers, such as "
+        description="Number of inputs that a validation answers, for metrics of answers such as "
         "BLEU; 0 for none.",
     )
     checkpoint_every: Positive | None = Field(
         None,
-        description="Updates between two checkpoints. Left out: a tenth of `updates`, at most "
+        description="Updates between two checkpoints. If omitted: a tenth of `updates`, at most "
         "1,000.",
         json_schema_extra=FROM_DATA,
     )
-    keep_checkpoints: Positive = Field(3, description="Checkpoints that are kept.")
-    best_by: Literal[tuple(_figures())] | None = Field(
+    keep_checkpoints: Positive = Field(3, description="Number of recent checkpoints to keep.")
+    best_by: Literal[tuple(_metrics())] | None = Field(
         None,
-        description="What judges the best validation, whose checkpoint is kept as well: one of the "
-        "task's figures.",
+        description="Metric of the task that determines the best validation, whose checkpoint is "
+        "kept as well.",
     )
     patience: Positive | None = Field(
-        None, description="Stops after so many validations in a row that were no better."
+        None,
+        description="Number of validations in a row without improvement after which the training "
+        "stops.",
     )
     final_model: Literal["last", "best"] = Field(
-        "last", description="Which checkpoint becomes the run's model; the paper's is the last."
+        "last", description="Checkpoint that becomes the model of the run; the last in the paper."
     )
     log_every: Positive = Field(50, description="Updates between two points of the curves.")
     progress_seconds: float = Field(
-        10.0, gt=0, description="Seconds between two lines of progress where there is no terminal."
+        10.0,
+        gt=0,
+        description="Seconds between two lines of progress if the output is not a terminal.",
     )
 
     @model_validator(mode="after")

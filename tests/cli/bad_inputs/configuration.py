@@ -25,7 +25,9 @@ FILES = [
     fails("train x.toml --output NEW", "not UTF-8", spoiled("x.toml", b"# \xff\n")),
     fails("train x.toml --output NEW", "not valid TOML", spoiled("x.toml", b"a = 1\na = 2\n")),
     fails(
-        "train x.toml --output NEW", r"\[modell\] is no section", spoiled("x.toml", b"[modell]\n")
+        "train x.toml --output NEW",
+        r"\[modell\] is not a section",
+        spoiled("x.toml", b"[modell]\n"),
     ),
     fails(
         "train x.toml --output NEW", "model must be a section", spoiled("x.toml", b"model = 1\n")
@@ -33,17 +35,17 @@ FILES = [
 ]
 
 SET = [
-    setting("training", "must read section.key=value"),
-    setting("training=5", "must read section.key=value"),
-    setting("training.updates", "must read section.key=value"),
-    setting(".updates=5", "must read section.key=value"),
-    setting("trainign.updates=5", r"\[trainign\] is no section; did you mean training\?"),
-    setting("training.update=5", "training.update is no setting; did you mean updates"),
+    setting("training", "must have the form section.key=value"),
+    setting("training=5", "must have the form section.key=value"),
+    setting("training.updates", "must have the form section.key=value"),
+    setting(".updates=5", "must have the form section.key=value"),
+    setting("trainign.updates=5", r"\[trainign\] is not a section; did you mean training\?"),
+    setting("training.update=5", "training.update is not a setting; did you mean updates"),
     setting(
         "model.d_modell=8",
-        "d_modell is no setting of a model for translation; did you mean d_model",
+        "d_modell is not a setting of a model for translation; did you mean d_model",
     ),
-    setting("nonsense.x=1", r"\[nonsense\] is no section.*Valid sections"),
+    setting("nonsense.x=1", r"\[nonsense\] is not a section.*Valid sections"),
 ]
 
 VALUES = [
@@ -112,12 +114,12 @@ TOGETHER = [
     ),
     fails(
         "train x.toml --output NEW",
-        "`features` must name two different ones",
+        "`features` must name two different features",
         spoiled("x.toml", b'[data]\nsource = "tfds"\nname = "x"\nfeatures = ["a", "a"]\n'),
     ),
     fails(
         "train x.toml --output NEW",
-        "`features` stands for `source_language` and `target_language`",
+        "`features` replaces `source_language` and `target_language`",
         spoiled(
             "x.toml",
             b'[data]\nsource = "tfds"\nname = "x"\nfeatures = ["a", "b"]\nsource_language = "a"\n',

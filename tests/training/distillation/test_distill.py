@@ -487,7 +487,7 @@ def test_what_does_not_fit_is_one_line(folder, tmp_path, student):
     with pytest.raises(ValueError, match="a student for classification cannot be distilled"):
         distill(load_settings(tmp_path / "c.toml"), run, [folder / "one"])
     for override, message in {
-        f"model.start_from={student.run.path}": "`model.start_from` cannot be used in a distillation",
+        f"model.start_from={student.run.path}": "`model.start_from` cannot be used in a dist",
         "data.train_weights=[2]": "`data.train_weights` has no effect on a distillation",
     }.items():
         with pytest.raises(ValueError, match=message):

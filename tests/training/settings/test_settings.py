@@ -191,16 +191,16 @@ KINDS = ", ".join(DATA_KINDS)
 MISTAKES = {
     "unknown key": (
         "[training]\nupdate = 3",
-        r"config.toml: training.update is no setting; did you mean updates\? "
+        r"config.toml: training.update is not a setting; did you mean updates\? "
         "Valid keys: updates, accumulate, subword_sampling",
     ),
     "unknown key of one kind of data": (
         DEMO + "train_source = 'a'",
-        r"data.train_source is no setting.* Valid keys: store, max_length, .* examples",
+        r"data.train_source is not a setting.* Valid keys: store, max_length, .* examples",
     ),
     "unknown section": (
         "[trainin]\nupdates = 3",
-        r"\[trainin\] is no section; did you mean training\? Valid sections: task, model, data, ",
+        r"\[trainin\] is not a section; did you mean training\? Valid sections: task, model, da",
     ),
     "out of range": ("[training]\nupdates = 0", r"training.updates must be .*0. Received: 0\."),
     "wrong type": ('[training]\nupdates = "9"', r"training.updates must be .*integer. .*'9'\."),
@@ -243,11 +243,11 @@ MISTAKES = {
     "misspelt kind of data": ('[data]\nsource = "txt"', rf"{KINDS}; did you mean text\? .*: 'txt'"),
     "no data": (
         "[model]  # and no [data]",
-        rf"\[data\] is missing, and in it source, one of {KINDS}: what to train",
+        rf"\[data\] is missing, .* its source must be one of {KINDS}\.",
     ),
     "misspelt data": (
         "[dat]\nsource = 'cldr'  # not [data]",
-        r"\[dat\] is no section; did you mean data\? Valid sections",
+        r"\[dat\] is not a section; did you mean data\? Valid sections",
     ),
     "no kind of data": (
         "[data]\nexamples = 1000",
@@ -271,7 +271,7 @@ MISTAKES = {
     ),
     "sides of different numbers": (
         TEXT.replace('"train.en"', '["a", "b"]'),
-        r"`train_source` and `train_target` must name as many files. Received: 2 and 1",
+        r"`train_source` and `train_target` must name the same number of files. Received: 2 and 1",
     ),
     "no file": (
         TEXT.replace('"train.en"', "[]"),
@@ -283,7 +283,7 @@ MISTAKES = {
     ),
     "weights of nothing": (
         TEXT + "train_weights = [1, 2]",
-        r"`train_weights` must hold a number for each file .* Received: 2 for 1",
+        r"`train_weights` must contain a number for each file .* Received: 2 for 1",
     ),
     "a corpus that never counts": (
         LISTS.replace("0.25", "0"),
@@ -405,9 +405,9 @@ def test_an_error_of_two_keys_shows_which_of_them_nobody_has_written(tmp_path):
     ("override", "message"),
     [
         ("data.train=[3, '$NO_SUCH_VARIABLE']", "needs the environment variable NO_SUCH_VAR"),
-        ("training.updates", "--set training.updates: must read section.key=value"),
-        ("updates=3", "--set updates=3: must read section.key=value"),
-        ("training.update=3", "training.update is no setting; did you mean updates"),
+        ("training.updates", "--set training.updates: must have the form section.key=value"),
+        ("updates=3", "--set updates=3: must have the form section.key=value"),
+        ("training.update=3", "training.update is not a setting; did you mean updates"),
         ("training.updates=many", "training.updates must be a valid integer. Received: 'many'"),
         ("data.data_dir=$NO_SUCH_VARIABLE", "needs the environment variable NO_SUCH_VARIABLE"),
     ],

@@ -46,7 +46,7 @@ def test_every_key_has_a_type_a_default_and_a_meaning():
 def test_types_and_defaults_are_those_of_the_schema():
     page = by_name()
     assert page["training"]["updates"].kind == "integer above 0"
-    assert page["training"]["updates"].default == "follows from the data"
+    assert page["training"]["updates"].default == "depends on the data"
     assert page["training"]["log_every"].default == "50"
     assert page["training"]["seed"].kind == "integer at least 0 and below 2147483648"
     figures = {name for task in TASKS.values() for name in task.metrics}
@@ -69,7 +69,7 @@ def test_what_a_run_that_goes_on_may_change_is_marked():
         f"{name}.{key}"
         for name, settings in by_name().items()
         for key, setting in settings.items()
-        if "A run that goes on may change it." in setting.meaning
+        if "It may change when a run resumes." in setting.meaning
     }
     assert {"training.updates", "training.patience", "cldr.data_dir"} <= marked
     assert not {"training.seed", "model.d_model", "vocabulary.size", "schedule.peak"} & marked
@@ -88,7 +88,7 @@ def test_the_model_s_settings_are_those_of_the_dataclass():
         "(section 5.4)."
     )
     pair = by_name()["translation"]
-    assert pair["num_decoder_layers"].meaning.endswith("Left out: that of the model.")
+    assert pair["num_decoder_layers"].meaning.endswith("If omitted: that of the model.")
     assert (
         pair["encoder"].kind == pair["decoder"].kind == "table"
         and "`ssru`" in pair["decoder"].meaning

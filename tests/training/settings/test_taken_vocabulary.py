@@ -166,25 +166,25 @@ def test_a_table_of_ids_beside_a_file_is_copied_as_well(folder, tmp_path, run):
 CASES = {
     "size": (
         '"first"', "size = 29", {},
-        r"taking.toml: the vocabulary that `vocabulary.from` names is another one: vocabulary.size "
-        r"is 29 here and 28 there. Leave these keys out.$",
+        r"taking.toml: the vocabulary that `vocabulary.from` names is a different one: "
+        r"vocabulary.size is 29 here and 28 there. Remove these keys.$",
     ),
     "several": (
         '"one.model"', "character_coverage = 1.0\nsplit_digits = true", {},
         "vocabulary.character_coverage is 1.0 here and 0.9995 there, vocabulary.split_digits is "
-        "True here and False there. Leave",
+        "True here and False there. Remove",
     ),
     "kind": ('"one.model"', 'model_type = "bpe"', {}, "model_type is 'bpe' here and 'unigram' th"),
     "shared": ('"pair"', "shared = true", {}, "vocabulary.shared is True here and False there"),
     "missing": ('"nothing"', "", {}, "cannot be used: .*nothing is neither a run nor a file."),
     "no vocabulary": ('"."', "", {}, "cannot be used: .* is not a finished run: tokenizer.mod"),
-    "no model": ('"text.model"', "", {}, "cannot be used: .*text.model: `model` must be the bytes of a SentencePiece model"),
+    "no model": ('"text.model"', "", {}, "used: .*text.model: `model` must be the bytes of a S"),
     "special pieces": (
         '["one.model", "special.model"]', "", {},
         "cannot be used: `tokenizer` must be a pair with the same `pad_id`. Received: 0 and 3.",
     ),
     "three": ('["a", "b", "c"]', "", {}, "vocabulary.from must be a run, a file, or two files: of"),
-    "tied": ('"pair"', "", {"tie": "all"}, "a `vocabulary.from` of two vocabularies needs `mo"),
+    "tied": ('"pair"', "", {"tie": "all"}, "`vocabulary.from` with two vocabularies needs `mo"),
 }  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def test_a_vocabulary_that_does_not_fit_is_one_line(folder, case):
 def test_a_vocabulary_comes_with_weights_or_by_itself(folder):
     path = folder / "tuning.toml"
     path.write_text(f'[model]\nstart_from = "first"\n{DATA}[vocabulary]\nfrom = "first"\n')
-    message = "`vocabulary.from` and `model.start_from` exclude each other: the weights of a run c"
+    message = "`vocabulary.from` and `model.start_from` cannot be combined: the weights of a run c"
     with pytest.raises(SettingsError, match=message):
         load_settings(path)
 
@@ -210,7 +210,7 @@ def test_two_vocabularies_need_two_sides(folder):
         '[task]\nkind = "language_modelling"\n[data]\nsource = "text"\ntrain = "train.src"\n'
         'validation = "validation.src"\n[vocabulary]\nfrom = "pair"\n'
     )
-    message = "a `vocabulary.from` of two vocabularies needs a source and a target: language_model"
+    message = "`vocabulary.from` with two vocabularies needs a source and a target: language_model"
     with pytest.raises(SettingsError, match=message):
         load_settings(path)
 
