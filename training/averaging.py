@@ -1,4 +1,4 @@
-"""The average of a run's last checkpoints, as a run of its own."""
+"""Averaging of a run's last checkpoints into a run of its own."""
 
 import os
 import shutil
@@ -14,20 +14,23 @@ from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.settings.toml import load_settings, save_settings
 
 
-def average_checkpoints(run_dir, last=5, output=None):
-    """Averages the weights of the last checkpoints and keeps the model as a new run.
+def average_checkpoints(
+    run_dir: str | os.PathLike, last: int = 5, output: str | os.PathLike | None = None
+) -> Path:
+    """Averages the weights of the last checkpoints and writes the model as a new run.
 
-    The new folder holds the settings, the vocabulary if there is one, `model.keras` and
-    `metrics.json`, which names the checkpoints; `predict`, `evaluate`, `export` and `plot` take it
-    like any run. It is whole or not there. The run itself is only read, and need not be finished.
+    The new folder contains the settings, the vocabulary if there is one, `model.keras` and
+    `metrics.json`, which names the checkpoints. `predict`, `evaluate`, `export` and `plot` accept
+    it like any run. It is complete or absent. The original run does not change and need not be
+    finished.
 
-    The weights are those that were trained, also where `[optimizer] ema_momentum` keeps a moving
-    average. The best checkpoint, where `[training] best_by` keeps one,
-    counts only while it is among the last `keep_checkpoints`.
+    The average is that of the trained weights, even if `[optimizer] ema_momentum` keeps a moving
+    average. The best checkpoint, which `[training] best_by` keeps, is used only if it is among the
+    last `keep_checkpoints`.
 
     Args:
         run_dir: Folder of the run.
-        last: How many checkpoints, the newest ones.
+        last: Number of checkpoints to average, the newest ones.
         output: Folder of the new run. Default: `RUN-average-N` beside the run.
 
     Returns:
@@ -44,7 +47,9 @@ def average_checkpoints(run_dir, last=5, output=None):
     run = Run(run_dir)
     output = Path(f"{run.path}-average-{last}" if output is None else output)
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise ValueError(f"{output} exists already: remove it, or name another with --output.")
+        raise ValueError(
+            f"{output} exists already: remove it, or name another folder with --output."
+        )
     if not run.path.exists():
         run.require_finished(vocabulary=False)
     settings = load_settings(run.config)
@@ -55,16 +60,16 @@ def average_checkpoints(run_dir, last=5, output=None):
     config = run.configure(model_config(settings, tokenizers, **fields))
     model = model_class(config, dtype="float32")
     paths = _average(run, last, keep, model)
-    figures = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
+    metrics = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
     try:
-        _write(output, run, settings, tokenizers, model, figures)
+        _write(output, run, settings, tokenizers, model, metrics)
     except OSError as error:
         raise OSError(f"{output} cannot be written: {error.strerror or error}.") from error
     return output
 
 
-def _write(output, run, settings, tokenizers, model, figures):
-    """Writes the new run, whole or not at all."""
+def _write(output, run, settings, tokenizers, model, metrics):
+    """Writes the new run, completely or not at all."""
     output.parent.mkdir(parents=True, exist_ok=True)
     remove_stale_drafts(output.parent)
     new = Run(draft_of(output))
@@ -75,11 +80,11 @@ def _write(output, run, settings, tokenizers, model, figures):
             new.write_tokenizers(tokenizers)
         new.inherit(run)
         model.save(new.model)
-        new.update_metrics(parameters=model.count_params(), **figures)
+        new.update_metrics(parameters=model.count_params(), **metrics)
         for file in new.path.iterdir():
             sync(file)
         if output.exists():
-            output.rmdir()  # Windows renames no folder over another, not even over an empty one
+            output.rmdir()  # Windows does not rename a folder over another, even an empty one
         os.replace(new.path, output)
     finally:
         shutil.rmtree(new.path, ignore_errors=True)
@@ -88,7 +93,8 @@ def _write(output, run, settings, tokenizers, model, figures):
 def _average(run, last, keep, model):
     """Gives a model the mean of the last checkpoints; returns their paths.
 
-    A training that goes on meanwhile may remove the oldest: then there are newer ones.
+    A training that runs meanwhile may remove the oldest one; then the call starts again with the
+    newer ones.
     """
     for attempt in range(5):
         paths = _newest(run, last, keep)
@@ -104,7 +110,7 @@ def _average(run, last, keep, model):
 def _newest(run, last, keep):
     if last < 1:
         raise ValueError(f"`last` must be positive. Received: last={last}.")
-    paths = Checkpoints(run.checkpoints).paths()[-keep:]  # those before are kept as the best one
+    paths = Checkpoints(run.checkpoints).paths()[-keep:]  # without an older one, the best
     if len(paths) < last:
         raise ValueError(
             f"{run.path} has {len(paths)} of the {last} checkpoints to average; "
@@ -115,7 +121,7 @@ def _newest(run, last, keep):
 
 def _assign_mean(model, paths):
     """Gives a model the mean of the weights of its checkpoints, computed in float64."""
-    variables = Learner(model).variables  # the beginning of a checkpoint; the optimizer's follow
+    variables = Learner(model).variables  # these come first in a checkpoint, then the optimizer's
     places = {id(variable): place for place, variable in enumerate(variables)}
     sums = [np.zeros(weight.shape) for weight in model.weights]
     for path in paths:
@@ -129,17 +135,17 @@ def _assign_mean(model, paths):
 
 
 def _read(path):
-    """The arrays of a checkpoint, in the order of their variables."""
+    """Returns the arrays of a checkpoint, in the order of the variables."""
     arrays = _whole(read, path)
     return [arrays[key] for key in sorted(arrays) if key != STATE]
 
 
 def _whole(read, path):
-    """Returns what a function reads of a checkpoint; raises with its name if it is damaged."""
+    """Calls a function that reads a checkpoint; an error names the checkpoint."""
     try:
         return read(path)
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged ({error}): nothing was averaged. "
-            "Average fewer checkpoints, or remove it to average those before it."
+            "Average fewer checkpoints, or remove it to average the ones before it."
         ) from error

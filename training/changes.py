@@ -1,24 +1,24 @@
-"""Settings that a run may change when it goes on, and what follows from a change."""
+"""Changes of settings when a run resumes."""
 
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.toml import SettingsError, differences
 
-# Under one of these a training that stopped early may go on, or its model may become another one.
+# Changes of these may let a training continue that stopped early, or select another model.
 REOPENS = {"training.best_by", "training.patience", "training.final_model"}
 
 
 def check_changes(run, before, settings):
-    """Refuses changes of what has decided what a run has learned so far.
+    """Checks that new settings differ only in keys that may change when a run resumes.
 
     Args:
         run: A `Run` with checkpoints or a model.
-        before: The `Settings` that it has.
-        settings: The `Settings` that it is to go on with.
+        before: The `Settings` of the run until now.
+        settings: The `Settings` with which it resumes.
 
     Raises:
-        SettingsError: If a key that must stay has changed, or the training is to be shorter than
-            it is by now. One line, with every key and both its values.
+        SettingsError: If another key has changed, or `training.updates` is below the number of
+            updates done. One line, with every key and both its values.
     """
     free = _free(settings)
     fixed = [key for key in differences(before, settings) if key not in free]
@@ -27,25 +27,26 @@ def check_changes(run, before, settings):
             f"{key} ({_value(before, key)}, now {_value(settings, key)})" for key in fixed
         )
         raise SettingsError(
-            f"{run.path} was begun with other settings: {changes} cannot change in a run that goes "
-            f"on. What can: {', '.join(free)}. {run.config} has the settings it was begun with. To "
-            f'begin with its weights in another folder: [model] start_from = "{run.path}".'
+            f"{run.path} was begun with other settings: {changes} cannot change when a run "
+            f"resumes. These keys can: {', '.join(free)}. {run.config} has the settings of the "
+            "run. To start another run from its weights, set [model] start_from = "
+            f'"{run.path}".'
         )
     done, total = Checkpoints(run.checkpoints).newest(), settings.training.updates
     if total is not None and total < done:
         raise SettingsError(
-            f"training.updates must be at least {done:,}: so many updates {run.path} has done. "
-            f"Received: training.updates={total}."
+            f"training.updates must be at least {done:,}, the number of updates that {run.path} "
+            f"has done. Received: training.updates={total}."
         )
 
 
 def describe_changes(before, settings, update):
-    """Returns the lines that show what is different from here on.
+    """Returns lines that describe the changes of a run that resumes, a list.
 
     Args:
         before: The `Settings` until now.
         settings: The `Settings` from now on.
-        update: Updates done.
+        update: Number of updates done.
     """
     changes = [
         f"{key} from {_value(before, key)} to {_value(settings, key)}"
@@ -53,30 +54,30 @@ def describe_changes(before, settings, update):
     ]
     if not changes:
         return []
-    lines = [f"Going on with changed settings: {', '.join(changes)}."]
+    lines = [f"Resuming with changed settings: {', '.join(changes)}."]
     then, now = (_rate(version, update) for version in (before, settings))
     if then != now:
         total = settings.training.updates
         lines.append(
-            f"The learning rate follows the schedule of a training of {total:,} updates from here "
-            f"on: {now:.3g} in the next update, where it would have been {then:.3g}."
+            "From here on, the learning rate follows the schedule of a training of "
+            f"{total:,} updates: {now:.3g} in the next update instead of {then:.3g}."
         )
     return lines
 
 
 def describe_derived(settings, derived):
-    """Returns the line that shows the numbers that the data have decided; empty without any.
+    """Returns a line with the numbers that depend on the data; an empty string if there are none.
 
     Args:
         settings: The `Settings` as they were written.
-        derived: What `derive` returned for them.
+        derived: The result of `derive` for them.
     """
     numbers = ", ".join(f"{key} = {_value(derived, key)}" for key in differences(settings, derived))
-    return f"Chosen by the size of the data, as they are not set: {numbers}." if numbers else ""
+    return f"Settings chosen from the size of the data: {numbers}." if numbers else ""
 
 
 def _free(settings):
-    """The dotted keys that may change, which the sections themselves declare."""
+    """Returns the dotted keys that may change, as the sections declare them."""
     sections = {name: getattr(settings, name) for name in type(settings).model_fields}
     return [
         f"{name}.{key}"
@@ -93,7 +94,7 @@ def _value(settings, key):
 
 
 def _rate(settings, update):
-    """The learning rate of the update after `update`."""
+    """Returns the learning rate of the update after `update`."""
     width = settings.config().d_model
     schedule = make_schedule(settings.schedule, width, settings.training.updates)
     return float(schedule(update))

@@ -1,4 +1,7 @@
-"""Measuring a run on test data (section 6.1)."""
+"""Evaluation of runs on test data (section 6.1)."""
+
+import os
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,76 +11,90 @@ from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
 
-def evaluate_files(run, source, reference=None, pipeline=None, **options):
+def evaluate_files(
+    run: str | os.PathLike | Sequence[str | os.PathLike],
+    source: str | os.PathLike,
+    reference: str | os.PathLike | None = None,
+    pipeline=None,
+    **options,
+) -> dict:
     """Evaluates a run on text files.
 
     Args:
-        run: Folder of the run, or a list of several, which answer together.
+        run: Folder of the run, or a list of the folders of several runs, which form an ensemble.
         source: File of inputs, one per line.
-        reference: File of what belongs to them, line by line, such as translations or labels.
-            `None` for a task with one column.
-        pipeline: What the run's model is used by, such as a `Translator` with a shortlist. `None`:
-            as `open_run` returns it.
-        **options: Those of the task's `evaluate`.
+        reference: File of expected outputs, such as translations or labels, one per line. `None`
+            for a task with one column.
+        pipeline: Pipeline to evaluate, such as a `Translator` with a shortlist. `None`: the
+            pipeline that `open_run` returns.
+        **options: Options of the task's `evaluate`.
 
     Returns:
-        The dictionary of the task's `evaluate`; of several runs it also has `runs`, their folders.
+        The results of the task's `evaluate`, a dictionary; for several runs also their folders,
+        `runs`.
 
     Raises:
-        ValueError: If a file is not UTF-8, they differ in their number of lines, or the task needs
-            other files; or if several runs do not fit together.
+        ValueError: If a file is not UTF-8, the files differ in their number of lines, the task
+            needs other files, or several runs cannot form an ensemble.
     """
     task, runs = task_of(run), runs_of(run)
     files = task.file_columns or task.columns
     if (len(files) > 1) != (reference is not None):
         raise ValueError(
             f"{_named(runs)} is a run for {task.name}, whose data have "
-            f"{' and '.join(files)}: evaluating files takes "
-            f"{'two of them' if reference is None else 'one of them'}."
+            f"{' and '.join(files)}: evaluation needs "
+            f"{'two files' if reference is None else 'one file'}."
         )
     return _evaluate(task, runs, pipeline, task.read_files(source, reference), options)
 
 
-def evaluate_split(run, split="test", pipeline=None, **options):
-    """Evaluates a run on a split of its own data; the test split's figures stay in the run.
+def evaluate_split(
+    run: str | os.PathLike | Sequence[str | os.PathLike],
+    split: str = "test",
+    pipeline=None,
+    **options,
+) -> dict:
+    """Evaluates a run on a split of its own data.
+
+    Results for the test split are also written to the `metrics.json` of the run.
 
     Args:
-        run: Folder of the run, or a list of several, which answer together. The figures of several
-            stay in none of them.
+        run: Folder of the run, or a list of the folders of several runs, which form an ensemble.
+            The results of an ensemble are not written to any run.
         split: `"train"`, `"validation"` or `"test"`.
         pipeline: See `evaluate_files`.
-        **options: Those of the task's `evaluate`.
+        **options: Options of the task's `evaluate`.
 
     Returns:
-        The dictionary of the task's `evaluate`; of several runs it also has `runs`, their folders.
-        For the test split `metrics.json` of the run also has it.
+        The results of the task's `evaluate`, a dictionary; for several runs also their folders,
+        `runs`.
 
     Raises:
-        ValueError: If several runs do not fit together, or differ in this split.
+        ValueError: If several runs cannot form an ensemble, or their data differ in this split.
     """
     task, runs = task_of(run), runs_of(run)
     columns = _columns_of(runs[0], task, split)
     for other in runs[1:]:
         if not _equal(columns, _columns_of(other, task, split)):
             raise ValueError(
-                f"{runs[0].path} and {other.path} differ in their split {split}: name the files to "
-                "evaluate them on together."
+                f"{runs[0].path} and {other.path} have different data in the split {split}: name "
+                "files on which to evaluate both."
             )
     results = _evaluate(task, runs, pipeline, columns, options)
     if split == "test" and len(runs) == 1:
-        figures = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
-        runs[0].update_metrics(**figures)
+        metrics = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
+        runs[0].update_metrics(**metrics)
     return results
 
 
 def task_of(run):
-    """Returns the `Task` of a run, which its settings name; of several, that of all.
+    """Returns the `Task` of a run, or the common task of several runs.
 
     Args:
-        run: Folder of the run, or a list of several.
+        run: Folder of the run, or a list of the folders of several runs.
 
     Raises:
-        ValueError: If there are no settings, or several runs have different tasks.
+        ValueError: If a run has no settings, or several runs have different tasks.
     """
     runs = runs_of(run)
     for folder in runs:
@@ -88,7 +105,7 @@ def task_of(run):
 
 
 def _evaluate(task, runs, pipeline, columns, options):
-    """Returns the metrics of an evaluation, with the folders if there are several runs."""
+    """Returns the results of an evaluation, with the folders if there are several runs."""
     folders = [run.path for run in runs]
     if pipeline is None:
         pipeline = open_run(folders[0] if len(folders) == 1 else folders)
@@ -97,7 +114,7 @@ def _evaluate(task, runs, pipeline, columns, options):
 
 
 def _columns_of(run, task, split):
-    """Returns the columns that a run is evaluated on: see `read_columns`."""
+    """Returns the columns on which a run is evaluated: see `read_columns`."""
     run.require_finished(bool(task.texts))
     data = open_source(load_settings(run.config).data, task.columns)
     data.check_split(split)
@@ -105,9 +122,9 @@ def _columns_of(run, task, split):
 
 
 def _equal(ours, theirs):
-    """Returns whether two lists of columns, of strings or of arrays, are the same.
+    """Returns `True` if two lists of columns, of strings or of arrays, are equal.
 
-    What is not known, `nan`, is equal to itself.
+    Unknown values, NaN, are equal to each other.
     """
     return len(ours) == len(theirs) and all(
         len(one) == len(other) and all(map(_same, one, other))
@@ -116,7 +133,7 @@ def _equal(ours, theirs):
 
 
 def _same(one, other):
-    """Returns whether two strings or arrays are equal; unknown values, `nan`, equal each other."""
+    """Returns `True` if two strings or arrays are equal; NaN equals NaN."""
     of_numbers = np.issubdtype(np.asarray(one).dtype, np.floating)
     return np.array_equal(one, other, equal_nan=of_numbers)
 
@@ -126,13 +143,13 @@ def _named(runs):
 
 
 def read_columns(data, task, split, limit=None):
-    """Returns what is evaluated: the inputs of a split, and what belongs to them if there is more.
+    """Returns the examples of a split for an evaluation: inputs and expected outputs, if any.
 
     Args:
         data: A `Source`.
         task: The `Task`: see its `examples`.
         split: Name of the split.
-        limit: Most rows. `None`: all.
+        limit: Maximum number of examples. `None`: all.
     """
     rows = data.rows(split)
     rows = rows if limit is None else rows.take(limit)

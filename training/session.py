@@ -30,17 +30,20 @@ from keras_transformer.training.validator import Validator
 
 
 class Session:
-    """One call of `train`: everything that is made for it, and how far the training is.
+    """State of one call of `train`: its objects and the progress of the training.
 
     Args:
         run: The `Run` to train.
-        settings: Its `Settings`; the attribute has the numbers that they leave out.
-        data: The `Source` of its settings.
-        console: Where progress is shown.
+        settings: The `Settings` of the run. The attribute `settings` also has the numbers that
+            depend on the data.
+        data: The `Source` of the settings.
+        console: The console for the progress.
         workers: The `Workers` that train together.
-        start: The `Start` whose vocabulary and weights a new training begins with, or `None`.
-        check: Called before anything is saved; raises if the run is no longer ours.
-        make_model: See `make_learner`; such a model is not written, but left by `load_final`.
+        start: The `Start` whose vocabulary and weights a new training starts from, or `None`.
+        check: Function that is called before anything is saved, and raises if another training has
+            taken over the run.
+        make_model: See `make_learner`. Such a model cannot be written by `finish`; `load_final`
+            gives it its final weights.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class Session:
         stores = stores_of(run, settings, console)
         survey = workers.chief_first(lambda: take_survey(stores, self.task, data, facts))
         self.fields = {**facts, **survey.fields}
-        vocabulary_of = start if workers.is_chief else None  # the others read what it has written
+        vocabulary_of = start if workers.is_chief else None  # the others read the chief's files
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
         )
@@ -82,16 +85,16 @@ class Session:
         self.start, self.check = start, check
         self.update, self.seconds = 0, 0.0
         self.logs = None
-        self.validation, self.validated = None, 0  # figures of the last one, and its update
-        self.lineage = None  # where the first weights are from, if not drawn
-        self.vectors = None  # how many of them are word vectors
+        self.validation, self.validated = None, 0  # results of the last validation, and its update
+        self.lineage = None  # the run whose weights the training started from
+        self.vectors = None  # metadata of word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
         say(console, introduction(self))
         for sentence in survey.sentences:
             say(console, sentence)
 
     def _derive(self, settings, d_model):
-        """The settings with all numbers, of which those that the data decide are shown."""
+        """Returns the settings with the numbers that depend on the data, and shows these."""
         tokenizers = self.training.tokenizers
         size = tokenizers.source.vocab_size if tokenizers else None
         steps = math.ceil(self.epochs.steps / settings.training.accumulate)
@@ -101,14 +104,14 @@ class Session:
         return derived
 
     def restore(self, before=None):
-        """Goes back to the newest checkpoint that is whole, if there is one.
+        """Restores the newest checkpoint that is not damaged, if there is one.
 
         Args:
-            before: The `Settings` under which the run was trained until now, if it was.
+            before: The `Settings` of the run until now. `None`: nothing has been trained yet.
         """
 
         def damaged(path, reason):
-            say(self.console, f"{path} is damaged ({reason}) and left out.")
+            say(self.console, f"{path} is damaged ({reason}) and ignored.")
 
         state = self.checkpoints.restore(self.variables(), damaged)
         self.workers.require_same(
@@ -120,9 +123,9 @@ class Session:
             return
         if state["corpus"] != self._corpus_facts():
             raise ValueError(
-                f"the training data of {self.run.path} has changed since the training began: "
+                f"the training data of {self.run.path} have changed since the training began: "
                 f"{state['corpus']} then, {self._corpus_facts()} now (examples, tokens of each "
-                "text, checksum). Restore it or choose another folder."
+                "text, checksum). Restore them or choose another folder."
             )
         self.update, self.seconds = state["update"], state["seconds"]
         self.validation = state["validation"]
@@ -133,15 +136,15 @@ class Session:
         for line in describe_changes(before, self.settings, self.update) if before else ():
             say(self.console, line)
         total = self.settings.training.updates
-        say(self.console, f"Continuing after update {self.update:,} of {total:,}.")
+        say(self.console, f"Resuming after update {self.update:,} of {total:,}.")
 
     def _begin(self):
-        """Takes first weights from a file of vectors or from another run, if one is named."""
+        """Loads initial weights from a file of vectors or from another run, if one is named."""
         if self.run.model.exists():
             raise ValueError(
-                f"{self.run.path} has a model, but no checkpoint from which its training could go "
-                f'on. Begin another run with its weights, [model] start_from = "{self.run.path}", '
-                f"or remove {self.run.model} to train from the beginning."
+                f"{self.run.path} has a model, but no checkpoint from which its training could "
+                f'resume. Start another run from its weights, [model] start_from = "{self.run.path}'
+                f'", or remove {self.run.model} to train from the beginning.'
             )
         self.history.restore(0)
         if self.settings.model.vectors is not None:
@@ -157,30 +160,30 @@ class Session:
             say(self.console, start.describe(copied))
 
     def _restore_best(self, state):
-        """Goes on looking for the best validation, if it is still measured in the same way."""
-        if state.get("measure", self._measure()) != self._measure():
+        """Restores the best validation, if it is still measured in the same way."""
+        if state.get("measure", self._criterion()) != self._criterion():
             if self.best.by is not None:
-                text = "The search for the best validation starts again: its measure has changed."
+                text = "The search for the best validation starts again: its metric has changed."
                 say(self.console, text)
             return
         self.best.restore(state["best"])
         if self.best.update is not None and not self.checkpoints.path(self.best.update).exists():
-            self.best.forget()  # it gave way to a better one that is damaged by now
+            self.best.forget()  # it was removed for a better one, which is damaged now
 
-    def _measure(self):
-        """What the best validation is the best in; of answers it depends on their number."""
+    def _criterion(self):
+        """Returns the metric of the best validation, and the number of answers it depends on."""
         options = self.settings.training
         by = options.best_by
         of_texts = by is not None and self.task.metrics[by].of_texts
         return [by, options.validate_sentences if of_texts else None]
 
     def fit(self, callbacks=()):
-        """Trains until the last update, until nothing improves any more, or until Ctrl-C."""
+        """Trains until the last update, early stopping or Ctrl-C."""
         options = self.settings.training
         start, total = self.update, options.updates
-        if start == total or self.best.exhausted:  # stopped before `finish` was done
+        if start == total or self.best.exhausted:  # interrupted before `finish` was done
             if self.validated != start:  # the training was made shorter, to end here
-                self._measure_once(start)
+                self._measure(start)
             return
         batches = endless_batches(self.epochs, skip=start, accumulate=options.accumulate)
         batches = cut_batches(batches, self.workers.strategy, self.training.pad_id)
@@ -207,16 +210,16 @@ class Session:
         self._explain_stop(total, interrupts.received)
 
     def finish(self):
-        """Writes the model and the figures of the training; returns the figures."""
+        """Writes the model and the metrics of the training; returns the metrics."""
         self.check()
-        figures = write_model(self)
+        metrics = write_model(self)
         self.curve.draw()
         text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
-        say(self.console, f"{text}, that of update {figures['model_update']:,}.")
-        return figures
+        say(self.console, f"{text}, from update {metrics['model_update']:,}.")
+        return metrics
 
     def _explain_stop(self, total, signal):
-        """Says why `fit` ended before the last update, if it did."""
+        """Shows why `fit` ended before the last update, if it did."""
         if self.best.exhausted and self.update < total:
             text = f"Stopped early after update {self.update:,} of {total:,}"
             say(self.console, f"{text}: {self.best.reason()}.")
@@ -225,7 +228,7 @@ class Session:
             say(
                 self.console,
                 f"Stopped after update {self.update:,} of {total:,}; everything is saved. "
-                "The same command continues from here.",
+                "The same command resumes from here.",
             )
             raise KeyboardInterrupt(*[signal] if signal else [])
 
@@ -234,7 +237,7 @@ class Session:
         return [corpus.size, *corpus.tokens, corpus.fingerprint]
 
     def variables(self):
-        """All that training changes: weights, labels seen, state of the dropout, optimizer."""
+        """Returns all variables of a training: weights, labels seen, dropout seeds, optimizer."""
         return [*self.learner.variables, *self.learner.optimizer.variables]
 
     def _saving(self, start):
@@ -249,7 +252,7 @@ class Session:
         )
 
     def _saver(self):
-        """A function that saves a checkpoint; the clock of this call starts here."""
+        """Returns a function that saves a checkpoint; starts measuring the time of this call."""
         begin, earlier = time.monotonic(), self.seconds
 
         def save(update):
@@ -264,7 +267,7 @@ class Session:
                 "validation": self.validation,
                 "validated": self.validated,
                 "best": self.best.state(),
-                "measure": self._measure(),
+                "measure": self._criterion(),
                 "lineage": self.lineage,
                 "vectors": self.vectors,
                 "fields": self.fields,
@@ -277,17 +280,17 @@ class Session:
         return save
 
     def _validate(self, update):
-        """Measures the model, for the logs, the history and the best validation."""
-        figures = self._measure_once(update)
-        self.logs.write(update, figures, prefix="validation")
+        """Validates the model, for the logs, the history and the best validation."""
+        results = self._measure(update)
+        self.logs.write(update, results, prefix="validation")
         self.curve.follow()
-        self.best.see(update, figures)
+        self.best.see(update, results)
         if self.best.exhausted:
             self.learner.stop_training = True
 
-    def _measure_once(self, update):
-        """Measures the model and shows the figures."""
-        figures = self.validator()
-        say(self.console, f"validation after update {update:,}: {listed(figures)}")
-        self.validation, self.validated = figures, update
-        return figures
+    def _measure(self, update):
+        """Validates the model and shows the results."""
+        results = self.validator()
+        say(self.console, f"validation after update {update:,}: {listed(results)}")
+        self.validation, self.validated = results, update
+        return results

@@ -1,9 +1,12 @@
-"""Training from a configuration to a model, in one call that can be repeated until it is done."""
+"""Training from a configuration to a model, in one call, which resumes when repeated."""
 
 import contextlib
+import os
 import shutil
 import zlib
+from collections.abc import Sequence
 
+import keras
 import rich.console
 import tensorflow as tf
 
@@ -22,6 +25,7 @@ from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.session import Session
 from keras_transformer.training.settings.derived import check_length, complete
+from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import (
     SettingsError,
     differences,
@@ -30,54 +34,64 @@ from keras_transformer.training.settings.toml import (
 )
 
 
-def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
-    """Trains a model, or goes on where an earlier call stopped.
+def train(
+    settings: Settings,
+    run_dir: str | os.PathLike,
+    *,
+    strategy: tf.distribute.Strategy | None = None,
+    console: rich.console.Console | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> dict:
+    """Trains a model, or resumes an earlier call.
 
-    Numbers that the settings leave out follow from the size of the data; see `derive`. A run that
-    goes on has those that it was begun with.
+    Numbers that the settings omit depend on the size of the data; see `derive`. A run resumes with
+    the numbers that it was begun with.
 
-    What belongs to the run is kept in its folder: the settings, the vocabulary, checkpoints,
-    TensorBoard logs, the learning curves as a table and as a picture (which needs matplotlib), and
-    at the end the model and `metrics.json`. A call that is interrupted, by
-    Ctrl-C or by a power cut, is repeated; on a CPU with the same number of threads it ends with the
-    very weights that an uninterrupted call would have given. With a larger `training.updates` a
-    finished or stopped training is made longer; the sections of the schema declare what else may
-    change. A schedule that ends with the training follows its new length from there on. With
-    `model.start_from` a new training begins with the weights and the vocabulary of another run.
+    The folder of the run contains the settings, the vocabulary, checkpoints, TensorBoard logs, the
+    learning curves as a table and as a plot (which needs matplotlib), and at the end the model and
+    `metrics.json`. Repeat a call that is interrupted, by Ctrl-C or by a power cut: on a CPU with
+    the same number of threads it ends with exactly the weights of an uninterrupted call. A larger
+    `training.updates` extends a finished or stopped training; the sections of the schema declare
+    which other keys may change. A schedule that depends on the length of the training follows the
+    new length from there on. With `model.start_from` a new training starts from the weights and the
+    vocabulary of another run.
 
-    Under a strategy every replica gets its rows of each batch, so `batch_tokens` is what one device
-    would see, and an update is the same but for rounding and for dropout, whose masks the replicas
-    share. A run may be continued under another strategy. Several workers share the folder of the
-    run; worker 0, the chief, writes it and speaks for all. If one is lost, all of them end with an
-    error; started again, all of them go on from the newest checkpoint.
+    Under a strategy every replica processes its rows of each batch. So `batch_tokens` is the size
+    of the whole batch, and an update is the same as on one device, except for rounding and for
+    dropout, whose masks the replicas share. A run may resume under another strategy. Several
+    workers share the folder of the run; only worker 0, the chief, writes to it and shows messages.
+    If a worker is lost, all workers end with an error; started again, they resume from the newest
+    checkpoint.
 
     Args:
-        settings: A `Settings`.
+        settings: The `Settings`.
         run_dir: Folder of the run; created if missing.
         strategy: A strategy from `make_strategy`. Default: one device.
-        console: The `rich.console.Console` that progress is shown on. Default: stderr.
+        console: The `rich.console.Console` for the progress. Default: stderr.
         callbacks: More Keras callbacks for `fit`.
 
     Returns:
-        The content of `metrics.json`: `parameters`, `updates`, `tokens_seen` (real target tokens)
-        or `examples_seen`, `train_seconds` (of all calls together), `stopped_early`,
-        `model_update` (the update that `model.keras` is from), `validation` (of that model) and
-        `best_update` (`None` without `best_by`); after `model.start_from` also `started_from`, a
-        `run` and its `model_update`; after `model.vectors` also `vectors`, its `file`, how many
-        pieces were `found` there and how many are `missing`, and whether they are `frozen`.
+        The content of `metrics.json`: `parameters`, `updates`, `tokens_seen` (target tokens without
+        padding) or `examples_seen`, `train_seconds` (of all calls together), `stopped_early`,
+        `model_update` (the update from which `model.keras` is), `validation` (of that model) and
+        `best_update` (`None` without `best_by`). With `model.start_from` also `started_from`: the
+        other `run` and its `model_update`. With `model.vectors` also `vectors`: its `file`, the
+        number of tokens `found` in it and of those `missing`, and whether they are `frozen`.
 
     Raises:
-        SettingsError: If the folder holds a run that cannot go on with these settings.
-        RunLocked: An `OSError`, if another training writes into the folder.
+        SettingsError: If the folder contains a run that cannot resume with these settings.
+        RunLocked: An `OSError`, if another training writes to the folder.
         DamagedStore: A `ValueError`, if the files of encoded examples are damaged.
-        ValueError: If the loss or a weight is no longer a finite number, the settings do not fit
-            the strategy, or the workers' data differ.
-        OSError: If something cannot be written, for example because the disk is full. Both name the
-            checkpoint from which the same call goes on.
-        ConnectionError: If another worker is lost. Leave the process with `os._exit` then: in an
-            orderly shutdown TensorFlow may wait for that worker for ever.
-        KeyboardInterrupt: After Ctrl-C or SIGTERM, on any worker, when the update is finished and
-            saved; before the first and after the last update at once. It has the signal's number.
+        ValueError: If the loss or a weight becomes NaN or infinite, the settings do not suit the
+            strategy, or the data of the workers differ. After NaN or infinite values the message
+            names the checkpoint from which the same call resumes.
+        OSError: If a file cannot be written, for example because the disk is full. The message
+            names the checkpoint from which the same call resumes.
+        ConnectionError: If another worker is lost. End the process with `os._exit` then: in an
+            orderly shutdown TensorFlow may wait for that worker forever.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM on any worker, once the current update is
+            finished and saved; immediately before the first and after the last update. Its argument
+            is the number of the signal.
     """
     run = Run(run_dir)
     workers = Workers(strategy or tf.distribute.get_strategy())
@@ -97,7 +111,7 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
             start = Start(settings, load_settings)
         if settings.model.vectors is not None and not is_trained(run):
             check_vectors(settings.model.vectors, settings.config().d_model)
-        # Before the folder is touched: a mistake in the data leaves nothing there.
+        # Opened before the folder is created, so that an error in the data leaves no folder.
         data = workers.chief_first(lambda: _open(run, settings))
         lock = RunLock(run.path)
         if workers.is_chief and not run.path.exists():
@@ -110,14 +124,14 @@ def train(settings, run_dir, *, strategy=None, console=None, callbacks=()):
         session.restore(before)
         workers.chief_first(lambda: _keep_changes(run, session.settings))
         session.fit(callbacks)
-        # What the chief has written the others read.
+        # The other workers read the metrics that the chief has written.
         return workers.chief_first(
             lambda: session.finish() if workers.is_chief else run.read_metrics()
         )
 
 
 def _open(run, settings):
-    """The `Source` of the data, which are read and checked unless that has been done before."""
+    """Returns the `Source` of the data, which are checked unless an earlier call has done so."""
     task = settings.task.get()
     data = open_source(settings.data, task.columns, check=False)
     if not is_surveyed(stores_of(run, settings), task, data):
@@ -126,7 +140,7 @@ def _open(run, settings):
 
 
 def _completed(run, settings):
-    """The settings, with the numbers of a run that was trained where they leave them out."""
+    """Returns the settings, completed with the numbers of a run that was trained already."""
     if run.config.exists() and is_trained(run):
         completed = complete(settings, load_settings(run.config))
         check_length(settings, completed)
@@ -139,14 +153,14 @@ def _how(metrics, settings):
     if updates == total:
         return f"all {total:,} updates are done"
     return (
-        f"it stopped early after update {updates:,} of {total:,}; a larger `training.patience` "
-        "lets it go on"
+        f"it stopped early after update {updates:,} of {total:,}; it resumes with a larger "
+        "`training.patience`"
     )
 
 
 @contextlib.contextmanager
 def _beginning(run):
-    """Takes the settings back out of a new run's folder if it fails before it has anything else."""
+    """Removes the settings of a new run again if the call fails before it has anything else."""
     try:
         yield
     except Exception:
@@ -162,21 +176,22 @@ def _remove_if_empty(folder):
 
 
 def _claim(run, settings):
-    """Gives a folder to a training; in a run that was trained nothing is changed yet.
+    """Prepares the folder of a run, which is locked now; a trained run does not change yet.
 
     Returns:
-        The settings under which the run was trained until now, if it was.
+        The settings of the run until now. `None`: nothing has been trained yet.
     """
     remove_stale_drafts(run.path)
     remove_stale_drafts(run.checkpoints)
     if is_trained(run):
         before = load_settings(run.config) if run.config.exists() else settings
-        check_changes(run, before, settings)  # once more: nobody else trains it now
+        check_changes(run, before, settings)  # again, now that no other process trains the run
         return before
     before = load_settings(run.config) if run.config.exists() else None
     if before is None or before != complete(settings, before):
-        run.remove_vocabulary()  # of settings under which nothing was trained yet
-        if before is not None and before.model.start_from is not None:  # origin, search: of that
+        run.remove_vocabulary()  # it belongs to settings with which nothing has been trained
+        # Provenance and search belong to the run that the training would have started from.
+        if before is not None and before.model.start_from is not None:
             run.origin.unlink(missing_ok=True)
             run.search.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
@@ -185,8 +200,9 @@ def _claim(run, settings):
 
 
 def _keep_changes(run, settings):
-    """Keeps what is different in a run that goes on, whose figures are no longer those of the end,
-    and in a new one what the size of the data has decided.
+    """Writes the settings if they have changed, and removes metrics, which are then outdated.
+
+    In a new run the changes are the numbers that depend on the data.
     """
     if not run.config.exists() or load_settings(run.config) != settings:
         run.metrics.unlink(missing_ok=True)
@@ -195,20 +211,20 @@ def _keep_changes(run, settings):
 
 
 def is_trained(run):
-    """Returns whether a `Run` holds what a training has learned."""
+    """Returns `True` if a `Run` has a model or a checkpoint."""
     return run.model.exists() or bool(Checkpoints(run.checkpoints).paths())
 
 
 def _finished(run, settings):
-    """The figures of a training that is done under these settings, or `None`.
+    """Returns the metrics of a training that is finished with these settings, or `None`.
 
     Raises:
-        SettingsError: If the folder holds a run that cannot go on with them.
+        SettingsError: If the folder contains a run that cannot resume with these settings.
     """
     metrics = run.read_metrics()
     if "averaged" in metrics:
         raise SettingsError(
-            f"{run.path} is the average of {metrics['averaged_run']}, which is what to train."
+            f"{run.path} is an average of checkpoints: train {metrics['averaged_run']} instead."
         )
     if not run.config.exists():
         return None

@@ -1,4 +1,4 @@
-"""Validation: the figures of a learner on the validation split."""
+"""Validation: metrics of a learner on the validation split."""
 
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.evaluate import read_columns
@@ -6,10 +6,10 @@ from keras_transformer.training.loop.moving_average import averaged_weights
 
 
 class Validator:
-    """Measures a learner, with the average of its weights if it keeps one.
+    """Validation of a learner, with the moving average of its weights if it keeps one.
 
-    Under a strategy all workers measure in step; only the chief answers inputs, and sends
-    the figures to the others.
+    Under a strategy all workers validate together. Only the chief generates answers, and sends
+    their metrics to the others.
 
     Args:
         learner: A compiled `Learner`.
@@ -22,9 +22,9 @@ class Validator:
     Call arguments: none.
 
     Returns:
-        Dictionary of the task's figures: of `loss` and the learner's metrics over all examples of
-        the split (of texts, those no longer than `data.max_length`), and of what is measured of
-        answers over the first `validate_sentences`, if there are any.
+        Dictionary of the task's metrics: `loss` and the metrics of the learner over all examples of
+        the split (without texts longer than `data.max_length`), and metrics of answers, if the task
+        has any, over the first `validate_sentences` examples.
     """
 
     def __init__(self, learner, training, data, corpus, settings, workers):
@@ -35,7 +35,7 @@ class Validator:
         self.steps = corpus.steps(size)
         self.workers = workers
         self.task = settings.task.get()
-        self.of_texts = [name for name, figure in self.task.metrics.items() if figure.of_texts]
+        self.of_texts = [name for name, metric in self.task.metrics.items() if metric.of_texts]
         limit = settings.training.validate_sentences
         self.examples = ()
         if self.of_texts and limit:
@@ -45,12 +45,12 @@ class Validator:
 
     def __call__(self):
         with averaged_weights(self.learner):
-            figures = self.learner.evaluate(
+            results = self.learner.evaluate(
                 self.batches, steps=self.steps, verbose=0, return_dict=True
             )
             if self.examples:
-                figures |= self.workers.from_chief(self._measure, self.of_texts)
-        return figures
+                results |= self.workers.from_chief(self._measure, self.of_texts)
+        return results
 
     def _measure(self):
         return self.task.measure(self.pipeline, *self.examples)

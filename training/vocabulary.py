@@ -1,4 +1,4 @@
-"""One SentencePiece vocabulary for both languages, learned from the training split (5.1)."""
+"""Learning of a SentencePiece vocabulary from the training split (section 5.1)."""
 
 import functools
 import io
@@ -13,9 +13,9 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
-MAX_SENTENCES = 2_000_000  # of more, so many are drawn to learn from
+MAX_SENTENCES = 2_000_000  # size of the sample that is drawn from more sentences
 
-# Every kind of white space is one space to a reader; a line of text holds no other control.
+# All kinds of white space, which become a space; a line of text has no other control characters.
 _SPACES = "\t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
@@ -23,11 +23,11 @@ _NOTHING = "\u200b\ufeff"  # zero-width space, byte order mark
 
 
 class UnfitSize(ValueError):
-    """A size that the text cannot have.
+    """Error for a vocabulary size that the text does not allow.
 
     Args:
         message: One line.
-        better: A size that it can have, as far as is known.
+        better: A size that the text probably allows.
     """
 
     def __init__(self, message, better):
@@ -36,13 +36,14 @@ class UnfitSize(ValueError):
 
 
 def strings(rows, columns, total=None, most=None):
-    """Yields the strings of some columns of a dataset, as bytes; of a large one those of a sample.
+    """Yields the strings of some columns of a dataset, or of a sample of it, as bytes.
 
     Args:
         rows: A `tf.data.Dataset` of tuples of scalar strings.
-        columns: Numbers of the columns.
+        columns: Indices of the columns.
         total: Number of rows.
-        most: Of more rows, so many are taken, at equal distances. `None`: all.
+        most: Maximum number of rows; from a larger dataset they are taken at equal distances.
+            `None`: all rows.
     """
     batch_size, begin = 1024, 0
     for batch in rows.batch(batch_size).prefetch(1).as_numpy_iterator():
@@ -58,31 +59,33 @@ def strings(rows, columns, total=None, most=None):
 def learn_vocabulary(strings, settings):
     """Learns a vocabulary; the same strings in the same order give the same bytes.
 
-    The text is normalised to Unicode's canonical form NFC, every white space becomes a space, and
-    spaces that follow each other become one; nothing else changes. `decode(encode(text))` is
-    therefore the text itself for any text in that form, whose characters the training data has.
+    The text is normalised to Unicode's canonical form NFC, every white space character becomes a
+    space, and several spaces in a row become one; nothing else changes. For a text in this form
+    whose characters are in the training data, `decode(encode(text))` is therefore the text itself.
     SentencePiece's own default, `nmt_nfkc`, would turn "m²" into "m2", "½" into "1⁄2" and "…" into
-    "...", which a translation could then never contain; without any normalisation, an "é" typed as
-    "e" and an accent would be two unknown characters. The rule is compiled into the model, so that
-    Python, TensorFlow Serving and phones apply the same one.
+    "...", so that a translation could never contain the former. Without any normalisation, an "é"
+    typed as "e" and an accent would be two unknown characters. The rules are part of the model, so
+    that Python, TensorFlow Serving and phones apply the same ones.
 
-    Characters that the training data lacks become one unknown piece, which decodes to " ⁇ ".
-    SentencePiece's `byte_fallback` would spell them in bytes instead. It is off: 256 pieces that
-    are never seen in training have no meaning to learn, and would be 6 % of a vocabulary of 4,000.
+    Characters that are not in the training data become the unknown token, which decodes to " ⁇ ".
+    SentencePiece's `byte_fallback`, which would spell them in bytes, is off: its 256 tokens would
+    never occur in training, so that the model could not learn them, and would be 6 % of a
+    vocabulary of 4,000.
 
     Args:
-        strings: Iterable of strings (str or UTF-8 bytes) of both languages. Of more than
-            `MAX_SENTENCES` a sample is drawn, the same one every time.
-        settings: The `[vocabulary]` section; `size` is the number of pieces, special ones included,
-            `model_type` is "bpe" or "unigram", `split_digits` makes every digit a piece of its own,
-            and `character_coverage` is the share of the text's characters to cover.
+        strings: Iterable of strings (str or UTF-8 bytes), of both languages if they share the
+            vocabulary. From more than `MAX_SENTENCES` a sample is drawn, always the same.
+        settings: The `[vocabulary]` section: `size` is the number of tokens, including special
+            ones; `model_type` is "bpe" or "unigram"; `split_digits` makes every digit a token of
+            its own; and `character_coverage` is the share of the text's characters to cover.
 
     Returns:
         The serialised SentencePiece model. Ids: pad 0, unk 1, bos 2, eos 3.
 
     Raises:
-        ValueError: If the strings hold no text, or `size` is too small or too large for them: an
-            `UnfitSize`. One line, with the smallest or the largest size that is possible.
+        UnfitSize: A `ValueError`, if `size` is too small or too large for the text. One line, with
+            the smallest or the largest possible size.
+        ValueError: If the strings contain no text.
     """
     rules, strings = _write_rules(), _Remembering(strings)
     try:
@@ -116,16 +119,16 @@ def _train(strings, settings, rules):
         unk_id=UNK_ID,
         bos_id=BOS_ID,
         eos_id=EOS_ID,
-        num_threads=1,  # the number of threads changes the model: it decides the order of sums
+        num_threads=1,  # the order of sums, and so the model, depends on the number of threads
         minloglevel=2,  # errors only; the most important of them are also raised
     )
     proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
-    proto.normalizer_spec.ClearField("normalization_rule_tsv")  # where a temporary file was
+    proto.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of a temporary file
     return proto.SerializeToString(deterministic=True)
 
 
 class _Remembering:
-    """Iterates once and remembers what went wrong, which SentencePiece reports as text only."""
+    """Iterator that keeps an exception of its strings, which SentencePiece reports as text only."""
 
     def __init__(self, strings):
         self._strings = strings
@@ -140,29 +143,29 @@ class _Remembering:
 
 
 def _explained(reason, size):
-    """SentencePiece's message, which names C++ conditions, as an error in terms of the settings."""
+    """Returns an error in terms of the settings for a message of SentencePiece about C++ code."""
     most = re.search(r"too high .*<= (\d+)", reason)
-    if most and int(most[1]) > EOS_ID + 1:  # so many are there without any text
+    if most and int(most[1]) > EOS_ID + 1:  # a vocabulary without any text has so many tokens
         return UnfitSize(
             f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
-            f"no more pieces to learn. Received: size={size}.",
+            f"no more tokens to learn. Received: size={size}.",
             better=int(most[1]),
         )
     if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
         return UnfitSize(
-            f"`size` must be at least {least[1]}, to hold every character of the training text; a "
-            f"lower `character_coverage` needs fewer. Received: size={size}.",
+            f"`size` must be at least {least[1]}, to cover every character of the training text; "
+            f"with a lower `character_coverage` it may be smaller. Received: size={size}.",
             better=2 * int(least[1]),
         )
     if most or "sentences_.empty()" in reason or "all_chars_count" in reason:
         return ValueError(
-            "`strings` must hold text to learn a vocabulary from. Received: no text at all."
+            "`strings` must contain text to learn a vocabulary from. Received: no text at all."
         )
     return ValueError(f"the vocabulary cannot be learned: {' '.join(reason.split())}")
 
 
 def _write_rules():
-    """Writes the normalisation as a file of rules, and returns its path."""
+    """Writes the rules of the normalisation to a file, and returns its path."""
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", delete=False, encoding="ascii") as file:
         for spelling, composed in _rules():
             file.write(f"{_hexadecimal(spelling)}\t{_hexadecimal(composed)}\n")
@@ -171,14 +174,14 @@ def _write_rules():
 
 @functools.cache
 def _rules():
-    """Every spelling that the normalisation changes, with what it becomes, in a fixed order."""
+    """Returns the pairs of a spelling and its normalised form, in a fixed order."""
     rules = dict.fromkeys(_SPACES, " ") | dict.fromkeys(_NOTHING, "")
     for character in map(chr, range(sys.maxunicode + 1)):
         decomposed = unicodedata.normalize("NFD", character)
-        # Hangul would add 11,000 rules for syllables, which keyboards put together themselves.
+        # Hangul would add 11,000 rules for syllables, which keyboards compose themselves.
         if decomposed != character and not "가" <= character <= "힣":
             composed = unicodedata.normalize("NFC", character)
-            partly = unicodedata.decomposition(character).split()  # "ệ" is also "ẹ" and "^"
+            partly = unicodedata.decomposition(character).split()  # such as "ẹ" and "^" for "ệ"
             for spelling in (decomposed, "".join(chr(int(code, 16)) for code in partly), character):
                 if spelling != composed:
                     rules.setdefault(spelling, composed)

@@ -202,9 +202,9 @@ def test_an_unknown_label_and_a_missing_file_are_one_line(runs, tmp_path):
     assert "example 2: the label must be one of bad, good, so so, which the training data" in line
     assert "Received: 'awful'." in line
     line = error(1, "evaluate", run, *files)
-    assert "whose data have text and label: evaluating files takes two of them." in line
+    assert "whose data have text and label: evaluation needs two files." in line
     line = error(1, "evaluate", runs["language_modelling"], *files, "--reference", files[1])
-    assert "whose data have text: evaluating files takes one of them." in line
+    assert "whose data have text: evaluation needs one file." in line
     (tmp_path / "labels").write_text("good\n")
     line = error(1, "evaluate", run, *files, "--reference", tmp_path / "labels")
     assert "texts has 2 lines, " in line and "labels has 1" in line

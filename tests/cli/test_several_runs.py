@@ -84,7 +84,7 @@ def test_an_evaluation_names_its_runs_and_leaves_them_as_they_are(call, folder):
 
 
 REFUSED = {
-    "evaluate one other": "one and other differ in their split test: name the files to evaluate",
+    "evaluate one other": "one and other have different data in the split test: name files",
     "evaluate one labels": "one and labels cannot answer together: their tasks are translation and",
     "translate one labels": "one and labels cannot answer together: their tasks are translation an",
     "score one labels --source lines --target lines": "labels/model.keras must hold a Transformer",

@@ -17,7 +17,7 @@ MESSAGES = [
     "`d_model` must be divisible by `num_heads`",
     "must have the same number of lines, since line n of one belongs to line n of the other.",
     "was begun with other settings: ",
-    " cannot change in a run that goes on.",
+    " cannot change when a run resumes.",
     " does not exist: MODEL is a run or an export.",
     " is only the weights of a run: name the run's folder",
     " is a pickle, which may run any program when it is read, and is not read.",

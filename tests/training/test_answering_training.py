@@ -259,6 +259,6 @@ def test_text_files_are_learned_measured_and_answered(settings, tmp_path):
 
 def test_lines_without_answers_are_not_evaluated(settings, tmp_path):
     save_settings(settings, tmp_path / "config.toml")
-    message = "have questions with passages and answers: evaluating files takes two of them.$"
+    message = "have questions with passages and answers: evaluation needs two files.$"
     with pytest.raises(ValueError, match=message):
         evaluate_files(tmp_path, tmp_path / "questions.tsv")

@@ -77,7 +77,7 @@ def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, ki
     figures, shown = run_quietly(settings, tmp_path / "run", [press])
     assert figures is None and "Stopped after update 4 of 6" in shown
     _, shown = run_quietly(settings, tmp_path / "run")
-    assert "Continuing after update 4 of 6." in shown
+    assert "Resuming after update 4 of 6." in shown
     assert_same_end(tmp_path / "run", finished(kind))
 
 
@@ -123,7 +123,7 @@ def test_a_changed_corpus_is_not_gone_on_with(finished, corpus, tmp_path, kind):
     key, path = override.split("=")
     text = config.read_text().replace(str(corpus), str(copy))
     config.write_text(text)
-    with pytest.raises(ValueError, match="the training data of .* has changed since"):
+    with pytest.raises(ValueError, match="the training data of .* have changed since"):
         run_quietly(load_settings(config, ["training.updates=7"]), folder)
     assert path and key
 
@@ -145,7 +145,7 @@ def test_other_labels_do_not_fit_the_weights(finished, corpus, tmp_path):
         (copy / split / "3").rename(copy / split / "4")
     overrides = [f'model.start_from="{finished("image_classification")[0]}"']
     settings = load_settings(copy / "image_classification.toml", overrides)
-    message = "the training data have the labels 2, 4, 10 here and 2, 3, 10 there."
+    message = "the training data have labels 2, 4, 10 here and 2, 3, 10 there."
     console = rich.console.Console(file=io.StringIO())
     with pytest.raises(ValueError, match=message):
         train(settings, tmp_path / "run", console=console)

@@ -75,7 +75,9 @@ def test_a_run_that_is_not_finished_can_be_averaged_and_an_average_is_not_traine
     for name in ("model.keras", "metrics.json"):
         (folder / name).unlink()
     output = average_checkpoints(folder, 2)
-    with pytest.raises(SettingsError, match=f"{output} is the average of {folder}, which is what"):
+    with pytest.raises(
+        SettingsError, match=f"{output} is an average of checkpoints: train {folder} instead"
+    ):
         train(load_settings(folder / "config.toml"), output)
 
 
@@ -118,7 +120,7 @@ def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
     assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 9" in line
-    assert f"{folder} exists already: remove it, or name another" in refused(
+    assert f"{folder} exists already: remove it, or name another folder" in refused(
         folder, "--last", 2, "--output", folder
     )
     assert "nowhere is not a finished run" in refused(tmp_path / "nowhere")

@@ -182,7 +182,7 @@ def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, ki
     figures, shown = run_quietly(settings, tmp_path / "run", [press])
     assert figures is None and "Stopped after update 3 of 6" in shown
     _, shown = run_quietly(settings, tmp_path / "run")
-    assert "Continuing after update 3 of 6." in shown
+    assert "Resuming after update 3 of 6." in shown
     assert_same_end(tmp_path / "run", finished(kind))
 
 
@@ -285,7 +285,7 @@ def test_the_weights_of_a_classifier_with_other_labels_are_refused(finished, cor
         tmp_path / "corpus" / "classification.train.tsv",
         tmp_path / "corpus" / "classification.validation.tsv",
     )
-    message = "do not fit: the training data have the labels 2, 4, 10 here and 2, 3, 10 there."
+    message = "do not fit: the training data have labels 2, 4, 10 here and 2, 3, 10 there."
     with pytest.raises(ValueError, match=message) as error:
         run_quietly(start_from(folder, config), tmp_path / "run")
     assert "\n" not in str(error.value)
@@ -310,7 +310,7 @@ def test_the_perplexity_of_a_validation_is_that_of_an_evaluation(finished, corpu
     assert results["perplexity"] != pytest.approx(np.exp(figures["validation"]["loss"]), rel=1e-3)
     again = evaluate_files(folder, corpus / "language_modelling.validation.tsv")
     assert {**again, "seconds": 0} == {**results, "seconds": 0}
-    with pytest.raises(ValueError, match="whose data have text: evaluating files takes one of"):
+    with pytest.raises(ValueError, match="whose data have text: evaluation needs one file"):
         file = corpus / "language_modelling.validation.tsv"
         evaluate_files(folder, file, file)
 
@@ -333,7 +333,7 @@ def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
     texts, _ = columns(corpus, "summarization", "train")
     longer = sum(len(text) + 2 > 5 for text in texts)  # the space before it, and the end
     assert 0 < longer < 40
-    assert f"; 40 examples, {longer} sources cut at 5 tokens; " in " ".join(shown.split())
+    assert f"; 40 examples, {longer} sources cut to 5 tokens; " in " ".join(shown.split())
 
 
 @pytest.mark.slow

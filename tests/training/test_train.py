@@ -99,7 +99,7 @@ def test_a_finished_run_is_left_alone(finished, settings):
 
 def test_ctrl_c_saves_and_prints_how_to_go_on(stopped):
     folder, shown = stopped
-    assert "Stopped after update 5 of 11; everything is saved. The same command continues" in shown
+    assert "Stopped after update 5 of 11; everything is saved. The same command resumes" in shown
     assert Checkpoints(Run(folder).checkpoints).paths()[-1].name == "update-00000005.npz"
     assert not Run(folder).model.exists()
     assert not Run(folder).metrics.exists()
@@ -108,7 +108,7 @@ def test_ctrl_c_saves_and_prints_how_to_go_on(stopped):
 def test_a_stopped_run_ends_like_one_that_was_not(stopped, finished, settings, tmp_path):
     folder = shutil.copytree(stopped[0], tmp_path / "run")
     _, shown = run_quietly(settings, folder)
-    assert "Continuing after update 5 of 11." in shown
+    assert "Resuming after update 5 of 11." in shown
     assert_same_end(folder, finished)
 
 
@@ -121,7 +121,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     newest.write_bytes(newest.read_bytes()[:-1000])
     _, shown = run_quietly(settings, folder)
     assert f"{newest} is damaged (" in shown
-    assert "Continuing after update 4 of 11." in shown
+    assert "Resuming after update 4 of 11." in shown
     assert_same_end(folder, finished)
 
 
@@ -228,7 +228,7 @@ def test_a_process_holds_the_folder_until_it_is_killed_which_costs_what_was_not_
     own = atomic.draft_of(tmp_path / "run" / "checkpoints" / "update-00000009.npz")
     own.with_name(own.name.replace(f"-{os.getpid()}-", f"-{process.pid}-")).write_bytes(b"half")
     _, shown = run_quietly(settings, tmp_path / "run")
-    assert "Continuing after update 8 of 11." in shown
+    assert "Resuming after update 8 of 11." in shown
     assert_same_end(tmp_path / "run", finished)
     assert not list((tmp_path / "run").glob("*lock*"))
     assert not list((tmp_path / "run").rglob(".*"))
@@ -248,7 +248,7 @@ def test_changed_data_is_refused(stopped, settings, corpus, tmp_path):
     try:
         source.write_text("0\n" + before[0])
         target.write_text("0\n" + before[1])
-        with pytest.raises(ValueError, match=r"has changed since .*: \[40, .* then, \[41, .* now"):
+        with pytest.raises(ValueError, match=r"have changed since .*: \[40, .* then, \[41, .* now"):
             run_quietly(settings, folder)
     finally:
         source.write_text(before[0])

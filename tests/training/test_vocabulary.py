@@ -141,13 +141,13 @@ def test_a_size_that_cannot_hold_the_characters_names_the_smallest_that_can():
         learn_vocabulary(text, settings(size=20))
     smallest = int(re.search(r"at least (\d+)", str(error.value))[1])
     assert processor(text, size=smallest).vocab_size() == smallest
-    with pytest.raises(ValueError, match=f"`size` must be at least {smallest}, to hold"):
+    with pytest.raises(ValueError, match=f"`size` must be at least {smallest}, to cover"):
         learn_vocabulary(text, settings(size=smallest - 1))
 
 
 @pytest.mark.parametrize("text", [[], [""], ["  ", b""]])
 def test_no_text_is_refused(text):
-    with pytest.raises(ValueError, match="`strings` must hold text .* Received: no text at all"):
+    with pytest.raises(ValueError, match="`strings` must contain text .* Received: no text at all"):
         learn_vocabulary(text, settings())
 
 

@@ -1,1 +1,1 @@
-"""Devices of a training, and its precision."""
+"""Devices and precision of a training."""

@@ -1,10 +1,11 @@
-"""Patches for Keras 3 under `tf.distribute`; the one place that leans on its private methods.
+"""Patches for Keras 3 under `tf.distribute`; the only module that uses its private methods.
 
 - Under `MultiWorkerMirroredStrategy` `fit` fails (keras issue 20585): it averages a whole batch to
-  learn its shape, and figures that are scalars along an axis that they do not have. A model that
-  is built needs no shape, and figures that are the same on all replicas no average.
-- Optimizers clip gradients, and look for overflows in float16, on each replica by itself, before
-  the sum. One replica's share of a gradient shows little of the gradient: the sum comes first.
+  learn its shape, and averages scalar logs along an axis that they do not have. A built model does
+  not need the shape, and logs that are the same on all replicas do not need an average.
+- Optimizers clip gradients, and detect overflows in float16, on each replica separately, before the
+  gradients are summed. The gradient of one replica says little about the sum, so gradients are
+  summed first.
 """
 
 import inspect
@@ -14,7 +15,7 @@ import tensorflow as tf
 
 from keras_transformer.training.losses.cross_entropy import global_sum
 
-# What is replaced below, and the arguments Keras calls it with, in Keras 3.13 to 3.15.
+# The methods that are replaced below, with the names of their arguments in Keras 3.13 to 3.15.
 MODEL_METHODS = {
     "_maybe_symbolic_build": ["self", "iterator", "data_batch"],
     "make_train_function": ["self", "force"],
@@ -27,29 +28,29 @@ OPTIMIZER_METHODS = {
 
 
 class DistributedModel(keras.Model):
-    """A `keras.Model` of which `fit` and `evaluate` are right under every strategy.
+    """A `keras.Model` whose `fit` and `evaluate` are correct under every strategy.
 
-    A subclass that is created in a strategy's scope has all its weights before `fit`, and its
-    `train_step` and `test_step` return figures that are the same on all replicas. Datasets are
-    already distributed, see `cut_batches`, and `steps_per_execution` is 1.
+    A subclass must be created in the scope of the strategy and have all its weights before `fit`.
+    Its `train_step` and `test_step` must return logs that are the same on all replicas. Datasets
+    must already be distributed, see `cut_batches`, and `steps_per_execution` must be 1.
 
     Raises:
-        ValueError: If this version of Keras is not one that it fits.
+        ValueError: If this version of Keras is not supported.
     """
 
     def __init__(self, *args, **kwargs):
-        check_methods(keras.Model, MODEL_METHODS)  # replaced without a strategy as well
+        check_methods(keras.Model, MODEL_METHODS)  # they are replaced even without a strategy
         super().__init__(*args, **kwargs)
 
     def compile(self, *args, **kwargs):
-        """As Keras', but gradients are summed over the replicas before the optimizer sees them."""
+        """Configures the training as Keras does; the optimizer receives summed gradients."""
         super().compile(*args, **kwargs)
         if self.distribute_strategy.num_replicas_in_sync > 1:
             sum_gradients_first(self.optimizer)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Makes what is still missing; draws no batch to learn its shape from."""
-        optimizer = getattr(self, "optimizer", None)  # none if it is only evaluated
+        """Builds the optimizer if needed, without drawing a batch to learn its shape."""
+        optimizer = getattr(self, "optimizer", None)  # `None` if the model is only evaluated
         if optimizer is not None and not optimizer.built:
             with self.distribute_strategy.scope():
                 optimizer.build(self.trainable_variables)
@@ -74,27 +75,26 @@ class DistributedModel(keras.Model):
 
         @tf.function(reduce_retracing=True, autograph=False)
         def one_step(iterator):
-            figures = strategy.run(step, args=(iterator.get_next(),))
+            logs = strategy.run(step, args=(iterator.get_next(),))
             return {
-                name: strategy.experimental_local_results(figure)[0]
-                for name, figure in figures.items()
+                name: strategy.experimental_local_results(value)[0] for name, value in logs.items()
             }
 
         return one_step
 
 
 def sum_gradients_first(optimizer):
-    """Makes an optimizer sum the gradients of all replicas before it does anything else with them.
+    """Makes an optimizer sum the gradients of all replicas before it clips or applies them.
 
     Args:
         optimizer: A Keras optimizer; changed in place.
 
     Raises:
-        ValueError: If this version of Keras is not one that it fits.
+        ValueError: If this version of Keras is not supported.
     """
-    if "apply" in vars(optimizer):  # compiled a second time
+    if "apply" in vars(optimizer):  # changed already, by an earlier `compile`
         return
-    inner = getattr(optimizer, "inner_optimizer", optimizer)  # float16: of a LossScaleOptimizer
+    inner = getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer, in float16
     check_methods(type(inner), OPTIMIZER_METHODS)
     apply = optimizer.apply
 
@@ -106,20 +106,20 @@ def sum_gradients_first(optimizer):
 
 
 def check_methods(owner, methods):
-    """Refuses a version of Keras whose private methods are not those that are replaced here.
+    """Checks that this version of Keras has the private methods that are replaced here.
 
     Args:
         owner: A class.
-        methods: The names of its methods, with those of their arguments.
+        methods: Dictionary from the names of its methods to lists of the names of their arguments.
 
     Raises:
-        ValueError: With the versions, if a method is missing or takes other arguments.
+        ValueError: If a method is missing or has other arguments. The message names the versions.
     """
     for name, arguments in methods.items():
         method = getattr(owner, name, None)
         if method is None or list(inspect.signature(method).parameters) != arguments:
             raise ValueError(
-                f"Keras {keras.__version__} with TensorFlow {tf.__version__} is not one that "
-                f"training fits: {owner.__name__}.{name} is missing or has changed. Install Keras "
+                f"Keras {keras.__version__} with TensorFlow {tf.__version__} is not supported for "
+                f"training: {owner.__name__}.{name} is missing or has changed. Install Keras "
                 "3.13 to 3.15 with TensorFlow 2.20 or 2.21."
             )

@@ -1,4 +1,4 @@
-"""The dtype policy with which a machine trains fastest."""
+"""Dtype policy with which a machine trains fastest."""
 
 import os
 import pathlib
@@ -6,18 +6,18 @@ import pathlib
 import tensorflow as tf
 
 CPUINFO = pathlib.Path("/proc/cpuinfo")
-NATIVE_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # x86 twice, ARM
+NATIVE_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # two extensions of x86, and ARM's
 
 
 def dtype_policy(precision, cpuinfo=CPUINFO):
-    """Returns the Keras dtype policy that a `training.precision` stands for.
+    """Returns the Keras dtype policy for a value of `training.precision`.
 
-    `"auto"` is `"mixed_bfloat16"` where the hardware multiplies bfloat16 natively and `"float32"`
-    elsewhere: a CPU without those instructions emulates them, many times slower.
+    `"auto"` is `"mixed_bfloat16"` if the hardware multiplies bfloat16 natively, otherwise
+    `"float32"`: a CPU without such instructions emulates them, many times slower.
 
     Args:
         precision: `"auto"` or the name of a policy.
-        cpuinfo: File in which the system lists what its processor can do.
+        cpuinfo: File in which the system lists the features of its processor.
     """
     if precision != "auto":
         return precision
@@ -34,6 +34,6 @@ def dtype_policy(precision, cpuinfo=CPUINFO):
 
 
 def _is_held_back():
-    """Whether the environment keeps oneDNN from bfloat16 instructions: TensorFlow would abort."""
+    """Returns `True` if the environment denies oneDNN bfloat16: TensorFlow would abort."""
     most = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
     return bool(most) and not any(name in most for name in ("DEFAULT", "BF16", "AMX"))

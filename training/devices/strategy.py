@@ -1,4 +1,4 @@
-"""Devices of a training: one, several of one machine, those of several machines, or TPUs."""
+"""Distribution strategies: one device, several on one machine, several machines, or TPUs."""
 
 import json
 import os
@@ -8,15 +8,16 @@ import tensorflow as tf
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 
 
-def make_strategy(name):
-    """Returns the `tf.distribute` strategy of a name. Call it before TensorFlow computes anything.
+def make_strategy(name: str) -> tf.distribute.Strategy:
+    """Returns a `tf.distribute` strategy by name. Call it before TensorFlow computes anything.
 
     - `"default"`: one device, the first GPU, otherwise the CPU.
     - `"mirrored"`: all GPUs of this machine, otherwise all its logical CPU devices.
     - `"multi_worker"`: all GPUs, otherwise the CPU, of several machines. The environment variable
-      `TF_CONFIG` names them and says which of them this is; it is the same on all but for `index`:
+      `TF_CONFIG` lists the machines and says which of them this is; only `index` differs between
+      them:
       `{"cluster": {"worker": ["one:12345", "two:12345"]}, "task": {"type": "worker", "index": 0}}`.
-      Returns when all of them have been started. Worker 0 is the chief.
+      The call returns when all machines have joined. Worker 0 is the chief.
     - `"tpu"`: the TPU that the environment variable `TPU_NAME` names; `local` on a TPU's own host.
 
     Args:
@@ -50,22 +51,22 @@ def _multi_worker():
         return tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         raise ValueError(
-            "the strategy multi_worker must be made before TensorFlow computes anything in this "
-            f"process. TensorFlow says: {_first_line(error)}"
+            "the strategy multi_worker must be created before TensorFlow computes anything in this "
+            f"process. TensorFlow reports: {_first_line(error)}"
         ) from error
     except tf.errors.OpError as error:
         raise ValueError(
-            "this worker cannot join the others that TF_CONFIG names. TensorFlow says: "
+            "this worker cannot join the others in TF_CONFIG. TensorFlow reports: "
             f"{_first_line(error)}"
         ) from error
 
 
 def _check_cluster(text):
-    """Refuses a `TF_CONFIG` under which the workers would not find each other, or wait forever."""
+    """Raises a `ValueError` for a `TF_CONFIG` with which workers would fail to connect or hang."""
 
     def refuse(problem):
         raise ValueError(
-            f"TF_CONFIG {problem}. For the first of two workers it is "
+            f"TF_CONFIG {problem}. For the first of two workers it would be "
             '{"cluster": {"worker": ["host0:port", "host1:port"]}, '
             '"task": {"type": "worker", "index": 0}}. '
             f"Received: TF_CONFIG={'nothing' if text is None else text}."
@@ -87,9 +88,9 @@ def _check_cluster(text):
     if len(set(workers)) < len(workers):
         refuse("lists an address twice in cluster.worker")
     if set(cluster) != {"worker"} or kind != "worker":
-        refuse("may have tasks of type worker only")
+        refuse("may only have tasks of type worker")
     if type(index) is not int or not 0 <= index < len(workers):
-        refuse(f"must have a task.index from 0 to {len(workers) - 1}, counting cluster.worker")
+        refuse(f"must have a task.index from 0 to {len(workers) - 1}, a place in cluster.worker")
 
 
 def _is_address(value):
@@ -99,7 +100,7 @@ def _is_address(value):
 def _tpu():
     name = os.environ.get("TPU_NAME")
     try:
-        if not name:  # TensorFlow would wait for Google's metadata server, for minutes
+        if not name:  # TensorFlow would wait minutes for Google's metadata server
             raise ValueError("TPU_NAME is not set")
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name)
         if name != "local":

@@ -1,4 +1,4 @@
-"""Processes that train together: which one writes, what they agree on, and the loss of one."""
+"""Processes that train together: communication, agreement and the loss of a process."""
 
 import contextlib
 import re
@@ -8,9 +8,9 @@ import tensorflow as tf
 
 
 class Workers:
-    """The processes of a strategy. There is one, except under `MultiWorkerMirroredStrategy`.
+    """The processes of a strategy: only one, except under `MultiWorkerMirroredStrategy`.
 
-    Every method but the properties must be called by all of them, in the same order.
+    All processes must call the methods, in the same order.
 
     Args:
         strategy: A `tf.distribute.Strategy`.
@@ -25,10 +25,10 @@ class Workers:
         self._gather = tf.function(self._gather_in_graph, autograph=False)
 
     def chief_first(self, function):
-        """Calls a function on the chief, and when it is done there on all others.
+        """Calls a function on the chief, and then on all other processes.
 
         Returns:
-            What the function returned in this process.
+            The result of the function in this process.
 
         Raises:
             ConnectionError: On the others, if the function failed on the chief.
@@ -37,11 +37,11 @@ class Workers:
         return result if self.is_chief else function()
 
     def from_chief(self, function, names):
-        """Calls a function on the chief alone and sends its result to all processes.
+        """Calls a function on the chief only, and sends its result to all processes.
 
         Args:
-            function: Returns a dictionary of floats.
-            names: Its keys, in any order.
+            function: Function that returns a dictionary of floats.
+            names: Keys of the dictionary, in the same order in all processes.
 
         Returns:
             The dictionary, in every process.
@@ -49,18 +49,18 @@ class Workers:
         Raises:
             ConnectionError: On the others, if the function failed on the chief.
         """
-        figures = self._on_chief(function) or dict.fromkeys(names, 0.0)
-        return {name: _float(self._all(_bits(figures[name]))[0]) for name in names}
+        results = self._on_chief(function) or dict.fromkeys(names, 0.0)
+        return {name: _float(self._all(_bits(results[name]))[0]) for name in names}
 
     def any(self, flag):
-        """Returns whether a flag is true in any of the processes."""
+        """Returns `True` if a flag is true in any of the processes."""
         return any(self._all(int(flag)))
 
     def require_same(self, **values):
-        """Refuses to go on if an integer, below 2**63, is not the same in all processes.
+        """Checks that integers, below 2**63, are the same in all processes.
 
         Raises:
-            ValueError: In all of them, with the name of the value.
+            ValueError: In all processes, with the name of the value that differs.
         """
         for name, value in values.items():
             everyone = self._all(value)
@@ -73,7 +73,7 @@ class Workers:
 
     @contextlib.contextmanager
     def watch(self):
-        """Turns what TensorFlow raises when another process is lost into one clear error.
+        """Context manager that turns TensorFlow's errors about a lost process into a clear one.
 
         Raises:
             ConnectionError: From the block, if another process has ended or cannot be reached.
@@ -88,12 +88,12 @@ class Workers:
             )
             raise ConnectionError(
                 "another worker has ended or cannot be reached. Start all workers again with the "
-                "same commands: they go on from the newest checkpoint. TensorFlow says: "
+                "same commands: they resume from the newest checkpoint. TensorFlow reports: "
                 f"{reason[1]}"
             ) from error
 
     def _on_chief(self, function):
-        """What a function returns on the chief, `None` on the others, when it is done."""
+        """Returns the result of a function on the chief, and `None` on the others afterwards."""
         error = result = None
         if self.is_chief:
             try:
@@ -104,11 +104,11 @@ class Workers:
         if error is not None:
             raise error
         if failed:
-            raise ConnectionError("the chief (worker 0) has stopped; its own message says why.")
+            raise ConnectionError("the chief (worker 0) has stopped; see its own error message.")
         return result
 
     def _all(self, value):
-        """Returns an integer of every process, in their order."""
+        """Returns an integer from every process, a list in the order of the processes."""
         if self.count == 1:
             return [value]
         everyone = self._gather(tf.constant([value], tf.int64)).numpy().tolist()
@@ -120,11 +120,11 @@ class Workers:
 
 
 LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
-"""What a collective operation raises when a peer's connection breaks or its heartbeat stops."""
+"""Errors of a collective operation when a peer's connection breaks or its heartbeat stops."""
 
 
 def _bits(number):
-    """A float as the integer of the same 64 bits."""
+    """Returns the integer with the same 64 bits as a float."""
     return struct.unpack("<q", struct.pack("<d", number))[0]
 
 

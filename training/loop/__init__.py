@@ -1,1 +1,1 @@
-"""One training: updates, validation, checkpoints, the end."""
+"""Training loop: updates, validations, checkpoints and the final model."""

@@ -1,62 +1,68 @@
-"""The best validation so far, and whether it is time to stop."""
+"""The best validation so far, and early stopping."""
 
 import math
 
 
 class Best:
-    """The best validation so far, and how many there were since.
+    """Tracker of the best validation, and of the validations without improvement since.
 
     A validation that equals the best one is not an improvement, nor is one that is NaN.
 
     Args:
-        figures: What a validation measures, a dictionary from names to `Metric`s.
-        by: Which of them decides. `None`: no validation is the best one.
-        patience: Validations without improvement after which the training stops, or `None`.
+        metrics: Metrics of a validation, a dictionary from names to `Metric`s.
+        by: Name of the metric that decides. `None`: no validation is the best one.
+        patience: Number of validations without improvement after which the training stops. `None`:
+            it does not stop early.
+
+    Attributes:
+        update: Update of the best validation, or `None`.
+        results: Results of the best validation, or `None`.
+        waited: Number of validations without improvement.
     """
 
-    def __init__(self, figures, by=None, patience=None):
+    def __init__(self, metrics, by=None, patience=None):
         self.by = by
-        self.higher_is_better = by is not None and figures[by].higher_is_better
+        self.higher_is_better = by is not None and metrics[by].higher_is_better
         self.patience = patience
-        self.update, self.figures = None, None
+        self.update, self.results = None, None
         self.waited = 0
 
     @property
     def exhausted(self):
-        """Whether the training should stop."""
+        """`True` if the training must stop."""
         return self.patience is not None and self.waited >= self.patience
 
-    def see(self, update, figures):
-        """Takes the figures of the validation after an update into account."""
+    def see(self, update, results):
+        """Records the results of the validation after an update."""
         if self.by is None:
             return
-        if self._improved(figures[self.by]):
-            self.update, self.figures, self.waited = update, figures, 0
+        if self._improved(results[self.by]):
+            self.update, self.results, self.waited = update, results, 0
         else:
             self.waited += 1
 
     def state(self):
-        """Returns what a checkpoint has to hold, as a dictionary of plain values."""
-        return {"update": self.update, "figures": self.figures, "waited": self.waited}
+        """Returns the state for a checkpoint, a dictionary of plain values."""
+        return {"update": self.update, "figures": self.results, "waited": self.waited}
 
     def restore(self, state):
-        """Goes back to what `state` returned."""
-        self.update, self.figures = state["update"], state["figures"]
+        """Restores a state that `state` returned."""
+        self.update, self.results = state["update"], state["figures"]
         self.waited = state["waited"]
 
     def forget(self):
-        """Takes it that there was no best validation; what was waited counts on."""
-        self.update, self.figures = None, None
+        """Forgets the best validation, but keeps the number of validations without improvement."""
+        self.update, self.results = None, None
 
     def reason(self):
-        """Says why the training stops, without a dot."""
+        """Returns why the training stops, a clause without a full stop."""
         since = "" if self.update is None else f" since update {self.update:,}"
         return f"{self.by} has not improved{since}, {self.waited} validations in a row"
 
     def _improved(self, value):
         if not math.isfinite(value):
             return False
-        if self.figures is None:
+        if self.results is None:
             return True
-        best = self.figures[self.by]
+        best = self.results[self.by]
         return value > best if self.higher_is_better else value < best

@@ -1,4 +1,4 @@
-"""Callbacks between the updates: logs, validation, Ctrl-C, checkpoints."""
+"""Callbacks between updates: logs, validation, interrupts and checkpoints."""
 
 import contextlib
 import math
@@ -13,11 +13,11 @@ from keras_transformer.training.loop.messages import diverged
 
 
 class UpdateCallback(keras.callbacks.Callback):
-    """A callback that counts updates from the start of the run, not of this call of `fit`.
+    """Base of callbacks that count updates from the start of the run, not of a call of `fit`.
 
     Args:
-        start: Updates done before this call of `fit`.
-        total: Updates at the end of the training.
+        start: Number of updates before this call of `fit`.
+        total: Number of updates at the end of the training.
     """
 
     def __init__(self, start, total):
@@ -29,16 +29,18 @@ class UpdateCallback(keras.callbacks.Callback):
         self.on_update(self.start + batch + 1, logs)
 
     def on_update(self, update, logs):
-        """Called after every update with its number, counting from 1."""
+        """Called after every update with its number, counted from 1."""
 
 
 class Recurring(UpdateCallback):
-    """Work every `every` updates and after the last one, and how long it will still take.
+    """Base of callbacks that work every `every` updates and after the last one.
+
+    They measure how long the work takes, for an estimate of the time left.
 
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        every: Updates between two times.
+        every: Interval of the work, in updates.
         now: Function that returns the time in seconds.
     """
 
@@ -49,19 +51,20 @@ class Recurring(UpdateCallback):
         self._last, self._seconds = start, 0.0
 
     def is_due(self, update):
-        """Returns whether it is time to work after an update."""
+        """Returns `True` if the work is due after an update."""
         return update % self.every == 0 or update == self.total
 
     @contextlib.contextmanager
     def timed(self, update):
-        """Measures how long the work after an update takes: that inside of the block."""
+        """Context manager that measures the work after an update, done in its block."""
         begin = self.now()
         yield
         self._last, self._seconds = update, self.now() - begin
 
     def seconds_left(self):
-        """Returns the time of all work still to come, if each takes as long as the last one did;
-        0 before the first one.
+        """Returns the time of all work to come, estimated from the last time; 0 before the first.
+
+        The unit is seconds.
         """
         if self._last >= self.total:
             return 0.0
@@ -69,15 +72,15 @@ class Recurring(UpdateCallback):
 
 
 class Logs(UpdateCallback):
-    """Writes loss, learning rate and speed for TensorBoard, each as a mean over `every` updates.
+    """Writes loss, learning rate and speed for TensorBoard, as means over `every` updates.
 
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        directory: Folder of the logs; `None` to write nothing.
+        directory: Folder of the logs. `None`: no logs are written.
         every: Updates between two points.
-        history: The `History` that gets the same points.
-        stopwatch: The `Stopwatch` of the updates, which the speed is measured with.
+        history: The `History`, which receives the same points.
+        stopwatch: The `Stopwatch` that measures the updates.
     """
 
     def __init__(self, start, total, directory, every, history, stopwatch):
@@ -93,7 +96,7 @@ class Logs(UpdateCallback):
     def on_update(self, update, logs):
         if update % self.every and update != self.total:
             return
-        rate = self.model.optimizer.learning_rate  # of the next update
+        rate = self.model.optimizer.learning_rate  # that of the next update
         unit = self.model.unit
         scalars = {"loss": logs["loss"], "learning_rate": float(rate), unit: logs[unit]}
         seconds = self.stopwatch.seconds
@@ -105,7 +108,7 @@ class Logs(UpdateCallback):
         self.model.mean_loss.reset_state()
 
     def write(self, update, scalars, prefix="train"):
-        """Writes one point of each curve."""
+        """Writes a point of each curve."""
         self.history.add(update, {f"{prefix}/{name}": value for name, value in scalars.items()})
         with self._writer.as_default(step=update):
             for name, value in scalars.items():
@@ -114,37 +117,36 @@ class Logs(UpdateCallback):
 
 
 class Validation(Recurring):
-    """Every `every` updates and at the end, `look` at the model.
+    """Validates the model every `every` updates and at the end.
 
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
         every: Updates between two validations.
-        look: Function of the number of the update that returns the figures as a dictionary.
+        validate: Function of the number of the update, which validates the model.
         now: See `Recurring`.
     """
 
-    def __init__(self, start, total, every, look, now=time.monotonic):
+    def __init__(self, start, total, every, validate, now=time.monotonic):
         super().__init__(start, total, every, now)
-        self.look = look
-        self.figures = {}
+        self.validate = validate
 
     def on_update(self, update, logs):
         if self.is_due(update):
             with self.timed(update):
-                self.figures = self.look(update)
+                self.validate(update)
 
 
 class Interrupts(UpdateCallback):
-    """Lets Ctrl-C (and SIGTERM) finish the update, then ends `fit`; a second one ends at once.
+    """Ends `fit` after the current update on Ctrl-C or SIGTERM; a second signal ends it at once.
 
-    Use it as a context manager around `fit`, so that the signals are given back in any case.
-    Outside of the main thread, where Python takes no signals, it does nothing.
+    Use it as a context manager around `fit`, so that the signal handlers are always restored. It
+    does nothing outside of the main thread, where Python receives no signals.
 
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        anywhere: Function that returns whether its argument is true in any of the processes that
+        anywhere: Function that returns `True` if its argument is true in any of the processes that
             train together: all of them must stop after the same update.
     """
 
@@ -161,13 +163,13 @@ class Interrupts(UpdateCallback):
         return self
 
     def __exit__(self, *_):
-        self._give_back()
+        self._restore_handlers()
 
     def _receive(self, number, frame):
         self.received = number
-        self._give_back()
+        self._restore_handlers()
 
-    def _give_back(self):
+    def _restore_handlers(self):
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous = {}
@@ -178,9 +180,10 @@ class Interrupts(UpdateCallback):
 
 
 class Terminations:
-    """Makes SIGTERM an exception, as Ctrl-C is one, so that what is open is closed on the way out.
+    """Context manager that turns SIGTERM into an exception, like Ctrl-C.
 
-    A context manager; outside of the main thread, where Python takes no signals, it does nothing.
+    Files and locks are then closed as after any exception. It does nothing outside of the main
+    thread, where Python receives no signals.
 
     Raises:
         KeyboardInterrupt: From the block, with the number of the signal.
@@ -203,19 +206,20 @@ class Terminations:
 
 
 class Saving(Recurring):
-    """Every `every` updates, at the end, and when `fit` is about to stop, saves a checkpoint.
+    """Saves a checkpoint every `every` updates, at the end and when `fit` is about to stop.
 
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
         every: Updates between two checkpoints.
-        save: Function of the number of the update.
-        last_good: Function that names the checkpoint to go back to, for the message below.
-        wanted: Function of the number of the update: whether it must be saved in any case.
+        save: Function of the number of the update, which saves the checkpoint.
+        last_good: Function that describes the last good checkpoint, for an error.
+        wanted: Function of the number of the update that returns `True` if a checkpoint must be
+            saved in any case.
         now: See `Recurring`.
 
     Raises:
-        ValueError: From `fit`, if the loss is no longer a number; nothing is saved then.
+        ValueError: From `fit`, if the loss is NaN or infinite; no checkpoint is saved then.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Checkpoints: everything a training needs to go on as if it had never stopped."""
+"""Checkpoints: the complete state of a training, from which it resumes exactly."""
 
 import json
 import re
@@ -14,15 +14,15 @@ STATE = "state"
 
 
 class Checkpoints:
-    """The checkpoints of a run: `update-00001000.npz`, one file each.
+    """The checkpoints of a run, one file each, such as `update-00001000.npz`.
 
     A checkpoint is a NumPy archive: the variables in order, each under its number and path, and
     the rest of the state as JSON under `state`. It is written under a temporary name and renamed
-    when it is on the disk; zip's checksum of every member is verified on loading.
+    once it is on the disk. On loading, zip's checksums of all members are verified.
 
     Args:
         directory: Folder of the checkpoints; created with the first one.
-        keep: How many of the newest to keep.
+        keep: Number of the newest checkpoints to keep.
     """
 
     def __init__(self, directory, keep=3):
@@ -31,20 +31,20 @@ class Checkpoints:
         self._last = None  # the checkpoint that was written or loaded last
 
     def save(self, update, variables, state, best=None):
-        """Writes the checkpoint of an update and removes those that are too old.
+        """Writes the checkpoint of an update and removes old ones.
 
         Args:
             update: Number of updates done.
             variables: Keras variables.
             state: Dictionary of plain values.
-            best: Update whose checkpoint stays, however old it is.
+            best: Update whose checkpoint is kept regardless of its age.
 
         Returns:
             The path of the checkpoint.
 
         Raises:
-            OSError: If it cannot be written, for example because the disk is full; those before it
-                are left as they were. The message names the one to go on from.
+            OSError: If it cannot be written, for example because the disk is full. Earlier
+                checkpoints are unchanged, and the message names the one to resume from.
         """
         path = self.path(update)
         arrays = {_key(*item): item[1].value.numpy() for item in enumerate(variables)}
@@ -61,35 +61,36 @@ class Checkpoints:
         return path
 
     def path(self, update):
-        """Returns where the checkpoint of an update is, or would be."""
+        """Returns the path of the checkpoint of an update, whether it exists or not."""
         return self.directory / f"update-{update:08d}.npz"
 
     def paths(self):
-        """Returns the checkpoints, oldest first."""
+        """Returns the paths of the checkpoints, the oldest first."""
         return [path for _, path in sorted(self._updates().items())]
 
     def newest(self):
-        """Returns the update of the newest checkpoint, whole or not; 0 if there is none."""
+        """Returns the update of the newest checkpoint, even if damaged; 0 if there is none."""
         return max(self._updates(), default=0)
 
     def last_good(self):
-        """Says which checkpoint the training can go on from, as a sentence without its dot."""
+        """Returns a sentence, without full stop, that names the checkpoint to resume from."""
         if self._last is None or not self._last.exists():
-            return "There is no checkpoint to go back to yet"
+            return "There is no checkpoint to resume from yet"
         return f"The last good checkpoint is {self._last}"
 
     def restore(self, variables, damaged=lambda path, reason: None):
-        """Loads the newest checkpoint that is whole.
+        """Loads the newest checkpoint that is not damaged.
 
         Args:
             variables: The Keras variables to fill, in the order in which they were saved.
-            damaged: Called with the path of every checkpoint that cannot be read, and why.
+            damaged: Function that is called with the path of each damaged checkpoint and the
+                reason.
 
         Returns:
-            The state that was saved with it, or `None` if there is no checkpoint.
+            The state that was saved with the checkpoint, or `None` if there is no checkpoint.
 
         Raises:
-            ValueError: If the checkpoint is whole but belongs to another model.
+            ValueError: If the checkpoint belongs to another model.
         """
         for path in reversed(self.paths()):
             try:
@@ -126,7 +127,7 @@ class Checkpoints:
         }
 
     def _prune(self, newest, best):
-        """Removes old checkpoints; damaged ones later than `newest` take nobody's place."""
+        """Removes old checkpoints; damaged ones after `newest` do not count among the kept ones."""
         earlier = {update: path for update, path in self._updates().items() if update <= newest}
         for update in sorted(earlier)[: -self.keep]:
             if update != best:
@@ -134,14 +135,18 @@ class Checkpoints:
 
 
 def refuse_infinite(variables, update, last_good):
-    """Raises unless all values are finite, so that no checkpoint holds others.
+    """Checks that all values of a checkpoint are finite.
 
-    The loss of an update is from before it: its gradient may have broken the weights.
+    A finite loss does not suffice: it is computed before the update, whose gradient may have made
+    weights infinite.
 
     Args:
-        variables: List of variables, to be saved.
-        update: Number of the update after which they are.
-        last_good: Function that names the checkpoint to go back to, for the message.
+        variables: List of the variables to save.
+        update: Number of the last update.
+        last_good: Function that describes the last good checkpoint, for the error.
+
+    Raises:
+        ValueError: If a value is NaN or infinite.
     """
     for variable in variables:
         values = variable.value.numpy()
@@ -151,34 +156,34 @@ def refuse_infinite(variables, update, last_good):
 
 
 def read(path):
-    """Returns the arrays of a checkpoint by their keys.
+    """Returns the arrays of a checkpoint, a dictionary by key.
 
     Raises:
-        ValueError: If any of it is damaged or missing, with the reason alone.
+        ValueError: If the file is damaged or missing. The message is the reason alone.
     """
     return _read(path)
 
 
 def read_state(path):
-    """Returns the state that was saved with a checkpoint; raises like `read`."""
+    """Returns the state that was saved with a checkpoint; raises the errors of `read`."""
     return json.loads(str(_read(path, [STATE])[STATE]))
 
 
 def _read(path, keys=None):
-    """Some arrays of a checkpoint, or all of them."""
+    """Returns the arrays of some keys, or of all."""
     if not path.exists():
         raise ValueError("it is missing")
     try:
-        if not zipfile.is_zipfile(path):  # NumPy would take it for Python objects
+        if not zipfile.is_zipfile(path):  # NumPy would read it as pickled objects
             raise ValueError("its end is missing")
         with np.load(path, allow_pickle=False) as archive:
             if STATE not in archive.files:
-                raise ValueError(f"it holds no {STATE!r}")
+                raise ValueError(f"it has no {STATE!r}")
             return {key: archive[key] for key in keys or archive.files}
     except MemoryError:
         raise
-    except Exception as error:  # a damaged zip archive raises nearly anything
-        # What NumPy advises about pickled data is wrong for a checkpoint, which never holds any.
+    except Exception as error:  # a damaged zip archive can raise almost any exception
+        # NumPy's advice about pickled data is wrong for a checkpoint, which never contains any.
         pickled = "pickle" in str(error)
         reason = "its arrays cannot be read" if pickled else str(error) or type(error).__name__
         raise ValueError(reason) from error

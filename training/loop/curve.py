@@ -8,15 +8,15 @@ from keras_transformer.training.loop.messages import say
 
 
 class Curve:
-    """The picture of a run's learning curve; one that cannot be drawn stops no training.
+    """Plot of a run's learning curve; if it cannot be drawn, the training goes on.
 
     Args:
         run: The `Run`.
-        history: Its `History`.
-        task: Its `Task`.
-        console: Where it is announced that there is no picture.
-        draws: Whether this process draws it.
-        every: Seconds between two pictures while it trains; one takes about half a second.
+        history: The `History` of the run.
+        task: The `Task` of the run.
+        console: The console for messages if it cannot be drawn.
+        draws: Whether this process draws the plot.
+        every: Seconds between two plots during the training; one takes about half a second.
     """
 
     def __init__(self, run, history, task, console, draws, every=30):
@@ -24,7 +24,7 @@ class Curve:
         self.draws, self.every, self._last = draws, every, time.monotonic()
 
     def follow(self):
-        """Draws the history so far, unless the last picture is too young."""
+        """Draws the history so far, if the last plot is old enough."""
         if time.monotonic() - self._last >= self.every:
             self.draw()
 
@@ -36,7 +36,7 @@ class Curve:
             save_figure(curve_figure(self.history, self.task), self.run.curve)
         except MatplotlibMissing as error:
             self.draws = False
-            say(self.console, f"There will be no {self.run.curve}: {error}")
+            say(self.console, f"{self.run.curve} will not be drawn: {error}")
         except OSError as error:
             reason = error.strerror or error
             say(self.console, f"{self.run.curve} cannot be written: {reason}.")

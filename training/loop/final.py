@@ -1,4 +1,4 @@
-"""The end of a training: which weights become the model of the run."""
+"""The end of a training: the choice of the final weights and the model of the run."""
 
 import math
 
@@ -9,9 +9,9 @@ from keras_transformer.training.loop.moving_average import averaged_weights
 
 
 def write_model(session):
-    """Writes `model.keras` and `metrics.json` of a run; returns the figures.
+    """Writes `model.keras` and `metrics.json` of a run; returns the content of the latter.
 
-    Figures of the model before, of a run that was made longer, are dropped.
+    Metrics of an earlier model, of a run that was made longer, are dropped.
 
     Args:
         session: A `Session` that has trained.
@@ -21,7 +21,7 @@ def write_model(session):
     update, validation = load_final(session)
     with averaged_weights(learner), replacing(run.model) as temporary:
         _in_float32(learner.model).save(temporary)
-    figures = {
+    metrics = {
         "parameters": learner.model.count_params(),
         "updates": session.update,
         "stopped_early": best.exhausted,
@@ -32,28 +32,31 @@ def write_model(session):
         "validation": validation,
     }
     if session.lineage is not None:
-        figures["started_from"] = session.lineage
+        metrics["started_from"] = session.lineage
     if session.vectors is not None:
-        figures["vectors"] = session.vectors
-    run.write_metrics(figures)
-    return figures
+        metrics["vectors"] = session.vectors
+    run.write_metrics(metrics)
+    return metrics
 
 
 def load_final(session):
-    """Loads the weights that are to be the model; returns their update and its validation.
+    """Loads the weights of the final model.
 
-    With `final_model = "best"` these are the best ones that can be read: damage to a file must not
-    keep a training from its end.
+    With `final_model = "best"` they are from the best checkpoint that can be read, so that a
+    training can end even if a file is damaged.
 
     Args:
         session: A `Session` that has trained.
+
+    Returns:
+        The update of the weights, and the results of its validation.
     """
     best, checkpoints = session.best, session.checkpoints
     last = session.update, session.validation
     if session.settings.training.final_model != "best" or best.update is None:
         return last
     problem, final = None, last
-    for candidate in [(best.update, best.figures), *_next_best(session)]:
+    for candidate in [(best.update, best.results), *_next_best(session)]:
         try:
             checkpoints.load(checkpoints.path(candidate[0]), session.variables())
         except ValueError as error:
@@ -62,22 +65,22 @@ def load_final(session):
         final = candidate
         break
     if problem:
-        text = f"The best checkpoint cannot be used: {problem} The model is that of update"
+        text = f"The best checkpoint cannot be used: {problem} The model is from update"
         say(session.console, f"{text} {final[0]:,}, the next best.")
     return final
 
 
 def _next_best(session):
-    """The other checkpoints that were validated, the best first: their updates and figures."""
+    """Returns update and results of the other checkpoints with a validation, the best first."""
     by, validated = session.best.by, []
     for path in session.checkpoints.paths():
         try:
             state = read_state(path)
         except ValueError:
             continue
-        figures = state["validation"] if state.get("validated") == state["update"] else None
-        if figures and math.isfinite(figures.get(by, math.nan)):
-            validated.append((state["update"], figures))
+        results = state["validation"] if state.get("validated") == state["update"] else None
+        if results and math.isfinite(results.get(by, math.nan)):
+            validated.append((state["update"], results))
     others = [validation for validation in validated if validation[0] != session.best.update]
     return sorted(
         others, key=lambda validation: validation[1][by], reverse=session.best.higher_is_better
@@ -85,9 +88,9 @@ def _next_best(session):
 
 
 def _in_float32(model):
-    """The model with the policy float32, so that it computes the same everywhere.
+    """Returns a copy of the model with the policy float32, so that it computes the same everywhere.
 
-    Its weights are float32 in any case; only the arithmetic of the training was in 16 bits.
+    Weights are always float32; only the arithmetic of the training may use 16 bits.
     """
     copy = type(model)(model.config, dtype="float32")
     copy.set_weights(model.get_weights())

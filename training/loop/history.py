@@ -1,4 +1,4 @@
-"""The figures of a training over its updates, in a table that any program can read."""
+"""History of a training's metrics, a CSV table that any program can read."""
 
 import csv
 import io
@@ -10,43 +10,43 @@ from keras_transformer.files import write_text
 def columns_of(task):
     """Returns the columns of the table for a `Task`, named as in TensorBoard.
 
-    Nothing is among them that depends on the speed of the machine.
+    None of them depends on the speed of the machine.
     """
     training = ("train/loss", "train/learning_rate", f"train/{task.unit}")
     return (*training, *(f"validation/{name}" for name in task.metrics))
 
 
 class History:
-    """`history.csv` of a run: one row for each update at which something was measured.
+    """`history.csv` of a run: a row for each update after which a metric was measured.
 
-    The updates grow from row to row, also after a training that was killed: `restore` drops what
-    lies after the checkpoint from which it goes on. A row is written when the next one begins, or
-    by `flush`, which every checkpoint is preceded by; what a process that is killed has not
-    written yet lies after its last checkpoint.
+    Updates increase from row to row, even if the training is killed and resumed: `restore` drops
+    the rows after the checkpoint from which it resumes. A row is written when the next one begins,
+    or by `flush`; every checkpoint calls `flush` first, so that rows lost with a killed process are
+    always after its last checkpoint.
 
-    The first `train/loss` after a restart is the mean since then, not since the row before.
+    The first `train/loss` after a restart is the mean since the restart, not since the last row.
 
     Args:
-        path: The file; `None` to write nothing.
-        columns: Names of the figures.
+        path: Path of the file. `None`: nothing is written.
+        columns: Names of the metrics.
     """
 
     def __init__(self, path, columns):
         self.path = None if path is None else Path(path)
         self.columns = tuple(columns)
-        self.rows = []  # dictionaries, with those figures that were measured
+        self.rows = []  # dictionaries of `update` and the metrics that were measured
         self._written = 0
 
     @classmethod
     def read(cls, path, columns):
-        """Returns the rows of a file up to the first damaged one; the file is only read."""
+        """Returns the history in a file, up to the first damaged row; the file does not change."""
         history = cls(path, columns)
         history.rows = list(history._read())
         history._written = len(history.rows)
         return history
 
     def restore(self, update):
-        """Reads the file and drops every row after `update`, and from the first damaged one on."""
+        """Reads the file and drops the rows after `update`, or from the first damaged row on."""
         if self.path is None:
             return
         self.rows = [row for row in self._read() if row["update"] <= update]
@@ -55,29 +55,29 @@ class History:
         write_text(self.path, _csv(lines))
         self._written = len(self.rows)
 
-    def add(self, update, figures):
-        """Adds figures to the row of an update; those without a column are left out.
+    def add(self, update, values):
+        """Adds values of metrics to the row of an update; values without a column are dropped.
 
         Raises:
-            ValueError: If a later update, or this one, has already been written.
+            ValueError: If this update or a later one has already been written.
         """
-        figures = {name: float(value) for name, value in figures.items() if name in self.columns}
+        values = {name: float(value) for name, value in values.items() if name in self.columns}
         last = self.rows[-1]["update"] if self.rows else 0
         if update < last or (update == last and self._written == len(self.rows)):
             raise ValueError(
-                f"`update` must grow from row to row. Received: update={update} after {last}."
+                f"`update` must increase from row to row. Received: update={update} after {last}."
             )
         if update == last:
-            self.rows[-1].update(figures)
+            self.rows[-1].update(values)
         else:
             self.flush()
-            self.rows.append({"update": update, **figures})
+            self.rows.append({"update": update, **values})
 
     def flush(self):
-        """Appends the rows that are not written yet.
+        """Appends the rows that are not in the file yet.
 
         Raises:
-            OSError: If they cannot be, for example because the disk is full.
+            OSError: If the file cannot be written, for example because the disk is full.
         """
         new = self.rows[self._written :]
         if self.path is None:
@@ -91,16 +91,16 @@ class History:
         self._written = len(self.rows)
 
     def curve(self, name):
-        """Returns the updates at which a figure was measured, and its values: two lists."""
+        """Returns two lists: the updates after which a metric was measured, and its values."""
         points = [(row["update"], row[name]) for row in self.rows if name in row]
         return [update for update, _ in points], [value for _, value in points]
 
     def _cells(self, row):
-        figures = (repr(row[name]) if name in row else "" for name in self.columns)
-        return [row["update"], *figures]
+        values = (repr(row[name]) if name in row else "" for name in self.columns)
+        return [row["update"], *values]
 
     def _read(self):
-        """Yields the rows of the file up to the first damaged one, such as a half-written one."""
+        """Yields the rows of the file up to the first damaged one, such as an incomplete line."""
         if not self.path.exists():
             return
         text = self.path.read_text("utf-8", errors="replace")
@@ -111,8 +111,8 @@ class History:
         for line in lines:
             update, *cells = line.split(",")
             try:
-                figures = zip(self.columns, cells, strict=True)
-                row = {name: float(cell) for name, cell in figures if cell}
+                pairs = zip(self.columns, cells, strict=True)
+                row = {name: float(cell) for name, cell in pairs if cell}
                 row = {"update": int(update), **row}
             except ValueError:
                 return

@@ -1,4 +1,4 @@
-"""A model and how it learns, as `fit` and `evaluate` see it."""
+"""`Learner`, the Keras model that `fit` and `evaluate` train and measure."""
 
 import keras
 import tensorflow as tf
@@ -15,31 +15,32 @@ from keras_transformer.training.losses.r_drop import twice
 
 
 class Learner(DistributedModel):
-    """Wraps a model for training; what is kept afterwards is `model`.
+    """Wrapper of a model for its training; only `model` is kept afterwards.
 
-    `compile` and `fit` are Keras'. What is added: losses are averaged over the labels that count,
-    not over batches; an update can take several batches; the labels seen are counted; metrics are
-    computed in `evaluate` alone. Under a `tf.distribute` strategy create it in the strategy's
-    scope.
+    It is compiled and trained like any Keras model, with these differences: losses are averaged
+    over the labels that count, not over batches; an update can use several batches; the labels seen
+    are counted; and metrics are computed only in `evaluate`. Under a `tf.distribute` strategy,
+    create it in the scope of the strategy.
 
     Args:
         model: A Keras model.
-        weigh: Function of inputs and labels to how much each label counts, float32, 0 for padding.
-            `None`: see `RealLabels`.
-        accumulate: Batches of an update. Above 1, `fit` takes tuples of so many pairs (inputs,
-            labels), each of any shape; the update is that of all their rows in one batch.
-        r_drop: How much it counts that two passes of a batch, made different by dropout, predict
-            the same; 5 in R-Drop's paper, for translation. Above 0 an update costs twice as much,
-            and the training's loss is the mean of both passes, with their disagreement.
-        dtype: Dtype policy; under `"mixed_float16"` `compile` scales the loss.
-        unit: What is counted, in the logs: `"tokens"` or `"examples"`.
+        weigh: Function of inputs and labels that returns the weight of each label, float32, 0 for
+            padding. `None`: see `RealLabels`.
+        accumulate: Number of batches in an update. Above 1, `fit` takes tuples of so many pairs
+            (inputs, labels), each of any shape; the update is the same as with all their rows in
+            one batch.
+        r_drop: Weight of the disagreement between two passes of a batch with dropout; 5 in R-Drop's
+            paper, for translation. Above 0 an update takes twice as long, and the loss is the mean
+            of both passes, plus their weighted disagreement.
+        dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
+        unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.
 
     Call arguments:
-        inputs: What the model takes.
+        inputs: Inputs of the model.
 
     Returns:
-        What the model returns.
+        The output of the model.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Learner(DistributedModel):
         self.accumulate = accumulate
         self.r_drop = r_drop
         self.unit = unit
-        # Labels that counted in the whole training. A weight, so that checkpoints carry it.
+        # Labels seen in the whole training. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
             shape=(),
             dtype="int64",
@@ -70,27 +71,27 @@ class Learner(DistributedModel):
         self.mean_loss = keras.metrics.Mean(name="loss")  # of the training
         self.evaluation_loss = keras.metrics.Mean(name="loss")
         self._evaluates = False
-        # Traced once for all batches of an update and all their widths.
+        # Traced once for all batches of an update, whatever their widths.
         self._gradients = tf.function(
             self._loss_and_gradients, reduce_retracing=True, autograph=False
         )
 
     def compile(self, optimizer, loss, metrics=None, **options):
-        """As in Keras.
+        """Configures the training, as in Keras.
 
-        A `LabelSmoothedCrossEntropy` without `metrics` is computed together with the output product
-        of a model that has `hidden_states` and an `output_matrix`, and measured by perplexity and
-        accuracy per token. Any other loss is computed from what the model predicts, and so are all
-        metrics.
+        If a model has `hidden_states` and an `output_matrix`, a `LabelSmoothedCrossEntropy` without
+        `metrics` is computed together with the output projection, and measured by perplexity and
+        accuracy per token. Any other loss is computed from the predictions of the model, and so are
+        all metrics.
 
         Args:
             optimizer: A Keras optimizer.
             loss: A Keras loss, its name, or a function of labels and predictions.
             metrics: List of Keras metrics or their names. `None`: see above.
-            **options: Those of `keras.Model.compile`.
+            **options: Options of `keras.Model.compile`.
 
         Raises:
-            ValueError: If there is an `r_drop` that the loss cannot take into account.
+            ValueError: If the loss does not support the `r_drop` of the learner.
         """
         loss = keras.losses.get(loss)
         smoothed = isinstance(loss, LabelSmoothedCrossEntropy)
@@ -98,8 +99,8 @@ class Learner(DistributedModel):
             objective = ProjectedObjective(self.model, loss, self.weigh, self.r_drop)
         elif self.r_drop and not isinstance(loss, ClassCrossEntropy):
             raise ValueError(
-                "`r_drop` must be 0 but for the package's own cross-entropies, whose predictions "
-                f"are known to be logits. Received: r_drop={self.r_drop}."
+                "`r_drop` must be 0 except with the package's own cross-entropies, whose "
+                f"predictions are known to be logits. Received: r_drop={self.r_drop}."
             )
         else:
             metrics = [keras.metrics.get(metric) for metric in metrics or ()]
@@ -109,13 +110,13 @@ class Learner(DistributedModel):
 
     @property
     def metrics(self):
-        """What `fit` resets at the start of an epoch, or `evaluate` at its start."""
+        """Metrics that `fit` resets at the start of an epoch, and `evaluate` at its start."""
         if self._evaluates:
             return [self.evaluation_loss, *self.objective.metrics]
         return [self.mean_loss]
 
     def evaluate(self, *args, **options):
-        """As in Keras; what is known of the training's loss stays as it is."""
+        """Evaluates the model, as in Keras; the running mean of the training loss is not reset."""
         self._evaluates = True
         try:
             return super().evaluate(*args, **options)
@@ -126,7 +127,7 @@ class Learner(DistributedModel):
         return self.model(inputs, training=training)
 
     def train_step(self, data):
-        """One update. Logs the loss since `mean_loss` was reset and the labels seen so far."""
+        """Makes an update; logs the mean loss since its reset, and the labels seen so far."""
         batches = (data,) if self.accumulate == 1 else data
         own = tf.add_n([tf.reduce_sum(self.weigh(*batch)) for batch in batches])
         total = global_sum(own)
@@ -145,7 +146,7 @@ class Learner(DistributedModel):
         return {"loss": self.mean_loss.result(), self.unit: self.seen.value}
 
     def _loss_and_gradients(self, inputs, labels, total):
-        """Returns a batch's summed loss over `total`, and its gradients, scaled for float16."""
+        """Returns the summed loss of a batch over `total`, and gradients scaled for float16."""
         if self.r_drop:
             inputs, labels = twice((inputs, labels))
             total *= 2
@@ -153,12 +154,12 @@ class Learner(DistributedModel):
             loss = self.objective.sum(inputs, labels, total, self._has_static_shapes())
             scaled = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, self.trainable_weights)
-        # Of a table that is only looked up the gradient is rows, some of them repeated, whose
-        # squares Keras's optimizers would not add up as they must.
+        # The gradient of an embedding is sparse and may contain a row several times; Keras's
+        # optimizers would square such rows before they add them up.
         return loss, [_dense(gradient) for gradient in gradients]
 
     def _has_static_shapes(self):
-        """Whether XLA compiles an update: the shape of a tensor may not depend on values."""
+        """Returns `True` if XLA compiles an update, so that shapes must not depend on values."""
         return self.jit_compile or isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
 
     def test_step(self, data):

@@ -1,14 +1,14 @@
-"""Messages of a training: the lines that it shows, and the error of one that diverged."""
+"""Messages of a training, and the error of a training that has diverged."""
 
 import math
 
 
 def diverged(what, last_good):
-    """Returns the error of a training that can no longer be saved.
+    """Returns the error of a training that has diverged.
 
     Args:
-        what: What happened at which update.
-        last_good: Which checkpoint to go back to, both without a dot at the end.
+        what: Description of the problem and its update, without full stop.
+        last_good: Sentence that names the checkpoint to resume from, without full stop.
     """
     return ValueError(
         f"{what}. {last_good}; a lower learning rate or clipping "
@@ -17,31 +17,31 @@ def diverged(what, last_good):
 
 
 def duration(seconds):
-    """Returns a time as `1:02:03` or `2:03`."""
+    """Formats a time in seconds as `1:02:03` or `2:03`."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def say(console, text):
-    """Prints a line of plain text that is not wrapped."""
+    """Prints a line of plain text without wrapping it."""
     console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def introduction(session):
-    """Returns the line that a `Session` begins with: parameters, examples, updates."""
+    """Returns the first line of a `Session`: parameters, examples and updates of an epoch."""
     corpus, settings = session.corpus, session.settings
     steps = math.ceil(session.epochs.steps / settings.training.accumulate)
     weighted = session.corpus.is_weighted
-    seen = "are an epoch, as their weights say" if weighted else "see all of them once"
-    left_out = f", {corpus.too_long:,} too long ones left out" if corpus.too_long else ""
+    epoch = "an epoch of the weighted examples" if weighted else "an epoch"
+    left_out = f", {corpus.too_long:,} longer ones left out" if corpus.too_long else ""
     if corpus.cut and session.training.packed:
-        left_out += f", {corpus.cut:,} of them cut into pieces"
+        left_out += f", {corpus.cut:,} of them cut into parts"
     elif corpus.cut:
-        left_out += f", {corpus.cut:,} sources cut at {settings.data.max_length:,} tokens"
+        left_out += f", {corpus.cut:,} sources cut to {settings.data.max_length:,} tokens"
     parameters = session.learner.model.count_params()
     text = f"{parameters:,} parameters; {_examples(session)}{left_out}"
-    return f"{text}; {steps:,} updates {seen}."
+    return f"{text}; {steps:,} updates are {epoch}."
 
 
 def _examples(session):
@@ -51,6 +51,6 @@ def _examples(session):
     return f"{corpus.examples:,} examples in {corpus.size:,} rows"
 
 
-def listed(figures):
-    """Returns figures in one line."""
-    return ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+def listed(results):
+    """Formats the results of a validation as one line."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in results.items())

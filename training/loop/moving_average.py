@@ -1,4 +1,4 @@
-"""The model with averaged weights, while the training keeps its own."""
+"""Moving average of the weights, for validation and the final model."""
 
 import contextlib
 
@@ -7,28 +7,29 @@ import numpy as np
 
 @contextlib.contextmanager
 def averaged_weights(learner):
-    """Puts the moving average of the weights into the model for the length of a block.
+    """Context manager that gives the model the moving average of its weights.
 
-    `average = momentum * average + (1 - momentum) * weights` after every update, beginning with the
-    weights after the first one; `[optimizer] ema_momentum` switches it on. The average is the
-    optimizer's, so checkpoints carry it. Without one the block sees the weights as they are.
+    `average = momentum * average + (1 - momentum) * weights` is computed after every update,
+    beginning with the weights after the first one, if `[optimizer] ema_momentum` is set. The
+    optimizer keeps the average, so that it is part of every checkpoint. Without an average, the
+    weights do not change.
 
-    Keras does the same for good at the end of `fit`: what has to be saved of the weights that were
-    trained is saved by a callback.
+    At the end of `fit` Keras replaces the weights by the average permanently; a callback must save
+    the trained weights before.
 
     Args:
-        learner: A compiled `Learner` after at least one update. Its trained weights come back bit
-            for bit when the block ends, by an exception or otherwise.
+        learner: A compiled `Learner` after at least one update. Its trained weights are restored
+            bit for bit at the end of the block, even after an exception.
 
     Differs from the paper: section 6.1 averages checkpoints; see `averaging.py`.
     """
     optimizer = learner.optimizer
-    # LossScaleOptimizer, around the other one under mixed_float16, has a `use_ema` of its own.
+    # Under mixed_float16 a LossScaleOptimizer wraps the optimizer and has its own `use_ema`.
     if not getattr(optimizer, "inner_optimizer", optimizer).use_ema:
         yield
         return
     weights = learner.trainable_variables
-    # Copies: on a CPU `numpy()` may be a view of the very memory that is overwritten next.
+    # Copies: on a CPU `numpy()` may return a view of the memory that is overwritten next.
     trained = [np.array(weight.value.numpy(), copy=True) for weight in weights]
     optimizer.finalize_variable_values(weights)
     try:

@@ -1,4 +1,4 @@
-"""Objectives: the loss that an update lowers, how it is computed, and the metrics beside it."""
+"""Objectives: losses of a training, with the metrics of its validations."""
 
 import keras
 import tensorflow as tf
@@ -10,17 +10,17 @@ from keras_transformer.training.losses.r_drop import disagreement
 
 
 class RealLabels:
-    """Weights of labels: 1 for those that are not padding.
+    """Weights of labels, 1 except for padding.
 
     Args:
         pad_id: Label of positions that do not count.
 
     Call arguments:
-        inputs: What the model takes.
+        inputs: Inputs of the model; ignored.
         labels: Integers.
 
     Returns:
-        float32, of the shape of `labels`.
+        float32, in the shape of `labels`.
     """
 
     def __init__(self, pad_id=0):
@@ -31,16 +31,16 @@ class RealLabels:
 
 
 class ProjectedObjective:
-    """Smoothed cross-entropy of a model whose logits never exist whole.
+    """Smoothed cross-entropy, computed together with the output projection of a model.
 
-    The logits of a training batch are never in memory as a whole, and those of padding are not
-    computed unless the shapes must be static.
+    The logits of a batch are never in memory all at once, and those of padding are not computed
+    unless shapes must be static.
 
     Args:
         model: A model with `hidden_states`, `output_matrix` and `output_bias`, such as a
             `Transformer`.
         loss: A `LabelSmoothedCrossEntropy`.
-        weigh: Function of inputs and labels to weights of the labels, 0 for those of padding.
+        weigh: Function of inputs and labels that returns the weights of the labels, 0 for padding.
         r_drop: See `projected_cross_entropy`.
     """
 
@@ -49,11 +49,11 @@ class ProjectedObjective:
         self.metrics = [Perplexity(loss.pad_id), TokenAccuracy(loss.pad_id)]
 
     def sum(self, inputs, labels, total, static):
-        """Returns the losses of a batch, summed and divided by `total`.
+        """Returns the sum of the losses of a batch, divided by `total`.
 
         Args:
-            inputs, labels: The batch; with R-Drop both of its passes.
-            total: What to divide by, a scalar.
+            inputs, labels: The batch; with R-Drop it contains every example twice.
+            total: Divisor, a scalar.
             static: Whether shapes must not depend on values.
         """
         hidden, labels, weights = self._hidden(inputs, labels, static, training=True)
@@ -80,7 +80,7 @@ class ProjectedObjective:
         )
         loss, *sums, total = global_sum([*sums, tf.reduce_sum(weights)])
         for metric, value in zip(self.metrics, sums, strict=True):
-            # Of `Mean`: the perplexity is the exponential of one.
+            # `update_state` of the base class, `Mean`: here the sums are known already.
             mean = tf.math.divide_no_nan(value, total)
             keras.metrics.Mean.update_state(metric, mean, sample_weight=total)
         return loss, total
@@ -90,9 +90,9 @@ class ProjectedObjective:
         return None if bias is None else tf.cast(bias, tf.float32)
 
     def _hidden(self, inputs, labels, static, training):
-        """The last hidden states, the labels and their weights, `[N, D]`, `[N]` and `[N]`.
+        """Returns the last hidden states, the labels and their weights, `[N, D]`, `[N]` and `[N]`.
 
-        Those of real positions alone; of all, padding included, where shapes are static.
+        The N positions include padding only if shapes are static.
         """
         weights = tf.reshape(self.weigh(inputs, labels), [-1])  # [B * T]
         labels = tf.reshape(labels, [-1])  # [B * T]
@@ -107,14 +107,15 @@ class ProjectedObjective:
 class KerasObjective:
     """Any Keras loss with any Keras metrics.
 
-    Losses are averaged over all labels with a weight, not over batches or replicas: what the loss's
-    own reduction would do is left out.
+    Losses are averaged over all labels with a weight, not over batches or replicas; the reduction
+    of the loss itself is not used.
 
     Args:
         model: A Keras model.
-        loss: A Keras loss, or a function of labels and predictions to losses of the labels.
-        weigh: Function of inputs and labels to weights of the labels.
-        metrics: List of Keras metrics, which get these weights.
+        loss: A Keras loss, or a function of labels and predictions that returns the loss of each
+            label.
+        weigh: Function of inputs and labels that returns the weights of the labels.
+        metrics: List of Keras metrics, which use these weights.
         r_drop: Weight of the `disagreement` of two passes, for a loss of logits; see
             `projected_cross_entropy`.
     """
@@ -126,7 +127,7 @@ class KerasObjective:
         self._name = getattr(loss, "name", None) or getattr(loss, "__name__", str(loss))
 
     def sum(self, inputs, labels, total, static):
-        """Returns the losses of a batch, summed and divided by `total`."""
+        """Returns the sum of the losses of a batch, divided by `total`."""
         predictions = self.model(inputs, training=True)
         losses, weights = self._weighted(inputs, labels, predictions)
         if self.r_drop:
@@ -143,12 +144,12 @@ class KerasObjective:
         return global_sum([tf.reduce_sum(losses * weights), tf.reduce_sum(weights)])
 
     def _weighted(self, inputs, labels, predictions):
-        """The losses and the weights of all labels, both `[...]` as the labels are."""
+        """Returns the losses and the weights of all labels, both in the shape of the labels."""
         weights = self.weigh(inputs, labels)
         losses = tf.cast(self._losses(labels, predictions), tf.float32)
         if losses.shape.rank != weights.shape.rank:
             raise ValueError(
-                f"`loss` must give a loss for each label, of rank {weights.shape.rank}. Received: "
-                f"{self._name}, which gives rank {losses.shape.rank}."
+                f"`loss` must return a loss for each label, of rank {weights.shape.rank}. "
+                f"Received: {self._name}, which returns rank {losses.shape.rank}."
             )
         return losses, weights

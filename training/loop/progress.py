@@ -1,4 +1,4 @@
-"""The progress of a training: how fast its updates are, and the time left."""
+"""Progress of a training: its speed and the time left."""
 
 import collections
 import time
@@ -11,10 +11,10 @@ from keras_transformer.training.loop.messages import duration
 
 
 class Stopwatch(keras.callbacks.Callback):
-    """The time that updates take, without whatever other callbacks do between them.
+    """Callback that measures the time of updates, without that of other callbacks between them.
 
-    A validation, a checkpoint, a picture or a callback of the user is no part of it. As the first
-    of all callbacks it stops before any other begins.
+    Validations, checkpoints, plots and callbacks of the user are not included. It must be the first
+    callback, so that it stops before any other one begins.
 
     Args:
         now: Function that returns the time in seconds.
@@ -39,11 +39,11 @@ class Stopwatch(keras.callbacks.Callback):
 class Progress(UpdateCallback):
     """Shows loss, tokens (or examples) per second and the time left.
 
-    A bar where somebody watches; in a file or a CI log one line every `seconds`.
+    On a terminal it is a bar; in a file or a CI log, a line every `seconds`.
 
-    The speed is that of the updates alone. The time left is that of all updates to come, and of the
-    validations and checkpoints to come, each as long as the last one was; before the first one of
-    them nothing is known of its length, and it is not counted.
+    The speed is that of the updates alone. The time left includes all updates, validations and
+    checkpoints to come; a validation or a checkpoint is expected to take as long as the last one,
+    and is not counted before the first one.
 
     Args:
         start: See `UpdateCallback`.
@@ -51,7 +51,7 @@ class Progress(UpdateCallback):
         console: A `rich.console.Console`.
         stopwatch: The `Stopwatch` of the updates.
         pauses: The `Recurring` callbacks between the updates.
-        seconds: Time between two lines.
+        seconds: Seconds between two lines.
     """
 
     def __init__(self, start, total, console, stopwatch, pauses=(), seconds=10.0):
@@ -61,7 +61,7 @@ class Progress(UpdateCallback):
         self.pauses = pauses
         self.seconds = seconds
         self._bar = None
-        self._marks = collections.deque()  # (time, update, tokens) of 20 seconds of updates
+        self._marks = collections.deque()  # (time, update, tokens) of the last 20 seconds
         self._last_line = 0.0
 
     def on_train_begin(self, logs=None):
@@ -76,7 +76,7 @@ class Progress(UpdateCallback):
         self.close()
 
     def close(self):
-        """Leaves the terminal as it was; may be called twice."""
+        """Restores the terminal; may be called twice."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

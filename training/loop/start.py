@@ -1,4 +1,4 @@
-"""Fine-tuning: a training that begins with the weights of another run."""
+"""Fine-tuning: a training that starts from the weights of another run."""
 
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
@@ -6,24 +6,24 @@ from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.training.settings.inheritance import finished_run
 from keras_transformer.training.settings.taken_vocabulary import conflicts
 
-# Options on which no weight depends.
+# Options that do not affect the shapes of weights.
 FREE = {"dropout", "attention_dropout", "activation_dropout"}
 
 
 class Start:
-    """The finished run whose weights a training begins with.
+    """The finished run whose weights a training starts from.
 
     Args:
         settings: The `Settings` of the training, with a `model.start_from`.
         load: Function from the path of a configuration to its `Settings`.
 
     Attributes:
-        tokenizers: Those of the other run.
+        tokenizers: The `Tokenizers` of the other run.
         run: The other `Run`.
 
     Raises:
-        ValueError: If the other run is not finished or damaged, or its vocabulary or its sizes are
-            not those of the settings. One line, with every key that differs.
+        ValueError: If the other run is not finished or is damaged, or the settings describe another
+            vocabulary or other sizes. One line, with every key that differs.
     """
 
     def __init__(self, settings, load):
@@ -43,13 +43,13 @@ class Start:
         self.facts = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model):
-        """Gives the weights of the parts to the model to train.
+        """Copies the weights of the parts to the model to train.
 
         Returns:
-            The `Copied`.
+            The `Copied` parts.
 
         Raises:
-            ValueError: If the data have decided on other labels or shapes, or a part does not fit.
+            ValueError: If the training data have other labels or shapes, or a part does not fit.
         """
         parts = PARTS if self.parts is None else self.parts
         self._check_data(model.config, parts)
@@ -57,8 +57,7 @@ class Start:
         for name in parts:
             if name in copied.new:
                 raise ValueError(
-                    f"the weights of {self.path} do not fit: of the part {name}, "
-                    f"{copied.new[name]}."
+                    f"the weights of {self.path} do not fit the part {name}: {copied.new[name]}."
                 )
         if self.parts is not None and not copied.copied:
             raise ValueError(
@@ -67,20 +66,20 @@ class Start:
         return copied
 
     def describe(self, copied):
-        """Returns the line that tells which parts were copied and which begin anew.
+        """Returns a line that names the copied parts and the parts with random weights.
 
         Args:
-            copied: What `give_weights` returned.
+            copied: The result of `give_weights`.
         """
         names = ", ".join(
-            name if name == source else f"{name} (there the {source})"
+            name if name == source else f"{name} (from its {source})"
             for name, source in copied.copied.items()
         )
         new = ", ".join(copied.new) or "none"
         return f"Parts copied from {self.path}: {names}. New parts: {new}."
 
     def _check_data(self, ours, parts):
-        """Refuses weights of other labels or shapes, which the data have decided."""
+        """Raises a `ValueError` if the training data have other labels or shapes than the run."""
         theirs = self.model.config
         fields = {
             name: field
@@ -96,23 +95,24 @@ class Start:
             here, there = (getattr(config, name) for config in (ours, theirs))
             if here != there:
                 raise ValueError(
-                    f"the weights of {self.path} do not fit: the training data have the "
+                    f"the weights of {self.path} do not fit: the training data have "
                     f"{name.replace('_', ' ')} {_shown(here)} here and {_shown(there)} there."
                 )
 
     def _refuse(self, ours, theirs, section):
         if wrong := conflicts(ours, theirs, section):
             raise ValueError(
-                f"the weights of {self.path} do not fit: {', '.join(wrong)}. Leave `model.preset`, "
-                "the sizes in [model] and the section [vocabulary] out, to take its own."
+                f"the weights of {self.path} do not fit: {', '.join(wrong)}. To use the sizes and "
+                "the vocabulary of that run, remove `model.preset`, the sizes in [model] and the "
+                "section [vocabulary]."
             )
 
 
 def _sizes(ours, theirs, parts):
-    """The options of some parts on which weights depend, of two configurations.
+    """Returns the options of some parts that affect weights, two dictionaries.
 
-    An option that both stacks have with the same values stands under its own name, others under
-    that of the stack and theirs.
+    An option that has the same values in both stacks is under its own name; other options are under
+    the name of the stack and their own.
     """
     by_key, sizes = {}, ({}, {})
     for name in parts:
@@ -132,7 +132,7 @@ def _sizes(ours, theirs, parts):
 
 
 def _of_weights(config, name, options):
-    """The names of the options of a part on which its weights depend."""
+    """Returns the names of the options of a part that affect its weights."""
     fields = config.description[name].options(getattr(config, name))
     decided = {key for key, field in fields.items() if field.metadata["set_by"] is not None}
     position = set() if options.get("position") == "learned" else {"max_length"}

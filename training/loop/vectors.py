@@ -1,4 +1,4 @@
-"""A training that begins with word vectors."""
+"""Word vectors as initial weights of the embedding."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from keras_transformer.text.vectors import read_vectors, words_of
 
 
 def give_vectors(learner, tokenizers, settings):
-    """Puts the vectors that `[model] vectors` names into the embedding of a model's sources.
+    """Copies the vectors that `[model] vectors` names into the embedding of a model's sources.
 
     Args:
         learner: The `Learner`.
         tokenizers: The `Tokenizers` of the run.
-        settings: Its `[model]` section.
+        settings: The `[model]` section of the run.
 
     Returns:
-        Dictionary of `file`; `found` and `missing`, how many pieces have a vector there and how
-        many begin as they would without; and `frozen`.
+        Dictionary of `file`; `found`, the number of tokens with a vector; `missing`, the number of
+        tokens that keep their random vectors; and `frozen`.
 
     Raises:
         ValueError: If the file cannot be used. One line, which names the file and the line.
@@ -38,14 +38,14 @@ def give_vectors(learner, tokenizers, settings):
 
 
 def freeze(model):
-    """Keeps the embedding of a model's sources from being trained; before it is compiled."""
+    """Excludes the embedding of a model's sources from training; call it before `compile`."""
     model.input_embedding.table.trainable = False
 
 
 def described(facts):
-    """Returns what `give_vectors` has returned as a sentence for people."""
-    kept = ", which stay as they are" if facts["frozen"] else ""
+    """Returns a sentence that describes the result of `give_vectors`."""
+    fixed = ", which are not trained" if facts["frozen"] else ""
     return (
-        f"{facts['found']:,} pieces begin with their vectors of {facts['file']}{kept}; "
+        f"{facts['found']:,} tokens begin with their vectors in {facts['file']}{fixed}; "
         f"{facts['missing']:,} are not in it."
     )

@@ -117,7 +117,7 @@ WITHOUT_EFFECT = [
     usage("evaluate RUN --length-penalty 1", "--length-penalty needs --beam"),
     fails(
         "evaluate RUN --source IN.txt",
-        "RUN is a run for translation, .* source and target: evaluating files takes two of them",
+        "RUN is a run for translation, .* source and target: evaluation needs two files",
     ),
     usage("evaluate RUN --reference IN.txt", "--reference needs --source"),
     usage(

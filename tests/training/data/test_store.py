@@ -309,7 +309,7 @@ def test_a_restart_reads_no_text_and_shows_the_same(tmp_path, monkeypatch):
 
     monkeypatch.setattr(text, "binary_lines", unread)
     _, shown = run_quietly(settings, tmp_path / "run")
-    assert "40 examples, 1 too long ones left out;" in shown
+    assert "40 examples, 1 longer ones left out;" in shown
 
 
 @pytest.mark.slow

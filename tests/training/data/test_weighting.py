@@ -213,7 +213,7 @@ def test_a_training_sees_pairs_in_proportion_to_the_weights(tmp_path):
     overrides = ["training.updates=1", "data.batch_tokens=9999"]
     settings = load_settings(tmp_path / "config.toml", overrides)
     metrics, shown = run_quietly(settings, tmp_path / "run")
-    assert "80 examples; 1 updates are an epoch, as their weights say." in shown
+    assert "80 examples; 1 updates are an epoch of the weighted examples." in shown
     tokenizer = SentencePieceTokenizer.load(Run(tmp_path / "run").tokenizer)
     lengths = tokenizer.encode([*sides[1], "4321"]).row_lengths().numpy()
     assert metrics["tokens_seen"] == lengths[:-1].sum() + 10 * lengths[-1]

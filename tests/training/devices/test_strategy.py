@@ -300,7 +300,7 @@ def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_dev
     reported = "Error: another worker has ended" in second[1]
     assert reported or "coordination" in second[1].lower(), second
     _, shown = run_quietly(load_settings(config, OVERRIDES), tmp_path)
-    assert "Continuing after update 4 of" in shown
+    assert "Resuming after update 4 of" in shown
     assert_same_weights(tmp_path, one_device)
 
 
@@ -318,11 +318,11 @@ def test_a_signal_and_a_kill_cost_only_what_was_not_saved(config, one_device, tm
     assert second[0] == ""
     message = "Error: another worker has ended or cannot be reached. Start all workers again with"
     assert first[1].splitlines()[-1].startswith(message), first
-    assert "Continuing after update 5 of" in first[1]
+    assert "Resuming after update 5 of" in first[1]
     assert Checkpoints(Run(tmp_path).checkpoints).paths()[-1].name == "update-00000006.npz"
 
     first, second = ends(*begin_two_workers(config, tmp_path))
-    assert f"Continuing after update 6 of {UPDATES}." in first[1]
+    assert f"Resuming after update 6 of {UPDATES}." in first[1]
     assert_same_weights(tmp_path, one_device)
 
 
@@ -341,7 +341,7 @@ def test_what_fails_on_the_chief_ends_all_workers(config, tmp_path):
     first, second = ends(*begin_two_workers(config, tmp_path, overrides))
     assert first[0].startswith("UnfitSize: `size` must be at most"), first
     assert second[0] == (
-        "ConnectionError: the chief (worker 0) has stopped; its own message says why."
+        "ConnectionError: the chief (worker 0) has stopped; see its own error message."
     )
 
 

@@ -30,7 +30,7 @@ def test_a_lost_worker_is_one_line():
     with pytest.raises(tf.errors.UnavailableError), workers.watch():
         raise error  # there is no other worker
     workers.count = 2
-    message = "another worker has ended .*newest checkpoint. TensorFlow says: Socket closed$"
+    message = "another worker has ended .*newest checkpoint. TensorFlow reports: Socket closed$"
     with pytest.raises(ConnectionError, match=message), workers.watch():
         raise error
 
@@ -50,8 +50,8 @@ def test_an_unknown_strategy_is_named():
         (tf_config(workers=[]), "must list an address, host:port, for every worker"),
         (tf_config(workers=["a:1", "b"]), "must list an address, host:port, for every worker"),
         (tf_config(workers=["a:1", "a:1"]), "lists an address twice"),
-        (tf_config(kind="evaluator"), "may have tasks of type worker only"),
-        (tf_config(ps=["c:3"]), "may have tasks of type worker only"),
+        (tf_config(kind="evaluator"), "may only have tasks of type worker"),
+        (tf_config(ps=["c:3"]), "may only have tasks of type worker"),
         (tf_config(index=2), "must have a task.index from 0 to 1"),
         (tf_config(index="0"), "must have a task.index from 0 to 1"),
     ],
@@ -70,7 +70,7 @@ def test_a_wrong_cluster_is_one_line(monkeypatch, tmp_path, text, problem):
 def test_a_cluster_comes_before_any_computation(monkeypatch):
     tf.constant(1)
     monkeypatch.setenv("TF_CONFIG", tf_config())
-    with pytest.raises(ValueError, match="multi_worker must be made before TensorFlow computes"):
+    with pytest.raises(ValueError, match="multi_worker must be created before TensorFlow computes"):
         make_strategy("multi_worker")
 
 
@@ -85,8 +85,10 @@ def test_no_tpu_is_one_line(monkeypatch):
     assert "\n" not in str(error.value)
 
 
-VERSIONS = rf"^Keras {keras.__version__} with TensorFlow {tf.__version__} is not one that training "
-VERSIONS += "fits: .*"
+VERSIONS = (
+    rf"^Keras {keras.__version__} with TensorFlow {tf.__version__} is not supported for training"
+)
+VERSIONS += ": .*"
 
 
 @pytest.mark.parametrize("name", ["_maybe_symbolic_build", "make_train_function"])

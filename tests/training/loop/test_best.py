@@ -34,7 +34,7 @@ def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
         since = "" if best is None else f" since update {best}"
         assert looked.reason() == f"{by} has not improved{since}, 3 validations in a row"
     if best is not None:
-        assert looked.figures == {by: values[best - 1], "loss": -best}
+        assert looked.results == {by: values[best - 1], "loss": -best}
 
 
 def test_a_best_validation_can_be_forgotten_without_new_patience():
@@ -42,7 +42,7 @@ def test_a_best_validation_can_be_forgotten_without_new_patience():
     for update, value in enumerate([5.0, 4.0]):
         best.see(update, {"bleu": value})
     best.forget()
-    assert (best.update, best.figures, best.waited) == (None, None, 1)
+    assert (best.update, best.results, best.waited) == (None, None, 1)
     best.see(2, {"bleu": 1.0})
     assert (best.update, best.waited) == (2, 0)
 

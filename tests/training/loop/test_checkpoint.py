@@ -121,7 +121,7 @@ def test_the_state_is_read_without_the_variables(tmp_path, variables):
     with pytest.raises(ValueError, match="^it is missing$"):
         read_state(tmp_path / "none.npz")
     np.savez(path, other=np.ones(3))
-    with pytest.raises(ValueError, match="^it holds no 'state'$"):
+    with pytest.raises(ValueError, match="^it has no 'state'$"):
         read_state(path)
 
 

@@ -89,10 +89,10 @@ def test_another_table_is_replaced(history):
 
 def test_updates_must_grow(history):
     fill(history, [1, 3])
-    with pytest.raises(ValueError, match="`update` must grow.* Received: update=2 after 3."):
+    with pytest.raises(ValueError, match="`update` must increase.* Received: update=2 after 3."):
         history.add(2, {})
     history.flush()
-    with pytest.raises(ValueError, match="`update` must grow.* Received: update=3 after 3."):
+    with pytest.raises(ValueError, match="`update` must increase.* Received: update=3 after 3."):
         history.add(3, {})
 
 

@@ -159,7 +159,7 @@ def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, f
     assert (figures["updates"], figures["stopped_early"]) == (6, False)
     row = rows[update - 1]
     assert figures["validation"]["perplexity"] == float(row["validation/perplexity"])
-    assert f"that of update {update}." in shown
+    assert f"from update {update}." in shown
     # A thousandth of the average is from the updates before.
     assert_equal(model_weights(tmp_path), trained(kept[update]), rtol=0, atol=2e-3)
     assert perplexity(tmp_path) == pytest.approx(float(row["validation/perplexity"]), rel=1e-4)
@@ -192,8 +192,8 @@ def test_training_stops_when_nothing_improves(stopped_early, patient):
     again, shown = run_quietly(patient, folder)
     assert again == figures
     assert shown == (
-        f"{folder} is finished: it stopped early after update 6 of 50; a larger "
-        "`training.patience` lets it go on.\n"
+        f"{folder} is finished: it stopped early after update 6 of 50; it "
+        "resumes with a larger `training.patience`.\n"
     )
     assert Run(folder).model.read_bytes() == before
 
@@ -257,7 +257,7 @@ def test_the_history_grows_from_row_to_row_after_a_kill(configured, tmp_path):
     killed = table(tmp_path / "run")
     assert [int(row["update"]) for row in killed] == [1, 2, 3, 4, 5, 6]  # also after checkpoint 4
     _, shown = run_quietly(settings, tmp_path / "run")
-    assert "Continuing after update 4 of 8." in shown
+    assert "Resuming after update 4 of 8." in shown
     rows = table(tmp_path / "run")
     assert [int(row["update"]) for row in rows] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert rows[:6] == killed, "the same updates were measured once more"
@@ -297,7 +297,7 @@ def test_a_diverged_training_names_the_checkpoint_that_is_on_the_disk(
 
 @pytest.mark.slow
 def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path):
-    with pytest.raises(ValueError, match="after update 1. There is no checkpoint to go back to"):
+    with pytest.raises(ValueError, match="after update 1. There is no checkpoint to resume from"):
         run_quietly(configured(), tmp_path, [Break(1)])
 
 
@@ -310,7 +310,7 @@ def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
     for side in ("src", "tgt"):
         path = tmp_path / f"train.{side}"
         path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
-    with pytest.raises(ValueError, match="has changed since the training began: .*checksum"):
+    with pytest.raises(ValueError, match="have changed since the training began: .*checksum"):
         run_quietly(settings, tmp_path / "run")
 
 
@@ -348,7 +348,7 @@ def test_a_full_disk_is_one_line_and_the_training_goes_on_from_before(
     )
     assert [path.name for path in folder.directory.iterdir()] == ["update-00000002.npz"]
     figures, shown = run_quietly(settings, tmp_path)
-    assert "Continuing after update 2 of 6." in shown
+    assert "Resuming after update 2 of 6." in shown
     assert figures["updates"] == 6
 
 

@@ -116,7 +116,7 @@ def test_a_run_is_complete_when_the_one_it_started_from_is_gone(folder, tmp_path
     assert loaded == complete(settings, loaded)  # numbers that were left out are there
     longer = load_settings(second.config, ["training.updates=3"])
     figures, shown = run_quietly(longer, tmp_path / "second")
-    assert "Continuing after update 2 of 3." in shown and "Starting with" not in shown
+    assert "Resuming after update 2 of 3." in shown and "Starting with" not in shown
     assert figures["started_from"]["run"] == str(moved / "first")
 
 
@@ -193,7 +193,7 @@ def test_an_encoder_of_a_translation_begins_a_classifier(folder, labelled, tmp_p
     ("override", "message"),
     [
         ("model.num_heads=4", "do not fit: model.num_heads is 4 here and 2 there"),
-        ('model.parts=["input", "head"]', "do not fit: of the part head, the other model"),
+        ('model.parts=["input", "head"]', "do not fit the part head: the other model"),
         ('model.parts=["body"]', "must be 'input', 'encoder', 'decoder' or 'head'"),
     ],
 )

@@ -63,7 +63,7 @@ def test_rows_of_pieces_are_set_and_the_others_begin_as_without(folder, tmp_path
         np.testing.assert_array_equal(others[number], row)
     facts = {"file": f"{folder}/vectors.txt", "found": 8, "missing": 15 - 4 - 8, "frozen": False}
     assert figures["vectors"] == Run(tmp_path / "run").read_metrics()["vectors"] == facts
-    assert "8 pieces begin with their vectors of" in shown and "; 3 are not in it." in shown
+    assert "8 tokens begin with their vectors in" in shown and "; 3 are not in it." in shown
     assert "vectors" not in Run(tmp_path / "plain").read_metrics()
 
 

@@ -36,8 +36,8 @@ def test_a_finished_run_that_is_made_longer_is_the_longer_training(folder, confi
     settings = configured("training.updates=11")
     figures, shown = run_quietly(settings, folder)
     assert (
-        "Going on with changed settings: training.updates from 6 to 11, "
-        "training.keep_checkpoints from 9 to 3.\nContinuing after update 6 of 11.\n"
+        "Resuming with changed settings: training.updates from 6 to 11, "
+        "training.keep_checkpoints from 9 to 3.\nResuming after update 6 of 11.\n"
     ) in shown
     assert "learning rate" not in shown
     assert load_settings(Run(folder).config) == settings
@@ -67,9 +67,9 @@ def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
     changes = ["training.seed=9", "model.d_ff=25", "optimizer.clip_norm=1.0", "training.updates=20"]
     message = (
         r"begun with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, now "
-        r"1.0\), training.seed \(1, now 9\) cannot change in a run that goes on. What can: "
-        r"(data.data_dir, )?data.store, training.updates, .*config.toml has the settings it was "
-        rf"begun with. To begin with its weights in another folder: \[model\] start_from = "
+        r"1.0\), training.seed \(1, now 9\) cannot change when a run resumes. These keys can: "
+        r"(data.data_dir, )?data.store, training.updates, .*config.toml has the settings of the "
+        rf"run. To start another run from its weights, set \[model\] start_from = "
         rf'"{run.path}".$'
     )
     with pytest.raises(SettingsError, match=message) as error:
@@ -81,7 +81,7 @@ def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
 def test_a_training_cannot_be_shorter_than_it_is(configured, tmp_path):
     run = begun(tmp_path / "run", configured())
     message = (
-        f"training.updates must be at least 5: so many updates {run.path} has done. "
+        f"training.updates must be at least 5, the number of updates that {run.path} has done. "
         "Received: training.updates=4."
     )
     with pytest.raises(SettingsError, match=message):
@@ -117,9 +117,9 @@ def test_a_schedule_that_ends_with_the_training_ends_with_the_longer_one(configu
     before, after = (configured(*LINEAR, f"training.updates={n}") for n in (11, 20))
     now, then = 0.5 * (20 - 7) / 18, 0.5 * (11 - 7) / 9
     assert describe_changes(before, after, 6) == [
-        "Going on with changed settings: training.updates from 11 to 20.",
-        "The learning rate follows the schedule of a training of 20 updates from here on: "
-        f"{now:.3g} in the next update, where it would have been {then:.3g}.",
+        "Resuming with changed settings: training.updates from 11 to 20.",
+        "From here on, the learning rate follows the schedule of a training of 20 updates: "
+        f"{now:.3g} in the next update instead of {then:.3g}.",
     ]
     assert describe_changes(before, before, 6) == []
 
@@ -128,7 +128,7 @@ def test_a_run_without_checkpoints_is_not_trained_from_the_beginning(folder, con
     run = Run(folder)
     shutil.rmtree(run.checkpoints)
     before = run.model.read_bytes(), run.history.read_bytes()
-    message = f"{folder} has a model, but no checkpoint from which its training could go on. Begin"
+    message = f"{folder} has a model, but no checkpoint from which its training could resume. Start"
     with pytest.raises(ValueError, match=message):
         run_quietly(configured("training.updates=11"), folder)
     assert (run.model.read_bytes(), run.history.read_bytes()) == before
@@ -165,7 +165,7 @@ def test_a_larger_patience_lets_a_run_go_on(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     longer = configured("training.patience=1", "training.updates=20", *impatient[1])
     figures, shown = run_quietly(longer, folder)
-    assert figures["updates"] == 4 and "a larger `training.patience` lets it go on" in shown
+    assert figures["updates"] == 4 and "it resumes with a larger `training.patience`" in shown
     figures, shown = run_quietly(configured("training.patience=2", *impatient[1]), folder)
     assert (figures["updates"], figures["stopped_early"]) == (6, True)
     assert "training.patience from 1 to 2" in shown
@@ -176,7 +176,7 @@ def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     overrides = ["training.patience=1", *impatient[1], "training.best_by=perplexity"]
     figures, shown = run_quietly(configured(*overrides, "training.updates=6"), folder)
-    assert "The search for the best validation starts again: its measure has changed." in shown
+    assert "The search for the best validation starts again: its metric has changed." in shown
     assert (figures["updates"], figures["best_update"]) == (6, 6)
 
 
@@ -208,6 +208,6 @@ def test_a_damaged_best_checkpoint_keeps_no_training_from_its_end(impatient, con
     assert (figures["model_update"], figures["best_update"], figures["updates"]) == (4, 2, 4)
     assert (
         f"The best checkpoint cannot be used: {checkpoints.path(2)} is damaged or missing (its end "
-        "is missing). The model is that of update 4, the next best.\n"
+        "is missing). The model is from update 4, the next best.\n"
     ) in shown
-    assert run_quietly(best, folder)[1].endswith("lets it go on.\n")
+    assert run_quietly(best, folder)[1].endswith("with a larger `training.patience`.\n")

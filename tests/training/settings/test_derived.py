@@ -64,7 +64,7 @@ def test_the_paper_s_corpus_has_the_paper_s_schedule():
     assert schedule.peak is schedule.scale is None  # Eq. 3
     whole = derive(settings(), 5000, BASE, 4000)
     assert describe_derived(settings(), whole) == (
-        "Chosen by the size of the data, as they are not set: vocabulary.size = 4000, "
+        "Settings chosen from the size of the data: vocabulary.size = 4000, "
         "schedule.warmup_steps = 4000, training.updates = 100000, training.validate_every = 1000, "
         "training.checkpoint_every = 1000."
     )
@@ -184,7 +184,7 @@ def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
     assert 10 < size < 40, "digits, what begins a word and a few pairs"
     assert run.load_tokenizers().source.vocab_size == size
     assert (
-        f"Chosen by the size of the data, as they are not set: vocabulary.size = {size}, "
+        f"Settings chosen from the size of the data: vocabulary.size = {size}, "
         "schedule.warmup_steps = 100, schedule.peak = 0.00559, training.updates = 1000, "
         "training.validate_every = 100, training.checkpoint_every = 100.\n"
     ) in shown
@@ -194,13 +194,11 @@ def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
     stop = At(1, lambda: signal.raise_signal(signal.SIGINT))
     overrides = ["training.updates=200"]
     _, shown = run_quietly(load_settings(config, overrides), run.path, [stop])
-    assert (
-        "changed settings: training.updates from 1000 to 200.\nContinuing after update 2" in shown
-    )
-    assert "Stopped after update 3 of 200" in shown and "Chosen by the size" not in shown
+    assert "changed settings: training.updates from 1000 to 200.\nResuming after update 2" in shown
+    assert "Stopped after update 3 of 200" in shown and "from the size of the data" not in shown
     assert load_settings(run.config) == complete(load_settings(config, overrides), kept)
     write_pairs(tmp_path, "train", 400, seed=1)
-    with pytest.raises(ValueError, match="the training data of .* has changed since the training"):
+    with pytest.raises(ValueError, match="the training data of .* have changed since the training"):
         run_quietly(load_settings(config), run.path)
     with pytest.raises(
         SettingsError, match=r"other settings: schedule.warmup_steps \(100, now 2\) "
