@@ -1,1 +1,1 @@
-"""Batches of token ids, and the corpora they are made of."""
+"""Sources of data, the stores that keep their encoded examples, and batches."""

@@ -1,4 +1,4 @@
-"""Cutting sentences of many lengths into batches of few shapes, with little padding."""
+"""Batches of few shapes and with little padding, from sentences of many lengths."""
 
 import dataclasses
 
@@ -7,18 +7,19 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Plan of batches of examples that are sorted by length, the same for every epoch.
+    """Plan of the batches of examples that are sorted by length, the same for every epoch.
 
-    It has a few numbers for each bucket, however many examples there are. `runs` are batches of one
-    shape that follow each other: those of each bucket, and last the one that is not full.
+    Its size depends on the number of buckets, not of examples. A run is a sequence of batches of
+    the same shape: each bucket is one, and the last run is the incomplete batch.
 
     Attributes:
-        ends: For each bucket, from narrow to wide, how many examples are in it and in the narrower
-            ones, [buckets].
-        widths: To which length the examples of each bucket are padded, [buckets].
-        batches, starts, rows: For each run, how many batches it has, which place among the sorted
-            examples is its first, and how many examples are in each batch, [runs].
-        buckets: For each run, the number of its bucket, [runs].
+        ends: Number of examples in each bucket and all narrower ones, from narrow to wide,
+            [buckets].
+        widths: Length to which the examples of each bucket are padded, [buckets].
+        batches: Number of batches in each run, [runs].
+        starts: Index of the first example of each run among the sorted examples, [runs].
+        rows: Number of examples in each batch of a run, [runs].
+        buckets: Index of the bucket of each run, [runs].
     """
 
     ends: np.ndarray
@@ -37,16 +38,16 @@ class Plan:
 def plan_batches(counts, batch_tokens, widths):
     """Puts examples into buckets by length and cuts each bucket into batches.
 
-    A batch takes as many examples of its bucket as `batch_tokens` allow. Those that are left and
-    fill no batch go into the first one of the next wider bucket. So all batches of a width have the
-    same number of rows, except for the last of the widest.
+    A batch takes as many examples of its bucket as `batch_tokens` allows. Examples that do not fill
+    a batch go into the first batch of the next wider bucket. So all batches of a width have the
+    same number of rows, except for the last batch of the widest bucket.
 
     Args:
-        counts: Number of examples of each length, from length 0, of which there are none; the last
-            is not 0.
-        batch_tokens: Most tokens in a batch, padding included.
-        widths: The lengths that buckets are padded to, rising; those that no example needs are left
-            out.
+        counts: Number of examples of each length, beginning with length 0, which no example has.
+            The last number is not 0.
+        batch_tokens: Maximum number of tokens in a batch, including padding.
+        widths: Lengths to which buckets are padded, rising; widths that no example needs are
+            ignored.
 
     Returns:
         A `Plan`.
@@ -76,23 +77,25 @@ def plan_batches(counts, batch_tokens, widths):
 def choose_widths(counts, buckets):
     """Chooses the widths that need the least padding.
 
-    The widths `w_1 < ... < w_n`, of which each sentence takes the first that holds it, minimise the
-    sum of the widths over all sentences. Found exactly, by dynamic programming over the last width:
-    `cost(n, w) = min over v < w of cost(n - 1, v) + w * (sentences longer than v, not than w)`.
+    Each sentence is padded to the first of the widths `w_1 < ... < w_n` into which it fits; the sum
+    of these widths over all sentences is minimal. The solution is exact, by dynamic programming
+    over the last width: `cost(n, w) = min over v < w of cost(n - 1, v) + w * c(v, w)`, where
+    `c(v, w)` is the number of sentences longer than `v` but not longer than `w`.
 
     Args:
-        counts: Number of sentences of each length, from length 0; the last is not 0.
-        buckets: Most widths to choose.
+        counts: Number of sentences of each length, beginning with length 0. The last number is not
+            0.
+        buckets: Maximum number of widths.
 
     Returns:
-        The widths in rising order; the last is the longest length.
+        The widths in rising order; the last is the maximum length.
     """
     longest = len(counts) - 1
-    up_to = np.cumsum(counts)  # sentences of <= w tokens
+    up_to = np.cumsum(counts)  # number of sentences of at most w tokens
     cost = np.where(np.arange(longest + 1) == 0, 0.0, np.inf)
     choices = []
     for _ in range(min(buckets, longest)):
-        best, choice = cost.copy(), np.arange(longest + 1)  # or as good with a width fewer
+        best, choice = cost.copy(), np.arange(longest + 1)  # by default, without another width
         for width in range(1, longest + 1):
             candidates = cost[:width] + width * (up_to[width] - up_to[:width])
             before = int(candidates.argmin())

@@ -1,4 +1,4 @@
-"""Checksums of a file's blocks, each compared when the block is first read."""
+"""Checksums of the blocks of a file, verified when a block is first read."""
 
 import contextlib
 import re
@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-# Random rows touch many blocks, each of which is read whole at first: small blocks keep the first
-# batches fast, and a corpus of 4.5 GB still has only 140 kB of checksums.
+# Random rows are in many blocks, each of which is read completely the first time: small blocks keep
+# the first batches fast, and even a corpus of 4.5 GB has only 140 kB of checksums.
 BLOCK = 2**18  # bytes
 
 
 class DamagedStore(ValueError):
-    """A file of a store that is not what was written."""
+    """Error because the content of a file in a store has changed or is missing."""
 
 
 def damaged(path: Path, problem: str) -> DamagedStore:
@@ -23,7 +23,7 @@ def damaged(path: Path, problem: str) -> DamagedStore:
 
     Args:
         path: The file.
-        problem: Reason, a clause that begins with "it".
+        problem: The reason, a clause that begins with "it".
     """
     return DamagedStore(
         f"{path} is damaged: {problem}. Remove the folder {path.parent} to have it written again."
@@ -31,22 +31,22 @@ def damaged(path: Path, problem: str) -> DamagedStore:
 
 
 def block_checksums(path: Path) -> str:
-    """Returns the CRC-32 of each block of a file, eight hexadecimal digits each."""
+    """Returns the CRC-32 checksums of the blocks of a file, eight hexadecimal digits each."""
     with open(path, "rb") as file:
         return "".join(f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK), b""))
 
 
 class BlockVerifier:
-    """Compares the blocks of a mapped file with their checksums, each block once.
+    """Verifier of the blocks of a memory-mapped file, which compares each block once.
 
     Args:
         path: The file.
-        content: Its bytes, mapped into memory, uint8.
-        checksums: What `block_checksums` returned when the file was written.
+        content: Content of the file, mapped into memory, uint8.
+        checksums: Result of `block_checksums` when the file was written.
 
     Attributes:
-        verified: Whether each block has been compared, bool `[blocks]`.
-        is_complete: Whether all have been.
+        verified: True for each block that has been compared, bool `[blocks]`.
+        is_complete: Whether all blocks have been compared.
     """
 
     def __init__(self, path: Path, content: np.ndarray, checksums: str):
@@ -58,14 +58,14 @@ class BlockVerifier:
             raise damaged(path, f"it must have {len(self._checksums):,} blocks with checksums")
 
     def verify(self, begins: np.ndarray, ends: np.ndarray) -> None:
-        """Compares those blocks of some ranges of bytes that have not been compared yet.
+        """Compares the blocks in some ranges of bytes that have not been compared yet.
 
         Args:
-            begins: First byte of each range, integers.
-            ends: End of each range, exclusive.
+            begins: First byte of each range, integers `[ranges]`.
+            ends: End of each range, exclusive, integers `[ranges]`.
 
         Raises:
-            DamagedStore: If a block does not have its checksum.
+            DamagedStore: If the checksum of a block is wrong.
         """
         begins, ends = begins[begins < ends], ends[begins < ends]
         if not len(begins):
@@ -78,7 +78,7 @@ class BlockVerifier:
         self.is_complete = bool(self.verified.all())
 
     def _verify(self, block: int) -> None:
-        # Two threads may compare the same block, which does no harm.
+        # Two threads may compare the same block, which is harmless.
         content = self._content[block * BLOCK : (block + 1) * BLOCK]
         if zlib.crc32(content) != self._checksums[block]:
             raise damaged(self._path, f"the checksum of its block {block} is wrong")
@@ -87,7 +87,7 @@ class BlockVerifier:
 
 @contextlib.contextmanager
 def plain_damage() -> Generator[None]:
-    """Raises a `DamagedStore` where TensorFlow made another, longer error of it.
+    """Context manager that restores a `DamagedStore` that TensorFlow has wrapped in another error.
 
     Raises:
         DamagedStore: From the block, if a batch could not be read because its store is damaged.

@@ -1,8 +1,8 @@
-"""A corpus of encoded examples and its batches: few shapes, little padding, the same every time.
+"""A corpus of encoded examples, with reproducible batches of few shapes and little padding.
 
 The examples are in a `Store`, sorted by length. The order of an epoch is computed from its number,
-batch by batch, so that a training continues in the middle of an epoch at no cost and its memory
-does not depend on the size of the corpus.
+batch by batch, so that a training resumes in the middle of an epoch at no cost, and its memory does
+not depend on the size of the corpus.
 """
 
 import functools
@@ -17,28 +17,28 @@ from keras_transformer.training.data.store import Stores
 from keras_transformer.training.data.stream import Epochs, unconverted
 from keras_transformer.training.data.weighting import WeightedEpochs
 
-BUCKETS = 16  # most widths of the batches of a corpus
-TOGETHER = 64  # batches whose order is computed at once
-# What is drawn for an epoch, each from a key of its own.
+BUCKETS = 16  # maximum number of widths of the batches of a corpus
+TOGETHER = 64  # number of batches whose order is computed at once
+# Keys of the random numbers of an epoch, one for each purpose.
 EXAMPLES, BATCHES, VARIATION, DOWN, RIGHT = range(5)
 
 
 class Corpus:
-    """Examples as numbers: sequences such as token ids, and what belongs to each.
+    """Encoded examples and their batches.
 
     Args:
-        store: The `Store`.
-        training: A `Training`, which makes batches of them.
-        variation: What every epoch of a training changes of its examples: see
-            `Training.variation`. `None`: nothing.
+        store: The `Store` of the examples.
+        training: A `Training`, which makes batches of examples.
+        variation: Data augmentation: see `Training.variation`. `None`: none.
 
     Attributes:
         size: Number of examples, or of packed rows.
         examples: Number of examples.
-        tokens: Number of items of each ragged column, such as tokens with ends, a tuple.
-        too_long, empty, cut: How many examples were left out, and why; and how many were cut.
-        is_weighted: Whether epochs hold some examples more often than others.
-        fingerprint: A checksum of every number in its place, and of the weights.
+        tokens: Number of items in each ragged column, such as tokens including ends, a tuple.
+        too_long, empty: Number of examples that were left out because they are too long or empty.
+        cut: Number of examples that were cut.
+        is_weighted: Whether epochs contain some examples more often than others.
+        fingerprint: Checksum of all examples in their order, and of their weights.
     """
 
     def __init__(self, store, training, variation=None):
@@ -64,18 +64,18 @@ class Corpus:
         Args:
             rows: A `tf.data.Dataset` of tuples, the columns of a task.
             training: The `Training` of the task.
-            limits: `Limits`, or the longest sequence. `None`: there is no limit.
-            weights: How often an epoch is to hold each of `rows`, float64 `[examples]`; see
-                `WeightedEpochs`. `None`: once, exactly.
-            split: Name of the split that `rows` are of, for errors.
-            texts: Names of the columns whose strings are kept, for a `SubwordSampler`.
+            limits: `Limits`, or the maximum length of a sequence. `None`: there is no limit.
+            weights: How often an epoch contains each of `rows`, on average, float64 `[examples]`;
+                see `WeightedEpochs`. `None`: exactly once.
+            split: Name of the split, for errors.
+            texts: Names of the columns whose strings are stored, for a `SubwordSampler`.
 
         Returns:
             A `Corpus`.
 
         Raises:
-            ValueError: If no example is left, a value cannot be used, or `weights` are not as many
-                as `rows`.
+            ValueError: If no example is left, a value cannot be used, or the number of weights is
+                not the number of rows.
         """
         if not isinstance(limits, Limits):
             limits = Limits(limits, packed=training.packed)
@@ -92,23 +92,23 @@ class Corpus:
     def batches(self, batch_size, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=BUCKETS):
         """Returns the batches of one epoch.
 
-        Examples are sorted by their longest sequence into `buckets`, at the widths that need the
-        least padding for this corpus. In each bucket every column is padded to a width of its own;
-        see `plan_batches`. All batches of a bucket have the same shape, except for the last of the
-        widest, which may have fewer rows. No example is lost, and the number of batches is the same
-        in every epoch. Examples without a sequence have length 1.
+        Examples are put into `buckets` by the length of their longest sequence, with the widths
+        that need the least padding for this corpus: see `plan_batches`. In each bucket every column
+        is padded to a width of its own. All batches of a bucket have the same shape, except for the
+        last batch of the widest bucket, which may have fewer rows. No example is lost, and every
+        epoch has the same number of batches. Examples without a sequence have length 1.
 
         Args:
-            batch_size: Most tokens of each text in a batch, padding included; most examples where
-                none is a sequence.
-            shuffle: Whether examples change their places within a bucket, and batches theirs in the
-                epoch. The order follows from `seed` and `epoch` alone.
+            batch_size: Maximum number of tokens of each text in a batch, including padding; or
+                maximum number of examples if they have no sequences.
+            shuffle: Whether to shuffle the examples within a bucket, and the batches in the epoch.
+                The order depends only on `seed` and `epoch`.
             seed, epoch: Non-negative integers.
-            skip: Batches at the beginning to leave out; they cost nothing.
-            buckets: Most widths to use.
+            skip: Number of batches to skip at the beginning; they cost nothing.
+            buckets: Maximum number of widths.
 
         Returns:
-            A `tf.data.Dataset` of what `Training.assemble` makes of the examples.
+            A `tf.data.Dataset` of batches: see `Training.assemble`.
 
         Raises:
             ValueError: If a sequence is longer than `batch_size`.
@@ -130,7 +130,7 @@ class Corpus:
         return Epochs(self.steps(batch_size, buckets), batches)
 
     def _made(self, select, batch_size, shuffle, seed, epoch, buckets):
-        """The batches that are selected of an epoch."""
+        """Returns the selected batches of an epoch."""
         plan, tables = self._tables(batch_size, buckets)
 
         def order(numbers):
@@ -153,11 +153,11 @@ class Corpus:
         return ordered.map(unconverted(make), num_parallel_calls=tf.data.AUTOTUNE)
 
     def _places(self, numbers, tables, steps, shuffle, seed, epoch):
-        """The places of some batches' examples in their order by length.
+        """Returns the examples of some batches, as indices in the order by length.
 
         Returns:
-            The places of all, one batch after the other; the examples of each batch, and its
-            bucket, [batches].
+            The indices, one batch after the other, [examples]; the number of examples and the
+            bucket of each batch, [batches] each.
         """
         if shuffle:
             numbers = permuted(numbers, steps, key_of(seed, epoch, BATCHES))
@@ -167,7 +167,7 @@ class Corpus:
         starts = tf.gather(tables["starts"], run) + before * rows
         begins = tf.repeat(starts - tf.cumsum(rows, exclusive=True), rows)
         places = begins + tf.range(tf.reduce_sum(rows))
-        if shuffle:  # within the bucket of each, which may be narrower than that of the batch
+        if shuffle:  # within the bucket of each example, which may be narrower than its batch
             own = tf.searchsorted(tables["ends"], places, side="right", out_type=tf.int64)
             begin = tf.gather(tables["begins"], own)
             sizes = tf.gather(tables["ends"], own) - begin
@@ -178,20 +178,22 @@ class Corpus:
     def drawn(self, places, epoch):
         """Returns the numbers of the examples at some places of an epoch.
 
+        Without weights, every epoch contains every example once, and numbers equal places.
+
         Args:
-            places: Integers from 0 to below `drawn_size`, in the order by length.
-            epoch: Integer or scalar tensor; without weights every epoch holds every example.
+            places: Indices in the order by length, at least 0 and below `drawn_size`.
+            epoch: Number of the epoch, an integer or scalar tensor.
         """
         return places if self._weighted is None else self._weighted.numbers(places, epoch)
 
     def gather(self, numbers, widths, draws=None, columns=None):
-        """Returns the batch of some examples, as `batches` describes it.
+        """Returns the batch of some examples: see `batches`.
 
         Args:
-            numbers: Which examples, [B].
-            widths: Dictionary of the lengths that ragged columns are padded to.
-            draws: Random numbers, `[B, 2]`, for what an epoch changes; `None`: nothing.
-            columns: Dictionary of columns that are given, padded; they are not read.
+            numbers: Numbers of the examples, [B].
+            widths: Dictionary of the lengths to which ragged columns are padded.
+            draws: Random numbers of the data augmentation, `[B, 2]`. `None`: no augmentation.
+            columns: Dictionary of padded columns that are given and need not be read.
         """
         given = columns or {}
         names = [name for name in self._training.fields if name not in given]
@@ -201,9 +203,10 @@ class Corpus:
         return self._training.assemble(**rows)
 
     def _make_tables(self, batch_size, buckets):
-        """The plan, and what of it is needed in a graph, a dictionary of tensors.
+        """Returns the plan, and a dictionary of its arrays as tensors, for use in a graph.
 
-        Made outside of any graph, of which they would be constants otherwise, once for each use.
+        The tensors are made outside of any graph, which would otherwise contain them as constants,
+        once for each use.
         """
         plan = self._plan(batch_size, buckets)
         arrays = {
@@ -216,7 +219,7 @@ class Corpus:
             "buckets": plan.buckets,
             "widths": self._widths(plan),
         }
-        with tf.init_scope(), tf.device("CPU:0"):  # or a GPU would hold what tf.data reads
+        with tf.init_scope(), tf.device("CPU:0"):  # tf.data reads them on the CPU
             return plan, tf.nest.map_structure(lambda a: tf.constant(a, tf.int64), arrays)
 
     def _plan(self, batch_size, buckets):
@@ -226,7 +229,7 @@ class Corpus:
         return plan_batches(counts, batch_size, choose_widths(counts, buckets))
 
     def _widths(self, plan):
-        """For each ragged column its longest sequence in each bucket or in a narrower one."""
+        """Returns the maximum length of each ragged column in each bucket and all narrower ones."""
         lengths = np.asarray(self._groups["length"])
         return {
             name: np.array([longest[lengths <= width].max() for width in plan.widths])
@@ -240,7 +243,7 @@ class Corpus:
         return self._tables(batch_size, buckets)[0].steps
 
     def padding(self, batch_size, buckets=BUCKETS):
-        """Returns the share of padding among the items of an epoch's batches, on average."""
+        """Returns the mean share of padding in the batches of an epoch."""
         plan = self._tables(batch_size, buckets)[0]
         widths = sum(self._widths(plan).values())
         places = (plan.batches * plan.rows * widths[plan.buckets]).sum()

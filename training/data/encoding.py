@@ -1,4 +1,4 @@
-"""Examples to numbers: chunks of a data set, encoded, checked, and sorted by length."""
+"""Encoding of a data set in chunks, which are checked and sorted by length."""
 
 import dataclasses
 import zlib
@@ -9,8 +9,8 @@ import tensorflow as tf
 from keras_transformer.training.data.packing import pack_texts
 from keras_transformer.training.data.stream import unconverted
 
-BATCH = 1024  # examples that are encoded together
-CHUNK = 64  # batches of a chunk: 65,536 examples
+BATCH = 1024  # number of examples that are encoded together
+CHUNK = 64  # number of batches in a chunk, which has 65,536 examples
 COUNTS = ("rows", "examples", "too_long", "empty", "cut")
 
 
@@ -19,10 +19,11 @@ class Limits:
     """Treatment of long examples.
 
     Args:
-        max_length: Longest sequence, such as a text in tokens with its end. Examples with a longer
-            one are left out, and so are those with an empty one. `None`: there is no limit.
-        cut_source: Whether the first sequence of an example is cut where it is too long.
-        packed: Whether rows hold several examples, and longer ones in pieces: see `pack_texts`.
+        max_length: Maximum length of a sequence, such as a text in tokens including its end.
+            Examples with a longer or an empty sequence are left out. `None`: there is no limit.
+        cut_source: Whether to truncate the first sequence of an example if it is too long.
+        packed: Whether to pack several examples into a row, and to cut longer ones into parts: see
+            `pack_texts`.
     """
 
     max_length: int | None = None
@@ -32,18 +33,18 @@ class Limits:
 
 @dataclasses.dataclass
 class Column:
-    """Some examples of a column.
+    """Values of some examples in one column.
 
     Args:
-        values: Items, `[items, ...]`; of a column that is not ragged `[examples, ...]`.
-        lengths: Items of each example, `[examples]`; `None` if the column is not ragged.
+        values: Items of all examples, `[items, ...]`; `[examples, ...]` if it is not ragged.
+        lengths: Number of items of each example, `[examples]`. `None`: the column is not ragged.
     """
 
     values: np.ndarray
     lengths: np.ndarray | None = None
 
     def take(self, numbers):
-        """Returns the column of some examples, in the order of their numbers."""
+        """Returns the column of some examples, in the order of `numbers`."""
         if self.lengths is None:
             return Column(self.values[numbers])
         ends = np.cumsum(self.lengths)
@@ -56,7 +57,7 @@ class Column:
 
     @staticmethod
     def joined(columns):
-        """Returns one column of several."""
+        """Returns the concatenation of columns."""
         values = np.concatenate([column.values for column in columns])
         ragged = columns[0].lengths is not None
         return Column(values, np.concatenate([c.lengths for c in columns]) if ragged else None)
@@ -64,16 +65,16 @@ class Column:
 
 @dataclasses.dataclass
 class Chunk:
-    """Encoded examples that follow each other in a data set, sorted by length, then by weight.
+    """Encoded examples of a contiguous part of a data set, sorted by length, then by weight.
 
     Args:
         columns: Dictionary of `Column`s.
-        lengths: Length of each example, that of its longest sequence; 1 without any, [examples].
-        weights: How often an epoch is to hold each example, `[examples]`.
-        counts: Dictionary of `COUNTS`: rows of the data set that were read; examples in the columns
-            (packed rows may hold several); those left out because they are too long or empty; and
-            how many were cut.
-        checksum: Of every number in its place in the data set.
+        lengths: Length of the longest sequence of each example, `[examples]`; 1 if it has none.
+        weights: How often an epoch contains each example, on average, `[examples]`.
+        counts: Dictionary of `COUNTS`: numbers of rows of the data set that were read; of examples
+            in the columns (packed rows may contain several); of examples that were left out because
+            they are too long or empty; and of examples that were cut.
+        checksum: Checksum of all values in the order of the data set.
     """
 
     columns: dict
@@ -84,13 +85,13 @@ class Chunk:
 
 
 class Encoder:
-    """Encodes a data set in the graph, on all processors.
+    """Encoder of a data set, in the graph and on all processors.
 
     Args:
-        training: The `Training` of the task, which encodes.
+        training: The `Training` of the task, which encodes columns.
         limits: `Limits`.
         split: Name of the split, for errors.
-        texts: Names of the columns whose strings are kept as well, as `NAME.text`.
+        texts: Names of the columns whose strings are stored as well, as `NAME.text`.
     """
 
     def __init__(self, training, limits, split="train", texts=()):
@@ -99,15 +100,16 @@ class Encoder:
         self._ragged = [name for name, field in self._fields.items() if field.is_ragged]
 
     def chunks(self, rows, weights=None, skip=0):
-        """Yields `Chunk`s of `CHUNK * BATCH` rows, in order; the last one has fewer, perhaps none.
+        """Yields `Chunk`s of `CHUNK * BATCH` rows, in order; the last has fewer, perhaps none.
 
         Args:
             rows: A `tf.data.Dataset` of tuples, the columns of the training.
-            weights: How often an epoch is to hold each of `rows`; `None`: once.
-            skip: Chunks at the beginning to leave out, which are read but not encoded.
+            weights: How often an epoch contains each of `rows`, on average. `None`: once.
+            skip: Number of chunks to skip at the beginning; they are read but not encoded.
 
         Raises:
-            ValueError: If a value cannot be used, or `weights` are not as many as `rows`.
+            ValueError: If a value cannot be used, or the number of weights is not the number of
+                rows.
         """
 
         def encode(*values):
@@ -126,13 +128,13 @@ class Encoder:
         last = self._chunk(parts, weights, begin)
         if weights is not None and begin + last.counts["rows"] != len(weights):
             raise ValueError(
-                "`weights` must hold a number for each example. "
+                "`weights` must contain a number for each example. "
                 f"Received: {len(weights)} for {begin + last.counts['rows']}."
             )
         yield last
 
     def _part(self, batch, columns, before):
-        """Returns the kept part of a batch: columns, counts, and the numbers of the rows."""
+        """Returns the kept examples of a batch: columns, counts and numbers of the rows."""
         self._check(batch, columns, before)
         rows = _rows_of(batch)
         empty = too_long = is_cut = np.zeros(rows, bool)
@@ -159,7 +161,7 @@ class Encoder:
         return found, sums, before + kept
 
     def _chunk(self, parts, weights, begin):
-        """The chunk of some parts."""
+        """Returns the chunk that consists of some parts."""
         counts = {name: sum(part[1][name] for part in parts) for name in COUNTS}
         if not parts:
             return Chunk({}, np.zeros(0, np.int64), np.zeros(0), counts, 0)
@@ -174,7 +176,7 @@ class Encoder:
             own = np.asarray(weights, np.float64)[numbers[numbers < len(weights)]]
             if len(own) < size:
                 raise ValueError(
-                    "`weights` must hold a number for each example. "
+                    "`weights` must contain a number for each example. "
                     f"Received: {len(weights)} for {begin + counts['rows']}."
                 )
         checksum = zlib.crc32(own)
@@ -189,7 +191,7 @@ class Encoder:
         return Chunk(columns, longest[order], own[order], counts, checksum)
 
     def _check(self, batch, columns, before):
-        """Raises if an encoded column has a value that cannot be used."""
+        """Raises a `ValueError` if an encoded column has a value that cannot be used."""
         for name, field in self._fields.items():
             valid = field.is_valid(batch[name])
             if valid is not None and (wrong := np.flatnonzero(~valid.numpy())).size:
@@ -201,7 +203,7 @@ class Encoder:
 
 
 def _lengths(columns):
-    """The number of examples of each column, as anything of that length."""
+    """Yields an array for each column whose length is the number of examples."""
     for column in columns.values():
         yield column.values if column.lengths is None else column.lengths
 
@@ -212,7 +214,7 @@ def _rows_of(batch):
 
 
 def _shown(value):
-    """A value of the data, as an error shows it."""
+    """Returns a value of the data, formatted for an error."""
     value = value.numpy()
     return repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
 
@@ -225,6 +227,6 @@ def _column(encoded, dtype):
 
 
 def _bytes(strings):
-    """Strings as a ragged column of bytes."""
+    """Returns strings as a ragged column of bytes."""
     lengths = np.fromiter(map(len, strings), np.int64, len(strings))
     return Column(np.frombuffer(b"".join(strings), np.uint8), lengths)

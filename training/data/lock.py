@@ -1,4 +1,4 @@
-"""The lock of a run: one training at a time writes into its folder."""
+"""Lock of a run, so that only one training at a time writes to its folder."""
 
 import contextlib
 import datetime
@@ -12,40 +12,42 @@ import uuid
 
 try:
     import fcntl
-except ImportError:  # Windows: the record alone
+except ImportError:  # Windows has only `lock.json`
     fcntl = None
 
-BEAT = 20.0  # seconds between two signs of life
-SILENCE = 180.0  # seconds without one, after which a training on another machine is over
+BEAT = 20.0  # seconds between two heartbeats
+SILENCE = 180.0  # seconds without a heartbeat, after which a training elsewhere has ended
 
 _HELD = {errno.EAGAIN, errno.EACCES}
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class RunLocked(OSError):
-    """Another training writes into the folder; the message names it, in one line."""
+    """Error because another training writes to the folder; its message is one line and names it."""
 
 
 class RunLock:
-    """Keeps every other training out of the folder of a run. A context manager.
+    """Context manager that locks the folder of a run against other trainings.
 
-    Two things together are right on one machine and on a shared file system:
+    Two mechanisms work together, on one machine and on shared file systems:
 
-    - The kernel's lock on `.lock` (`flock`), which ends with the process, even by `kill -9`:
-      nothing is ever left to be recognised. Many shared file systems hand it on to their server, so
-      that it also holds between machines.
-    - `lock.json`, which names the holder and is touched every `BEAT` seconds. Where the file system
-      keeps locks within one machine, or has none, a holder elsewhere is known by it, until it has
-      been silent for `SILENCE` seconds. Both times are the file server's: clocks may differ.
+    - The kernel's lock on `.lock` (`flock`), which ends with the process, even after `kill -9`, so
+      that no stale lock is left. Many shared file systems pass it to their server, so that it also
+      works between machines.
+    - `lock.json`, which names the holder and is touched every `BEAT` seconds. If the file system
+      supports locks only on one machine, or not at all, it shows that another machine holds the
+      lock, until `SILENCE` seconds after its last heartbeat. Both times come from the file server,
+      so that clocks may differ.
 
-    A process that slept so long that another one took its place (a suspended laptop) learns it from
-    `check` before it writes.
+    If a process is suspended so long that another training takes over (a sleeping laptop), `check`
+    raises an error before the process writes again.
 
     Args:
         folder: Folder of the run; created if missing.
 
     Raises:
-        RunLocked: On entering, if another training holds the lock; from `check`, if it took it.
+        RunLocked: On entry, if another training holds the lock; from `check`, if another training
+            has taken it over.
     """
 
     def __init__(self, folder):
@@ -77,17 +79,17 @@ class RunLock:
         with contextlib.suppress(OSError):
             if self._is_own():
                 self.record.unlink()
-                self._place.unlink()  # while the kernel still locks it
+                self._place.unlink()  # before the kernel's lock ends
         self._unlock_natively()
 
     def check(self):
-        """Raises `RunLocked` if another training has taken the folder over."""
+        """Raises `RunLocked` if another training has taken over the folder."""
         holder, silent = self._holder()
         if holder is not None and not self._is_own():
             raise RunLocked(self._explain(holder, silent))
 
     def _lock_natively(self):
-        """The open file that the kernel locks, or `None` where the file system has no locks."""
+        """Returns the open file that the kernel locks. `None`: the file system has no locks."""
         if fcntl is None:
             return None
         file = open(self._place, "ab")  # noqa: SIM115 (open as long as the lock is held)
@@ -100,7 +102,7 @@ class RunLock:
             if error.errno in _NO_LOCKS:
                 return None
             raise
-        if not os.fstat(file.fileno()).st_nlink:  # the holder before removed it in this moment
+        if not os.fstat(file.fileno()).st_nlink:  # the previous holder has just removed the file
             file.close()
             return self._lock_natively()
         return file
@@ -110,7 +112,7 @@ class RunLock:
             self._native.close()
 
     def _sign(self):
-        """Writes who holds the lock, unless somebody else has done so."""
+        """Writes `lock.json`, unless another process has just written it."""
         now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
         self._own = {
             "host": socket.gethostname(),
@@ -135,7 +137,7 @@ class RunLock:
         return self._own is not None and _read(self.record) == self._own
 
     def _holder(self):
-        """Who signed, `None` if nobody did, and for how many seconds there was no sign of life."""
+        """Returns the content of `lock.json`, or `None`, and seconds since the last heartbeat."""
         try:
             then = self.record.stat().st_mtime
             self._place.touch()  # the time of the file server
@@ -144,29 +146,31 @@ class RunLock:
             return None, 0.0
 
     def _is_over(self, holder, silent):
-        """Whether a holder has ended without a word: by `kill -9` or with its machine."""
+        """Returns `True` if a holder ended without removing its lock: by `kill -9` or a crash."""
         if self._native is not None and holder.get("boot") == _boot():
-            return True  # the kernel would know of it
+            return True  # a live holder on this machine would have the kernel's lock
         return silent > SILENCE
 
     def _explain(self, holder, silent):
         if holder is None:
-            return f"{self.folder} is in use by another training, which begins or ends right now."
+            return (
+                f"{self.folder} is in use by another training, which is just starting or ending."
+            )
         who = "another training"
         if {"pid", "host", "since"} <= set(holder):
             who += f", process {holder['pid']} on {holder['host']} since {holder['since']}"
-        text = f"{self.folder} is in use by {who}. Wait for its end, stop it, or choose another"
+        text = f"{self.folder} is in use by {who}. Wait until it ends, stop it, or choose another"
         text += " folder."
         if holder.get("boot") == _boot() and self._native is None and fcntl is not None:
             return text
         return (
-            f"{text} Its last sign of life was {silent:.0f} seconds ago; after {SILENCE:.0f} "
-            "seconds without one the same command goes on."
+            f"{text} Its last heartbeat was {silent:.0f} seconds ago; after {SILENCE:.0f} seconds "
+            "without a heartbeat the same command takes over."
         )
 
 
 def _read(path):
-    """The record of a holder; empty if it cannot be read, as after a power cut."""
+    """Returns the record of a holder; empty if it cannot be read, for example after a power cut."""
     try:
         record = json.loads(path.read_text("utf-8"))
     except ValueError:
@@ -175,7 +179,7 @@ def _read(path):
 
 
 def _boot():
-    """What names this machine until it is started again; shared by its containers."""
+    """Returns an id of this machine until its next start; its containers have the same id."""
     try:
         return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,24 +1,24 @@
-"""Several texts in a row of tokens: rows that are full, instead of padding."""
+"""Packing of several texts into a row of tokens, which avoids padding."""
 
 import numpy as np
 
 
 def pack_texts(texts, max_length):
-    """Puts texts together in rows of at most `max_length` tokens.
+    """Packs texts into rows of at most `max_length` tokens.
 
-    A longer text is cut into pieces of `max_length` tokens, each of which is alone in its row, and
-    what is left. Texts and pieces go, from the longest to the shortest, into the row with the least
-    room that has enough; the same texts give the same rows.
+    A longer text is cut into parts of `max_length` tokens, each of which fills a row, and a
+    remainder. Texts and parts are placed from the longest to the shortest, each into the fullest
+    row with enough space; the same texts always give the same rows.
 
     Args:
-        texts: A ragged `Column` of token ids, each text ending in `eos_id`.
-        max_length: Longest row.
+        texts: A ragged `Column` of token ids; each text ends in `eos_id`.
+        max_length: Maximum length of a row, in tokens.
 
     Returns:
-        A `Column` of the rows; and how many of the texts were cut.
+        A `Column` of the rows, and the number of texts that were cut.
     """
     values, lengths = texts.values, texts.lengths
-    counts = -(-lengths // max_length)  # of pieces
+    counts = -(-lengths // max_length)  # number of parts
     of_text = np.repeat(np.arange(len(lengths)), counts)
     before = max_length * (np.arange(len(of_text)) - np.repeat(np.cumsum(counts) - counts, counts))
     starts = (np.cumsum(lengths) - lengths)[of_text] + before
@@ -33,29 +33,29 @@ def pack_texts(texts, max_length):
 
 
 def best_fit(sizes, capacity):
-    """Puts things into boxes, each into the fullest that has room for it, the largest first.
+    """Packs items into bins by best fit, the largest first: each into the fullest bin it fits into.
 
     Args:
-        sizes: Integers `[things]`, from 1 to `capacity`.
-        capacity: What a box holds.
+        sizes: Sizes of the items, integers `[items]`, from 1 to `capacity`.
+        capacity: Capacity of a bin.
 
     Returns:
-        The number of the box of each thing, `[things]`, counting from 0.
+        Number of the bin of each item, `[items]`, counted from 0.
     """
-    boxes = np.empty(len(sizes), np.int64)
-    by_room = [[] for _ in range(capacity + 1)]
-    known, count = 0, 0  # bit r: there is a box with room r
-    for thing in np.argsort(-sizes, kind="stable").tolist():
-        size = int(sizes[thing])
+    bins = np.empty(len(sizes), np.int64)
+    by_space = [[] for _ in range(capacity + 1)]
+    known, count = 0, 0  # bit s of `known`: there is a bin with space s left
+    for item in np.argsort(-sizes, kind="stable").tolist():
+        size = int(sizes[item])
         fitting = known >> size << size
         if fitting:
-            room = (fitting & -fitting).bit_length() - 1
-            box = by_room[room].pop()
-            if not by_room[room]:
-                known &= ~(1 << room)
+            space = (fitting & -fitting).bit_length() - 1
+            chosen = by_space[space].pop()
+            if not by_space[space]:
+                known &= ~(1 << space)
         else:
-            box, room, count = count, capacity, count + 1
-        boxes[thing] = box
-        by_room[room - size].append(box)
-        known |= 1 << (room - size)
-    return boxes
+            chosen, space, count = count, capacity, count + 1
+        bins[item] = chosen
+        by_space[space - size].append(chosen)
+        known |= 1 << (space - size)
+    return bins

@@ -1,20 +1,20 @@
-"""Pseudo-random permutations that are computed for any number alone, without a table.
+"""Pseudo-random permutations that are computed for single numbers, without a table.
 
 The order of an epoch of 36 million examples is a function of seed and epoch: no array of that size
-is drawn, sorted or kept, and an order continues anywhere at no cost.
+is drawn, sorted or kept, and a training can resume anywhere in it at no cost.
 """
 
 import tensorflow as tf
 
-ROUNDS = 16  # fewer do not give all orders of five numbers equally often
+ROUNDS = 16  # with fewer rounds, not all orders of five numbers are equally frequent
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
 
 
 def key_of(*numbers):
-    """Returns a key, uint64, that differs for different integers in another order.
+    """Returns a key, uint64, that depends on some integers and their order.
 
     Args:
-        *numbers: Integers or integer tensors from 0, whose shapes broadcast.
+        *numbers: Non-negative integers or integer tensors, whose shapes broadcast.
     """
     key = tf.constant(0, tf.uint64)
     for number in numbers:
@@ -23,21 +23,21 @@ def key_of(*numbers):
 
 
 def uniform(key):
-    """Returns a number from 0 to below 1 for each key, float32."""
+    """Returns a pseudo-random number for each key, at least 0 and below 1, float32."""
     return tf.cast(tf.bitwise.right_shift(key, tf.constant(40, tf.uint64)), tf.float32) * 2.0**-24
 
 
 def permuted(numbers, sizes, key):
-    """Returns where a permutation puts numbers, int64, each below its size.
+    """Returns the images of numbers under a permutation, int64, each below its size.
 
-    An alternating Feistel network over a rectangle of at least `sizes` cells, in which a number is
-    a cell: its column decides by how much its row is moved, then its row decides about the column.
-    Whoever lands outside of the size goes through the network once more ("cycle walking").
+    The permutation is an alternating Feistel network over a rectangle of at least `sizes` cells. A
+    number is a cell: its column determines a shift of its row, then its row a shift of its column.
+    A cell outside of the size goes through the network again ("cycle walking").
 
     Args:
-        numbers: Integers from 0 to below `sizes`.
-        sizes: How many numbers are permuted, broadcast to `numbers`.
-        key: What `key_of` returned, broadcast to `numbers`.
+        numbers: Integers, at least 0 and below `sizes`.
+        sizes: Number of permuted numbers, broadcast to `numbers`.
+        key: Result of `key_of`, broadcast to `numbers`.
 
     Reference: Black and Rogaway (2002), "Ciphers with Arbitrary Finite Domains".
     """
@@ -55,10 +55,10 @@ def permuted(numbers, sizes, key):
 
 
 def _through(cells, rows, columns, key):
-    """The cells after all rounds.
+    """Returns the cells after all rounds.
 
-    A loop, because a graph of all rounds takes long to make; and no `tf.function`, which `tf.data`
-    would look for on the first of several workers.
+    It is a loop, because building a graph of all rounds takes long, and not a `tf.function`,
+    because `tf.data` would look for it on the first of several workers.
     """
 
     def both(number, row, column):
@@ -72,14 +72,14 @@ def _through(cells, rows, columns, key):
 
 
 def _number(value, key, number):
-    """A pseudo-random number of a value, int64 from 0."""
+    """Returns a pseudo-random number for a value, int64, at least 0."""
     added = tf.cast(number + 1, tf.uint64) * tf.constant(_GOLDEN, tf.uint64)
     bits = _mixed(tf.bitwise.bitwise_xor(tf.cast(value, tf.uint64) + added, key))
     return tf.cast(tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64)), tf.int64)
 
 
 def _mixed(bits):
-    """The bits of uint64, each of which decides about half of all others (SplitMix64)."""
+    """Returns mixed bits of uint64: each bit affects about half of the bits (SplitMix64)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         shifted = tf.bitwise.right_shift(bits, tf.constant(shift, tf.uint64))
         bits = tf.bitwise.bitwise_xor(bits, shifted)

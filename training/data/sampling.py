@@ -1,4 +1,4 @@
-"""Subword regularisation: sentences cut into other pieces in every epoch."""
+"""Subword regularisation: words are split into different tokens in every epoch."""
 
 import threading
 
@@ -10,30 +10,30 @@ from keras_transformer.training.data.corpus import BUCKETS
 from keras_transformer.training.data.permutation import key_of, permuted
 from keras_transformer.training.data.stream import Epochs, unconverted
 
-WINDOW = 2**16  # most examples whose pieces are in memory at a time
-WINDOWS = 5  # the key of the order in which examples come into windows
+WINDOW = 2**16  # maximum number of examples whose tokens are in memory at a time
+WINDOWS = 5  # the key for the order in which examples are assigned to windows
 
 
 class SubwordSampler:
-    """Makes the batches of an epoch from segmentations that are drawn for it.
+    """Batches of an epoch with random segmentations of its texts.
 
-    With a BPE vocabulary every merge is left out with probability `alpha` (BPE dropout); with a
-    unigram vocabulary a segmentation is drawn with its probability to the power of `alpha`. Either
-    way a model sees rare pieces more often, and learns which pieces make up a word.
+    With a BPE vocabulary every merge is skipped with probability `alpha` (BPE dropout); with a
+    unigram vocabulary a segmentation is drawn with its probability to the power of `alpha`. In both
+    cases a model sees rare tokens more often, and learns which tokens make up a word.
 
-    The examples of an epoch are drawn in windows of at most `WINDOW`, whose pieces alone are in
-    memory; strings are read from the store. Every window has as many batches as the first one of
-    epoch 0, so that any update's place is known. What is drawn fills a batch more or less now and
-    then: such a batch is left out or seen twice, each time another one. A sentence that would grow
-    beyond `max_length` keeps its usual pieces.
+    The examples of an epoch are drawn in windows of at most `WINDOW`; only the tokens of a window
+    are in memory, and strings are read from the store. Every window has as many batches as the
+    first window of epoch 0, so that an update determines its window and batch. Random segmentations
+    sometimes fill one batch more or less: then a random batch is skipped or used twice. A sentence
+    that would become longer than `max_length` keeps its usual tokens.
 
     Args:
         corpus: A `Corpus` whose store keeps the strings of the training's `texts`.
         training: The `Training` of its task.
-        max_length: Longest text in tokens, as for the corpus.
-        alpha: See above; above 0 and below 1.
-        seed: Together with the number of the epoch it decides what is drawn.
-        window: Most examples of a window.
+        max_length: Maximum length of a text in tokens, as for the corpus.
+        alpha: Rate or exponent as described above; above 0 and below 1.
+        seed: Random seed, which is combined with the number of the epoch.
+        window: Maximum number of examples in a window.
 
     Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
     """
@@ -43,14 +43,15 @@ class SubwordSampler:
         self._max_length, self._alpha, self._seed = max_length, alpha, seed
         self.windows = -(-corpus.drawn_size // window)
         self._lock = threading.Lock()  # SentencePiece has one seed for all threads
-        self._latest = {}  # by epoch, window and plan: what was drawn
-        self._widths = {}  # by buckets: those of the first window, for all
+        self._latest = {}  # the latest windows, by epoch, window and plan
+        self._widths = {}  # by number of buckets: the widths of the first window, used for all
 
     def epochs(self, batch_tokens, buckets=BUCKETS):
-        """Returns the `Epochs` of a training, each cut into other pieces.
+        """Returns the `Epochs` of a training, each with other segmentations.
 
         Args:
-            batch_tokens, buckets: As in `Corpus.batches`.
+            batch_tokens: Maximum number of tokens of each text in a batch, including padding.
+            buckets: See `Corpus.batches`.
         """
         names = list(self._fields)
         steps = self._window(0, 0, batch_tokens, buckets).plan.steps
@@ -78,7 +79,7 @@ class SubwordSampler:
         return Epochs(self.windows * steps, batches)
 
     def _window(self, epoch, window, batch_tokens, buckets):
-        """The `_Window` of an epoch; the latest two are remembered."""
+        """Returns a `_Window` of an epoch; keeps the latest two."""
         key = epoch, window, batch_tokens, buckets
         with self._lock:
             if key not in self._latest:
@@ -98,14 +99,14 @@ class SubwordSampler:
         random = np.random.default_rng(entropy)
         pads = [field.padding for field in self._fields.values()]
         lengths = np.max([np.diff(ends) for _, ends in texts], axis=0)
-        if buckets not in self._widths:  # with room for what other windows draw
+        if buckets not in self._widths:  # up to `max_length`, for longer texts in other windows
             chosen = choose_widths(np.bincount(lengths), buckets)
             self._widths[buckets] = np.unique([*chosen, max(self._max_length, chosen[-1])])
         plan = plan_batches(np.bincount(lengths), batch_tokens, self._widths[buckets])
         return _Window(numbers, texts, pads, np.argsort(lengths, kind="stable"), plan, random)
 
     def _numbers(self, epoch, window):
-        """The examples of a window, sorted."""
+        """Returns the numbers of the examples in a window, sorted."""
         size = self._corpus.drawn_size
         begin, end = (size * place // self.windows for place in (window, window + 1))
         with tf.init_scope(), tf.device("CPU:0"):
@@ -115,7 +116,7 @@ class SubwordSampler:
             return np.sort(self._corpus.drawn(places, epoch).numpy())
 
     def _segment(self, field, texts, seed):
-        """The ids of texts: a flat array, and where each text ends."""
+        """Returns the ids of texts in a flat array, and the offsets of the texts in it."""
         strings = [text.decode("utf-8", "replace") for text in texts]
         drawn = field.tokenizer.sample(strings, self._alpha, seed)
         for number, ids in enumerate(drawn):
@@ -128,15 +129,15 @@ class SubwordSampler:
 
 
 class _Window:
-    """Some examples of an epoch with the pieces that were drawn for it, cut into batches.
+    """Some examples of an epoch with their random segmentations, cut into batches.
 
     Args:
-        numbers: The examples, [examples].
-        texts: For each column its flat ids, and where each text begins and the last one ends.
+        numbers: Numbers of the examples in the corpus, [examples].
+        texts: For each column its flat ids, and the offsets of the texts, [examples + 1].
         pads: Padding of each column.
-        order: Places of the examples, sorted by length.
-        plan: Their `Plan`.
-        random: The `numpy.random.Generator` that decides the order.
+        order: Indices of the examples, sorted by length, [examples].
+        plan: The `Plan` of the batches.
+        random: The `numpy.random.Generator` of the order.
     """
 
     def __init__(self, numbers, texts, pads, order, plan, random):
@@ -146,11 +147,12 @@ class _Window:
         self._sequence = random.permutation(self.plan.steps)
 
     def batch(self, place, steps):
-        """Returns the examples of a batch, [B], and for each column its padded ids, [B, T].
+        """Returns a list: the numbers of a batch's examples, [B], and padded ids by column, [B, T].
 
         Args:
-            place: Which one of the window.
-            steps: Batches of the window; of more or fewer that are there, some come twice or not.
+            place: Index of the batch in the window.
+            steps: Number of batches that the window must have. If it has fewer or more, some are
+                used twice or skipped.
         """
         plan = self.plan
         number = np.resize(self._sequence, steps)[place]

@@ -1,4 +1,4 @@
-"""Shards of a batch: all replicas together see what one device would."""
+"""Shards of batches for the replicas of a strategy."""
 
 import tensorflow as tf
 
@@ -6,23 +6,23 @@ from keras_transformer.training.data.stream import unconverted
 
 
 def cut_batches(batches, strategy, pad_id):
-    """Gives every replica its own shard of every batch.
+    """Distributes every batch to the replicas of a strategy.
 
-    Of n replicas the one with number i gets `rows[i::n]`. Shards are padded with rows of `pad_id`
-    to the same size, so that all replicas see the same shapes, even where a batch has fewer rows
-    than there are replicas. With losses that are summed over real tokens and divided by the
-    tokens of all replicas, an update is therefore that of one device with the whole batch. No
-    other sharding takes place: each process makes the whole batches and keeps its own rows.
+    Replica i of n gets `rows[i::n]`. Shards are padded with rows of `pad_id` to the same size, so
+    that all replicas have the same shapes, even if a batch has fewer rows than there are replicas.
+    If losses are summed over tokens without padding and divided by the number of tokens of all
+    replicas, an update is therefore the same as on one device with the whole batch. There is no
+    other sharding: each process makes the whole batches and keeps its own rows.
 
     Args:
-        batches: An infinite `tf.data.Dataset` of batches, the same in all processes: any structure
-            of tensors [rows, ...]. Their order must not depend on the process.
+        batches: An infinite `tf.data.Dataset` of batches, any structure of tensors [rows, ...]. All
+            processes must have the same batches in the same order.
         strategy: A `tf.distribute.Strategy`.
-        pad_id: What the added rows consist of.
+        pad_id: Value of the rows of padding.
 
     Returns:
-        What `fit` (with `steps_per_epoch`) and `evaluate` (with `steps`) take: the dataset itself
-        for the default strategy, otherwise a `tf.distribute.DistributedDataset`.
+        A dataset for `fit` (with `steps_per_epoch`) and `evaluate` (with `steps`): `batches` for
+        the default strategy, otherwise a `tf.distribute.DistributedDataset`.
     """
     if strategy is tf.distribute.get_strategy():
         return batches
@@ -38,22 +38,22 @@ def cut_batches(batches, strategy, pad_id):
             )
 
         shards = batches.map(unconverted(own_shards)).unbatch().prefetch(2 * count)
-        # Otherwise the processes would consult each other before every update whether there is one.
+        # Otherwise the processes would synchronise before every update to check for its end.
         return shards.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     return strategy.distribute_datasets_from_function(shards_of_process)
 
 
 def cut(tensor, shards, pad_id):
-    """Cuts a batch by rows: `rows[i::shards]`, padded to the same size.
+    """Cuts a batch into shards `rows[i::shards]`, padded to the same size.
 
     Args:
-        tensor: Integers, [rows, ...].
+        tensor: The batch, [rows, ...].
         shards: Number of shards.
-        pad_id: What the added rows consist of.
+        pad_id: Value of the rows of padding.
 
     Returns:
-        [shards, ceil(rows / shards), ...].
+        The shards, [shards, ceil(rows / shards), ...].
     """
     rows, others = tf.shape(tensor)[0], tf.shape(tensor)[1:]
     size = -(-rows // shards)

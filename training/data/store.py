@@ -1,4 +1,4 @@
-"""A store: the encoded examples of a split in files, which are read by mapping them into memory."""
+"""Stores: memory-mapped files of the encoded examples of a split."""
 
 import contextlib
 import dataclasses
@@ -19,38 +19,38 @@ from keras_transformer.training.data.lock import RunLock, RunLocked
 from keras_transformer.training.data.store_writer import StoreWriter
 
 MANIFEST = "manifest.json"
-FORMAT = 2  # of the files; a store of another one is written again
-WAIT = 0.5  # seconds between two looks at a store that another process writes
+FORMAT = 2  # version of the file format; a store of another version is written again
+WAIT = 0.5  # seconds between two checks of a store that another process is writing
 
 
 class Store:
-    """Encoded examples, sorted by length and, among these, by weight.
+    """Encoded examples, sorted by length, then by weight.
 
-    Each column is a file `NAME.values` of all items; of a ragged column `NAME.offsets` also has
-    the item at which each example begins, and the end. Nothing of them is read before it is needed,
-    and what was read stays the system's: memory does not grow with the corpus. Files are verified
-    block by block, each block when it is first read.
+    Each column is a file `NAME.values` of all items. A ragged column also has a file
+    `NAME.offsets`: the first item of each example, and the number of all items. The files are
+    mapped into memory, so that only needed parts are read and memory does not grow with the corpus.
+    Each block of a file is verified when it is first read.
 
     Args:
-        folder: The folder.
+        folder: Folder of the store.
         fields: Dictionary of the `Field`s of its columns.
 
     Attributes:
         manifest: The content of `manifest.json`: `size`, the number of rows; `groups` of rows with
-            equal length and weight (a list each of `length`, `weight`, `count`, and by column of
-            `tokens` and of the `longest`); `counts` of what was read and left out; `columns` with
-            `dtype`, `shape`, `items`, whether it is `ragged`, and the `checksums` of its files, see
-            `block_checksums`; `fingerprint`; and `key`.
+            equal length and weight (lists of `length`, `weight`, `count`, and by column of `tokens`
+            and `longest`); `counts` of rows read and left out; `columns` with `dtype`, `shape`,
+            `items`, `ragged` and the `checksums` of their files, see `block_checksums`;
+            `fingerprint`; and `key`.
 
     Raises:
-        DamagedStore: If a file of it is missing or does not have its size.
-        ValueError: If the folder has no manifest, or one that cannot be read.
+        DamagedStore: If a file is missing or has another size than the manifest says.
+        ValueError: If the folder has no manifest, or the manifest cannot be read.
     """
 
     def __init__(self, folder, fields):
         self.folder, self.fields = Path(folder), fields
-        self._arrays = {}  # by column and kind, from when they are first read
-        self._verifiers = {}  # of the same files
+        self._arrays = {}  # mapped files that have been read, by column and kind
+        self._verifiers = {}  # verifiers of these files
         self.manifest = read_json(self.folder / MANIFEST)
         if self.manifest is None:
             raise ValueError(f"{self.folder} is not a store: it has no {MANIFEST}.")
@@ -65,17 +65,17 @@ class Store:
         """Returns some rows of columns; runs in a graph.
 
         Args:
-            numbers: Which rows, integers `[B]`.
-            widths: Dictionary of the lengths to pad sequences to, for each ragged column.
+            numbers: Numbers of the rows, integers `[B]`.
+            widths: Dictionary of the lengths to which ragged columns are padded.
             names: Names of the columns. `None`: all fields.
 
         Returns:
-            Dictionary of `[B, *item_shape]`, or `[B, width, *item_shape]` if the column is ragged;
+            Dictionary of `[B, *item_shape]`, or `[B, width, *item_shape]` for a ragged column;
             int32, or float32 for numbers that are not integers.
 
         Raises:
             DamagedStore: When the rows are read, if their files are damaged. In a graph TensorFlow
-                raises another error: see `plain_damage`.
+                wraps it in another error: see `plain_damage`.
         """
         names = list(self.fields) if names is None else list(names)
         if not names:
@@ -90,14 +90,14 @@ class Store:
         arrays = tf.numpy_function(
             read, [numbers, *(widths.get(name, 0) for name in names)], types, stateful=False
         )
-        arrays = tf.nest.flatten(arrays)  # eagerly a single one is not in a list
+        arrays = tf.nest.flatten(arrays)  # a single array is not in a list in eager execution
         for name, array in zip(names, arrays, strict=True):
             field = self.fields[name]
             array.set_shape([None, *[None] * field.is_ragged, *field.item_shape])
         return dict(zip(names, arrays, strict=True))
 
     def _read(self, name, numbers, width):
-        """Some rows of a column, an array."""
+        """Returns some rows of a column, an array."""
         values, field = self._mapped(name, "values"), self.fields[name]
         kind = _plain_type(values.dtype).as_numpy_dtype
         if not field.is_ragged:
@@ -112,7 +112,7 @@ class Store:
         return items
 
     def texts(self, name, numbers):
-        """Returns the strings of some rows, bytes: see `Encoder`. Not part of a graph."""
+        """Returns the strings of some rows, a list of bytes: see `Encoder`. Not for graphs."""
         name = f"{name}.text"
         items = self._mapped(name, "values")
         begins, ends = self._bounds(name, np.asarray(numbers))
@@ -121,27 +121,27 @@ class Store:
         return [items[begin:end].tobytes() for begin, end in pairs]
 
     def _bounds(self, name, numbers):
-        """The first item and the end of some rows of a ragged column."""
+        """Returns the first item and the end of some rows of a ragged column."""
         offsets = self._mapped(name, "offsets")
         self._verify(name, "offsets", numbers, numbers + 2)
         return offsets[numbers], offsets[numbers + 1]
 
     def _verify(self, name, kind, begins, ends):
-        """Raises if items of a file, in ranges, are not what was written."""
+        """Raises a `DamagedStore` if items in some ranges of a file have changed."""
         array, verifier = self._arrays[name, kind], self._verifiers[name, kind]
         if not verifier.is_complete:
             size = array.itemsize * math.prod(array.shape[1:])
             verifier.verify(begins * size, ends * size)
 
     def _files(self, name, column):
-        """For each file of a column its path, number of items, dtype and shape of an item."""
+        """Yields the files of a column: path, number of items, dtype and shape of an item."""
         items = self.folder / f"{name}.values"
         yield items, max(column["items"], 1), column["dtype"], column["shape"]
         if column["ragged"]:
             yield self.folder / f"{name}.offsets", self.size + 1, "int64", []
 
     def _mapped(self, name, kind):
-        """A file of a column as an array, of which the system reads what is used."""
+        """Returns a memory-mapped file of a column as an array."""
         if (name, kind) not in self._arrays:
             column = self.manifest["columns"][name]
             for path, count, dtype, shape in self._files(name, column):
@@ -154,12 +154,13 @@ class Store:
 
 @dataclasses.dataclass(frozen=True)
 class Stores:
-    """The folder that keeps the stores of a training.
+    """The folder that contains the stores of a training.
 
     Args:
-        folder: `None`: a temporary one for each store.
-        console: The `rich.console.Console` on which writing shows its progress, or `None`.
-        shared: Whether other runs also use the folder. Otherwise the stores of earlier data go.
+        folder: Path of the folder. `None`: a temporary folder for each store.
+        console: The `rich.console.Console` that shows the progress of writing, or `None`.
+        shared: Whether other runs use the folder as well. If not, stores of earlier data are
+            removed.
     """
 
     folder: Path | None = None
@@ -167,22 +168,24 @@ class Stores:
     shared: bool = False
 
     def take(self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None):
-        """Returns the store of a split, which is written if there is none.
+        """Returns the store of a split, and writes it first if there is none.
 
-        Whoever finds another process writing it waits. What a killed process has written is
-        continued.
+        If another process is writing it, the call waits. A store that a killed process has begun is
+        completed.
 
         Args:
-            rows: Function without arguments to a `tf.data.Dataset` of tuples, the columns of the
-                training. It is not called if there is a store.
+            rows: Function without arguments that returns a `tf.data.Dataset` of tuples, the columns
+                of the training. It is not called if there is a store.
             training: The `Training`.
             limits: `Limits`.
             split: Name of the split.
-            weights: Function to how often an epoch is to hold each of the rows, an array or `None`.
-            texts: Names of the columns whose strings are kept as well.
-            data: What the rows depend on, plain values; part of the key. `None`: they are taken
-                from a folder of their own and not kept.
-            total: Number of rows for the progress bar; `None`: not known.
+            weights: Function without arguments that returns how often an epoch contains each of the
+                rows, an array or `None`.
+            texts: Names of the columns whose strings are stored as well.
+            data: Everything that the rows depend on, plain values; part of the key. `None`: the
+                store is temporary.
+            total: Number of rows, or a function that returns it, for the progress bar. `None`: it
+                is unknown.
 
         Raises:
             ValueError: If no example is left, or one cannot be used.
@@ -206,14 +209,14 @@ class Stores:
         return Store(folder, training.fields)
 
     def recall(self, key):
-        """Returns what was remembered of a key, a dictionary; `None` if nothing was."""
+        """Returns the dictionary that was remembered for a key, or `None`."""
         return None if self.folder is None else read_json(self._note(key))
 
     def remember(self, key, content):
         """Keeps a dictionary of plain values for later calls.
 
         Args:
-            key: What it depends on, plain values.
+            key: Everything that the content depends on, plain values.
             content: The dictionary.
         """
         if self.folder is not None:
@@ -234,7 +237,7 @@ class Stores:
                         writer.write(folder, part, *make())
             except RunLocked:
                 if not waiting and self.console is not None:
-                    self.console.print(f"Waiting for {folder}, which another process writes.")
+                    self.console.print(f"Waiting for {folder}, which another process is writing.")
                 waiting = True
                 time.sleep(WAIT)
             else:
@@ -243,7 +246,7 @@ class Stores:
 
 @dataclasses.dataclass(frozen=True)
 class _Making:
-    """Inputs of a store that is written: see `Stores.take`."""
+    """Inputs for writing a store: see `Stores.take`."""
 
     rows: object
     weights: object
@@ -258,7 +261,7 @@ class _Making:
 
     @contextlib.contextmanager
     def _progress(self, total):
-        """A function that shows how many rows have been encoded."""
+        """Context manager of a function that shows the number of encoded rows."""
         if self.console is None:
             yield lambda rows: None
             return
@@ -277,18 +280,18 @@ class _Making:
 
 
 def _temporary(writer, make, fields):
-    """A store in a folder that goes with it."""
+    """Returns a store in a temporary folder, which is removed with it."""
     folder = tempfile.TemporaryDirectory(prefix="keras-transformer-")
     path = Path(folder.name)
     writer.write(path / "store", path / "part", *make())
     writer.remove(path / "part")
     store = Store(path / "store", fields)
-    store.temporary = folder  # removed when nobody uses the store
+    store.temporary = folder  # removed when the store is garbage-collected
     return store
 
 
 def digest(key):
-    """Returns a short name for plain values: equal ones have the same."""
+    """Returns a hash of plain values for a file name."""
     text = json.dumps(key, sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

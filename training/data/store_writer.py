@@ -1,4 +1,4 @@
-"""Writing a store: encoded chunks, one file each, and then all of them sorted together."""
+"""Writing of a store: encoded chunks, one file each, which are then merged in sorted order."""
 
 import json
 import os
@@ -11,19 +11,19 @@ from keras_transformer.files import replacing, sync, write_json
 from keras_transformer.training.data.checksums import block_checksums
 from keras_transformer.training.data.encoding import BATCH, CHUNK, COUNTS, Column
 
-BLOCK = 2**22  # offsets that are summed at once
+BLOCK = 2**22  # number of offsets that are summed at a time
 
 
 class StoreWriter:
-    """Writes a store in two steps, each of which survives being killed at any time.
+    """Writer of a store, in two steps that may be killed at any time.
 
-    First every chunk becomes a file, whole or not at all, so that encoding continues after the last
-    one. Then examples of equal length and weight are put behind each other, in the order of the
-    data set, in files of a folder that gets its name when it is complete.
+    First every chunk becomes a file, complete or absent, so that encoding resumes after the last
+    one. Then examples are sorted by length and weight, and among equal ones by their order in the
+    data set. They are written to a folder that is renamed when it is complete.
 
     Args:
         encoder: An `Encoder`.
-        key: What the store depends on, plain values.
+        key: Everything that the store depends on, plain values.
     """
 
     def __init__(self, encoder, key):
@@ -33,11 +33,12 @@ class StoreWriter:
         """Writes a store.
 
         Args:
-            folder: Its folder, which does not exist.
-            part: Folder for what is not complete, perhaps with chunks of a killed process.
+            folder: Folder of the store, which does not exist yet.
+            part: Folder for incomplete files, perhaps with chunks of a killed process.
             rows: The `tf.data.Dataset` of the examples.
             weights: See `Encoder.chunks`.
-            progress: Context manager of a function of the number of rows encoded.
+            progress: Context manager that returns a function, which shows the number of encoded
+                rows.
 
         Raises:
             ValueError: If no example is left, or one cannot be used.
@@ -62,17 +63,17 @@ class StoreWriter:
         sync(folder.parent)
 
     def remove(self, part):
-        """Removes what is no longer needed of a store that is complete."""
+        """Removes the folder of incomplete files after the store is complete."""
         shutil.rmtree(part, ignore_errors=True)
 
     def remove_others(self, folder, split):
-        """Removes the stores of a split of earlier data, or with another vocabulary."""
+        """Removes other stores of a split: of earlier data or with another vocabulary."""
         for path in folder.parent.glob(f"*{split}-*"):
             if path.name not in (folder.name, f".{folder.name}.part"):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _encode(self, part, rows, weights, show):
-        """Writes the chunks that are missing; returns the paths of all."""
+        """Writes the missing chunks; returns the paths of all chunks."""
         paths = sorted(part.glob("chunk-*.npz"))
         done = sum(_counts(path)["rows"] for path in paths)
         show(done)
@@ -91,24 +92,24 @@ class StoreWriter:
         empty, too_long = (sum(one[name] for one in counts) for name in ("empty", "too_long"))
         limit = self._key["limits"]["max_length"]
         if limit is None or not (empty or too_long):
-            return "The data must hold at least one example. Received: none."
+            return "The data must contain at least one example. Received: none."
         return (
-            "The data must hold at least one example with words in each text and at most "
+            "The data must contain at least one example with words in each text and at most "
             f"`max_length` tokens. Received: {empty} empty and {too_long} longer examples, "
             f"with max_length={limit}."
         )
 
 
 class _Merge:
-    """Puts the examples of many chunks in the order of length, weight, and data set.
+    """Merger of chunks, which sorts examples by length, weight and order in the data set.
 
     Args:
-        paths: Files of chunks, none of which is without examples.
+        paths: Files of the chunks, each with at least one example.
     """
 
     def __init__(self, paths):
         self._paths = paths
-        runs = [_runs(path) for path in paths]  # of equal length and weight, in each chunk
+        runs = [_runs(path) for path in paths]  # examples of equal length and weight by chunk
         self.groups = sorted({group for one in runs for group in one})
         place = {group: number for number, group in enumerate(self.groups)}
         counts = np.zeros((len(paths), len(self.groups)), np.int64)
@@ -121,7 +122,7 @@ class _Merge:
         self._starts = before + np.cumsum(counts, axis=0) - counts  # [chunks, groups]
 
     def write(self, folder):
-        """Writes the files of all columns; returns the manifest."""
+        """Writes the files of all columns to a folder; returns the manifest."""
         with np.load(self._paths[0]) as arrays:
             names = [name[:-7] for name in arrays.files if name.endswith("/values")]
         totals = self._counts.sum(axis=0)
@@ -156,20 +157,20 @@ class _Merge:
             self._write_values(file, name, offsets)
         del offsets
         column = {"dtype": dtype.name, "shape": list(shape), "items": items, "ragged": ragged}
-        # Every chunk has written to most blocks: none was complete before the last chunk.
+        # Computed at the end, because every chunk writes to most of the blocks.
         files = {"values": path, **({"offsets": path.with_suffix(".offsets")} if ragged else {})}
         column["checksums"] = {kind: block_checksums(file) for kind, file in files.items()}
         sync(path)
         return column, tokens and [int(n) for n in tokens], longest and [int(n) for n in longest]
 
     def _write_offsets(self, path, name):
-        """Writes the item at which each example begins; returns items and the longest by group."""
+        """Writes the offset of each example; returns item counts and maximum lengths by group."""
         tokens, longest = [0] * len(self.groups), [0] * len(self.groups)
         with open(path, "wb") as file:
             file.truncate(8 * (self.size + 1))
             for number, source in enumerate(self._paths):
                 lengths = _load_member(source, f"{name}/lengths").astype(np.int64)
-                for group, begin, end, place in self._pieces(number):
+                for group, begin, end, place in self._ranges(number):
                     own = lengths[begin:end]
                     os.pwrite(file.fileno(), own.tobytes(), 8 * (place + 1))
                     tokens[group] += int(own.sum())
@@ -189,13 +190,13 @@ class _Merge:
             column = _load(source, name)
             ends = None if offsets is None else np.concatenate([[0], np.cumsum(column.lengths)])
             size = column.values.dtype.itemsize * int(np.prod(column.values.shape[1:]))
-            for _, begin, end, place in self._pieces(number):
+            for _, begin, end, place in self._ranges(number):
                 if ends is not None:
                     begin, end, place = ends[begin], ends[end], int(offsets[place])
                 os.pwrite(file.fileno(), column.values[begin:end].tobytes(), place * size)
 
-    def _pieces(self, number):
-        """Examples of a chunk that go to one place: (group, begin, end, place)."""
+    def _ranges(self, number):
+        """Yields the contiguous ranges of a chunk's examples: (group, begin, end, new begin)."""
         counts = self._counts[number]
         ends = np.cumsum(counts)
         for group in np.flatnonzero(counts).tolist():
@@ -235,7 +236,7 @@ def _load(path, name):
 
 
 def _runs(path):
-    """The number of examples of each length and weight in a chunk, which is sorted by them."""
+    """Returns the number of examples of each length and weight in a chunk, in sorted order."""
     with np.load(path) as arrays:
         pairs = np.stack([arrays["lengths"].astype(np.float64), arrays["weights"]], axis=1)
     groups, counts = np.unique(pairs, axis=0, return_counts=True)

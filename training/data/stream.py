@@ -1,24 +1,25 @@
-"""One epoch of batches after the other, from any update on."""
+"""Batches of all epochs in sequence, from any update on."""
 
 import dataclasses
 import typing
 
 import tensorflow as tf
 
-# For functions of `tf.data`: AutoGraph need not rewrite their source, which has no `if` or `for`
-# over tensors. To rewrite all that a training calls took two seconds at its start.
+# For functions of `tf.data` without `if` or `for` over tensors, which AutoGraph need not rewrite.
+# Rewriting everything that a training calls took two seconds at its start.
 unconverted = tf.autograph.experimental.do_not_convert
 
 
 @dataclasses.dataclass(frozen=True)
 class Epochs:
-    """The batches of a training: every epoch has as many, in an order that its number decides.
+    """Batches of a training: the same number in every epoch, in an order that depends on the epoch.
 
     Args:
-        steps: Number of batches of an epoch.
-        make: Function of the number of an epoch, a scalar tensor, and of a function that leaves
-            some elements of a dataset out, to the `tf.data.Dataset` of the batches that are left.
-            What stands for a batch before it is made is left out, so that it costs nothing.
+        steps: Number of batches in an epoch.
+        make: Function that returns the `tf.data.Dataset` of the batches of an epoch. Its arguments
+            are the number of the epoch, a scalar tensor, and a function that selects elements of a
+            dataset. It applies the function to the numbers of batches, before these are made, so
+            that batches that are not selected cost nothing.
     """
 
     steps: int
@@ -28,10 +29,10 @@ class Epochs:
         """Returns batches of an epoch.
 
         Args:
-            epoch: Integer or scalar tensor.
-            skip: Batches at the beginning to leave out; integer or scalar tensor.
-            every: Of the batches of all epochs, numbered from 0 on, only those are taken
-            turn: whose number is `turn` modulo `every`.
+            epoch: Number of the epoch, an integer or scalar tensor.
+            skip: Number of batches to skip at the beginning; integer or scalar tensor.
+            every: Interval of the batches to return, in batches of all epochs, numbered from 0.
+            turn: Returns only batches whose number is `turn` modulo `every`.
         """
         skip, epoch = tf.cast(skip, tf.int64), tf.cast(epoch, tf.int64)
 
@@ -49,14 +50,14 @@ class Epochs:
 def endless_batches(epochs, *, skip=0, accumulate=1):
     """Returns the batches of all updates, each epoch in an order of its own.
 
-    A training that stopped after any update goes on with exactly the batch that would have come
-    next: every epoch has the same number of batches and an order that follows from its number, so
-    nothing of what was seen has to be read again.
+    A training that stopped after any update resumes with exactly the next batch: every epoch has
+    the same number of batches, in an order that depends only on its number, so that nothing has to
+    be read again.
 
     Args:
         epochs: The `Epochs` of a corpus, or of a `SubwordSampler`.
-        skip: Updates to leave out, counted from the beginning of epoch 0.
-        accumulate: Batches of an update.
+        skip: Number of updates to skip, counted from the beginning of epoch 0.
+        accumulate: Number of batches in an update.
 
     Returns:
         An endless `tf.data.Dataset` of batches, or of tuples of `accumulate` batches.
@@ -64,7 +65,7 @@ def endless_batches(epochs, *, skip=0, accumulate=1):
     first, done = divmod(skip * accumulate, epochs.steps)
 
     def part(turn):
-        """Every `accumulate`-th batch."""
+        """Returns every `accumulate`-th batch."""
 
         def of_epoch(epoch):
             skipped = tf.where(tf.equal(epoch, first), done, 0)
@@ -72,7 +73,7 @@ def endless_batches(epochs, *, skip=0, accumulate=1):
 
         return numbers.flat_map(unconverted(of_epoch))
 
-    # No Python generator: an iterator that calls Python when it is freed can hang a process that
+    # Not a Python generator: an iterator that calls Python when it is freed can hang a process that
     # ends with an error.
     numbers = tf.data.Dataset.range(first, tf.int64.max)
     if accumulate == 1:

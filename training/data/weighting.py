@@ -1,4 +1,4 @@
-"""Corpora that count differently: which examples an epoch holds if each has a weight."""
+"""Choice of the examples of an epoch if they have different weights."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,26 +7,27 @@ GOLDEN = 0.6180339887498949  # its multiples, modulo 1, fill the unit interval m
 
 
 class WeightedEpochs:
-    """Draws the examples of each epoch, by systematic sampling.
+    """Systematic sampling of the examples of each epoch, in proportion to their weights.
 
-    Every example has a stretch on a line, as long as its weight; `size` points at equal distances
-    choose the examples on whose stretch they fall. From one epoch to the next all points move by
-    `GOLDEN` of their distance, modulo that distance. So every example is chosen as often as its
-    weight says, the examples of a corpus take turns, and all epochs have the same number of
-    examples. The line is sorted by length and then by weight: of each length and corpus every epoch
-    holds, but for one example, the same number.
+    Every example is an interval on a line, as long as its weight. `size` points at equal distances
+    select the examples in whose intervals they are. From one epoch to the next, all points move by
+    `GOLDEN` times their distance, modulo that distance. So every example is selected as often as
+    its weight says, the examples of a corpus take turns, and all epochs have the same number of
+    examples. The line is sorted by length and then by weight. So the number of examples of a length
+    and a corpus differs by at most one between epochs.
 
-    The line is kept as groups of equal length and weight, so memory does not depend on the number
-    of examples.
+    The line is stored as groups of equal length and weight, so that memory does not depend on the
+    number of examples.
 
     Args:
-        lengths, weights, counts: Of each group, sorted by length and then by weight: its length,
-            how often an epoch is to hold each of its examples on average, and how many it has.
+        lengths: Length of each group, [groups]. Groups are sorted by length, then by weight.
+        weights: How often an epoch contains each example of a group, on average, [groups].
+        counts: Number of examples in each group, [groups].
 
     Attributes:
-        size: Number of examples of an epoch: the sum of the weights, rounded.
-        counts: How many places of an epoch are planned for each length, from length 0. An example
-            at such a place is never longer.
+        size: Number of examples in an epoch: the sum of the weights, rounded.
+        counts: Number of places in an epoch that are planned for each length, beginning with length
+            0. The example at a place is never longer than planned.
     """
 
     def __init__(self, lengths, weights, counts):
@@ -35,7 +36,7 @@ class WeightedEpochs:
         ends = np.cumsum(weights * counts)
         self.size = max(1, round(ends[-1]))
         self._distance = ends[-1] / self.size
-        # The last example that may be chosen for a place: an offset is below 1.
+        # Number of places that may fall into each group or an earlier one: an offset is below 1.
         places = np.minimum(np.floor(ends / self._distance).astype(np.int64), self.size)
         places[-1] = self.size
         self.counts = np.zeros(lengths[-1] + 1, np.int64)
@@ -51,11 +52,12 @@ class WeightedEpochs:
         """Returns the examples at some places of an epoch, which is sorted by length.
 
         Args:
-            places: Integers from 0 to below `size`.
-            epoch: Integer or scalar tensor.
+            places: Integers, at least 0 and below `size`.
+            epoch: Number of the epoch, an integer or scalar tensor.
 
         Returns:
-            int64, as `places`: numbers of examples, which are sorted by length and then by weight.
+            Numbers of the examples in the order by length and weight, int64, in the shape of
+            `places`.
         """
         places = tf.cast(places, tf.int64)
         offset = tf.math.floormod(0.5 + tf.cast(epoch, tf.float64) * GOLDEN, 1.0)

@@ -127,7 +127,7 @@ def test_max_length_counts_the_end_of_the_sentence(tokenizer):
 
 
 def test_nothing_left_is_refused(tokenizer):
-    with pytest.raises(ValueError, match="The data must hold .*Received: 2 empty and 0 longer"):
+    with pytest.raises(ValueError, match="The data must contain .*Received: 2 empty and 0 longer"):
         corpus_of([("", "ein"), ("ein", "")], tokenizer, max_length=10)
 
 

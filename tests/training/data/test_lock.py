@@ -86,8 +86,8 @@ def test_a_signature_cut_short_by_a_power_cut_is_judged_by_its_age(tmp_path):
 def test_another_machine_holds_the_lock_until_it_has_been_silent(tmp_path):
     path = sign(tmp_path, silent=SILENCE - 60)
     message = (
-        "process 17 on elsewhere since 1970. .* Its last sign of life was 12. seconds ago; after "
-        "180 seconds without one the same command goes on.$"
+        "process 17 on elsewhere since 1970. .* Its last heartbeat was 12. seconds ago; after "
+        "180 seconds without a heartbeat the same command takes over.$"
     )
     for _ in range(2):  # a refusal changes nothing
         with pytest.raises(RunLocked, match=message), RunLock(tmp_path):

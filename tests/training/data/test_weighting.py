@@ -193,7 +193,7 @@ def test_the_fingerprint_knows_the_weights(tokenizer):
 
 
 def test_weights_must_be_as_many_as_pairs(tokenizer):
-    with pytest.raises(ValueError, match="`weights` must hold .* Received: 3 for 408"):
+    with pytest.raises(ValueError, match="`weights` must contain .* Received: 3 for 408"):
         corpus(tokenizer, np.ones(3))
 
 
