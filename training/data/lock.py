@@ -153,9 +153,7 @@ class RunLock:
 
     def _explain(self, holder, silent):
         if holder is None:
-            return (
-                f"{self.folder} is in use by another training, which is just starting or ending."
-            )
+            return f"{self.folder} is in use by another training, which is just starting or ending."
         who = "another training"
         if {"pid", "host", "since"} <= set(holder):
             who += f", process {holder['pid']} on {holder['host']} since {holder['since']}"

@@ -10,13 +10,13 @@ CORPORA = [
     fails(TRAIN, "val.en: cannot be read", removed("DATA/val.en")),
     fails(
         TRAIN,
-        "at least one line of which no column is empty",
+        "at least one line without an empty column",
         emptied("DATA/train.en"),
         emptied("DATA/train.de"),
     ),
     fails(
         TRAIN,
-        "at least one line of which no column is empty",
+        "at least one line without an empty column",
         spoiled("DATA/val.en", b"\n \n"),
         spoiled("DATA/val.de", b"\n \n"),
     ),
@@ -61,7 +61,7 @@ SENTENCES = [
     fails("evaluate RUN --source BYTES.txt --reference IN.txt", "BYTES.txt, line 2: not UTF-8"),
     fails(
         "evaluate RUN --source a.txt --reference b.txt",
-        "must hold at least one",
+        "must contain at least one",
         spoiled("a.txt", b""),
         spoiled("b.txt", b""),
     ),
@@ -119,10 +119,10 @@ def conll(match, train, validation=b"a B-X\n", settings=CONLL):
 LABELLED = [
     conll("a.conll, line 2: I-X must follow B-X or I-X. Received: it after O", b"a O\nb I-X\n"),
     conll("a.conll, line 1: must have at least 2 columns.*Received: 1", b"a\n"),
-    conll("b.conll, line 1: the label must be one of the training data's, .*'B-Y'",
+    conll("b.conll, line 1: the label must be one of the training data: .*'B-Y'",
           b"a B-X\n", b"a B-Y\n"),
     conll("b.conll, line 1: must be UTF-8", b"a B-X\n", b"\xff O\n"),
-    conll("a.conll must hold at least one sentence", b"\n"),
+    conll("a.conll must contain at least one sentence", b"\n"),
     conll("`column` must not be 0", b"a B-X\n", settings=CONLL + b"column = 0\n"),
     conll("has words and labels: translation needs", b"a B-X\n",
           settings=CONLL.replace(b"labelling", b"translation")),
@@ -150,7 +150,7 @@ def squad(match, train=PARAGRAPH, validation=PARAGRAPH, settings=SQUAD):
 QUESTIONS = [
     squad("a.json must be JSON in UTF-8", PARAGRAPH[:-9]),
     squad("b.json must be JSON in UTF-8", validation=b"\xff"),
-    squad(r"a.json, article 1, paragraph 1, question 1 \(q7\), answer 1: `text` must stand in the "
+    squad(r"a.json, article 1, paragraph 1, question 1 \(q7\), answer 1: `text` must be in the "
           "passage at `answer_start`.*'May' at 9, where the passage has ' Ma'",
           PARAGRAPH.replace(b"10", b"9")),
     squad("b.json, article 1, paragraph 1: must have the field `context`",

@@ -291,7 +291,7 @@ def test_an_unknown_locale_is_one_line_with_valid_ones(tmp_path, language, simil
     for argument in ("source_language", "target_language"):
         refused(
             settings(tmp_path, **{argument: language}),
-            f"`{argument}` must be a locale that CLDR knows, such as .*({similar}).* "
+            f"`{argument}` must be a locale of CLDR, such as .*({similar}).* "
             f"Received: {argument}={language!r}",
         )
 

@@ -140,8 +140,8 @@ def test_a_source_has_words_and_labels(tmp_path):
         ("a B-X\nb\n", "a O\n", "train.conll, line 2: must have at least 2 columns.* 1 .'b'"),
         ("a B-X\n", "a O\nb B-Y\n", "validation.conll, line 2: .* one of the training .* 'B-Y'"),
         ("a NN\n", "a O\n", "train.conll, line 1: the label must be O or one of .*Received: NN"),
-        ("-DOCSTART- O\n\n", "a O\n", "train.conll must hold at least one sentence. .* 2 lines"),
-        ("a B-X\n", "\n", "validation.conll must hold at least one sentence"),
+        ("-DOCSTART- O\n\n", "a O\n", "train.conll must contain at least one sentence. .* 2 lines"),
+        ("a B-X\n", "\n", "validation.conll must contain at least one sentence"),
         (b"a O\n\xff B-X\n", "a O\n", "train.conll, line 2: must be UTF-8"),
     ],
 )

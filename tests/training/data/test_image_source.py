@@ -103,8 +103,8 @@ def test_a_folder_that_cannot_be_read_is_an_image_that_cannot(folder):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere", "nowhere: is not a folder; it must hold"),
-        ("train/a", "a: must hold a folder for"),
+        ("nowhere", "nowhere: is not a folder; it must contain"),
+        ("train/a", "a: must contain a folder for"),
     ],
 )
 def test_a_wrong_folder_is_named(folder, name, message):

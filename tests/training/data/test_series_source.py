@@ -116,7 +116,9 @@ def test_a_wrong_line_is_named(tmp_path, changes, message):
 
 
 def test_a_period_that_is_not_there_is_named(tmp_path):
-    message = "`data.test` must be a period of .*river.csv, which has 2001-02-26 to 2001-03-09. Rec"
+    message = (
+        "`data.test` must be a period in .*river.csv, which covers 2001-02-26 to 2001-03-09. Rec"
+    )
     last = datetime.date.max
     for days in ([day(3), day(12)], [day(-1), day(2)], [day(5), day(4)], [day(3), last]):
         with pytest.raises(ValueError, match=message):
@@ -175,7 +177,7 @@ def test_periods_of_months(tmp_path):
 
 def test_degree_days_need_days(tmp_path):
     with pytest.raises(
-        ValueError, match="`data.snow` counts degree days: .*1 day. Received: 1 hour"
+        ValueError, match="`data.snow` computes degree days: .*1 day. Received: 1 hour"
     ):
         hourly(tmp_path, train=[day(1), day(1)], inputs=["rain", "warmth"], snow=["rain", "warmth"])
 

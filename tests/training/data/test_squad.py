@@ -47,7 +47,7 @@ def test_rows_have_as_many_answers_as_there_are():
         (
             [answer("Rhein"), answer("Rhein", 3)],
             {},
-            r"x.json, article 1, paragraph 1, question 1 \(q7\), answer 2: `text` must stand in "
+            r"x.json, article 1, paragraph 1, question 1 \(q7\), answer 2: `text` must be in "
             r"the passage at `answer_start`, .*"
             r"Received: 'Rhein' at 3, where the passage has 'n . l'",
         ),
@@ -81,7 +81,7 @@ def test_a_mistake_names_its_question(tmp_path, answers, more, message):
         (b'{"data": {}}', "x.json: `data` must be a list. Received: {}"),
         (b'{"data": [3]}', "x.json, article 1: must be an object"),
         (b'{"data": [{"paragraphs": [{"qas": []}]}]}', "paragraph 1: must have .*`context`, .*qas"),
-        (b'{"data": []}', "x.json must hold at least one question"),
+        (b'{"data": []}', "x.json must contain at least one question"),
     ],
 )
 def test_another_file_is_one_clear_line(tmp_path, content, message):

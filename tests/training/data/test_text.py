@@ -159,11 +159,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 def test_files_without_a_pair_are_refused(tmp_path):
     refused(
-        settings(tmp_path, b"", b""), "must hold at least one line of which no .*Received: 0 lines"
+        settings(tmp_path, b"", b""), "must contain at least one line without .*Received: 0 lines"
     )
     refused(
         settings(tmp_path, ["", "b"], ["A", ""]),
-        "at least one line of which no .*Received: 2 lines",
+        "at least one line without .*Received: 2 lines",
     )
 
 

@@ -133,7 +133,9 @@ def test_features_that_are_no_texts_are_refused(features, match, tmp_path):
 
 def test_a_dataset_without_texts_says_so(tmp_path):
     options = settings("mnist", features=["image", "label"], data_dir=tmp_path)
-    refused(options, "`features` must be texts of mnist, and it has none. Received: 'image'")
+    refused(
+        options, "`features` must be features of text in mnist, which has none. Received: 'image'"
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Data from several kinds of sources behind one interface."""
+"""Sources of data of several kinds, with one interface."""
 
 import importlib
 
@@ -6,7 +6,7 @@ from keras_transformer.training.data.sources.base import SPLITS, Source
 
 __all__ = ["SPLITS", "Source", "open_source"]
 
-# The module of each kind of data, and its function of a `[data]` section.
+# The module of each kind of data, and its function that opens a `[data]` section.
 SOURCES = {
     "cldr": ("cldr", "open_cldr"),
     "text": ("text", "open_text"),
@@ -24,25 +24,26 @@ SOURCES = {
 
 
 def open_source(settings, columns=("source", "target"), check=True):
-    """Opens the data that a `[data]` section describes, and checks what can be checked.
+    """Opens the data that a `[data]` section describes, and checks them.
 
     Args:
-        settings: The section: one of the schema's `DATA_KINDS`, or anything with its attributes.
-        columns: Names of the texts of an example: see `Task`. The columns of other data are known.
-        check: Whether files of texts are read once, to find mistakes now rather than later.
+        settings: The section: one of the schema's `DATA_KINDS`, or an object with its attributes.
+        columns: Names of the columns of text files: see `Task`. Other kinds of data have fixed
+            columns.
+        check: Whether to read text files once, so that errors are found now rather than later.
 
     Returns:
         A `Source`.
 
     Raises:
-        ValueError: If the data cannot be used. One line that says which setting, file or line.
+        ValueError: If the data cannot be used. One line that names the setting, file or line.
     """
     if settings.source not in SOURCES:
         raise ValueError(
             f"`source` must be one of {', '.join(SOURCES)}. Received: source={settings.source!r}."
         )
     module, function = SOURCES[settings.source]
-    # Imported here, because TensorFlow Datasets takes a second that plain text can do without.
+    # Imported here, because TensorFlow Datasets takes a second to import and text does not need it.
     opened = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     source = opened(settings, columns) if settings.source == "text" else opened(settings)
     if check:

@@ -1,4 +1,4 @@
-"""The interface of every source of data."""
+"""`Source`, the interface of all sources of data."""
 
 import abc
 import hashlib
@@ -9,11 +9,11 @@ SPLITS = ("train", "validation", "test")
 
 
 class Source(abc.ABC):
-    """Examples of a task, in up to three splits: tuples of texts, or of arrays and texts.
+    """Examples of a task in up to three splits, as tuples of texts or of arrays and texts.
 
     Attributes:
-        splits: The splits it has, among "train", "validation" and "test".
-        description: One line for people: what it is and where it comes from.
+        splits: Names of its splits, among "train", "validation" and "test".
+        description: Content and origin of the data, in one line for users.
     """
 
     splits = SPLITS
@@ -27,35 +27,35 @@ class Source(abc.ABC):
             split: "train", "validation" or "test".
 
         Returns:
-            A `tf.data.Dataset` of tuples, a member for each of the task's `columns`, in an order
-            that is always the same: of texts scalar strings in UTF-8.
+            A `tf.data.Dataset` of tuples, with a component for each of the task's `columns`, always
+            in the same order. Texts are scalar strings in UTF-8.
 
         Raises:
             ValueError: If there is no such split.
         """
 
     def facts(self):
-        """Returns those fields of the model's configuration that the source alone knows."""
+        """Returns the fields of the model's configuration that the source determines."""
         return {}
 
     @abc.abstractmethod
     def count(self, split):
-        """Returns the number of examples in a split, or None if only reading it would show."""
+        """Returns the number of examples in a split. `None`: unknown before it is read."""
 
     def weights(self, split):
-        """Returns how often an epoch holds each example of a split, on average.
+        """Returns how often an epoch contains each example of a split, on average.
 
         Returns:
-            A float64 array in the order of `rows`, or None if every example is held once.
+            A float64 array in the order of `rows`, or `None` if it contains every example once.
         """
         self.check_split(split)
         return None
 
     def identity(self, split):
-        """Returns what the examples of a split depend on, plain values.
+        """Returns everything that the examples of a split depend on, plain values.
 
-        Examples that were stored are encoded again if it changes. Here it is a checksum of all
-        examples; a source whose examples are in files has something that is found faster.
+        If it changes, stored examples are encoded again. By default it is a checksum of all
+        examples; sources of files return values that are faster to compute.
         """
         checksum = hashlib.sha256()
         for row in self.rows(split).as_numpy_iterator():
@@ -67,9 +67,9 @@ class Source(abc.ABC):
         return checksum.hexdigest()
 
     def check(self):
-        """Reads the data once and raises a `ValueError` if something is wrong with them.
+        """Reads the data once and raises a `ValueError` if they contain an error.
 
-        Most sources have done so when they were opened.
+        Most sources check their data when they are opened.
         """
         for split in self.splits:
             self.check_split(split)

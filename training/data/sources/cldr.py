@@ -1,4 +1,4 @@
-"""The phrases of `phrases.py` as a TensorFlow Dataset: generated, with nothing to download."""
+"""The phrases of `phrases.py` as a TensorFlow Dataset, generated without a download."""
 
 import difflib
 import functools
@@ -12,7 +12,7 @@ from keras_transformer.training.data.sources.phrases import PhraseBook
 
 
 def _locale_name(name, argument):
-    """The name as CLDR writes it: `pt-br` becomes `pt_BR`."""
+    """Returns the name of a locale in CLDR's spelling: `pt-br` becomes `pt_BR`."""
     try:
         return str(babel.Locale.parse(name, sep="-" if "-" in name else "_"))
     except (babel.UnknownLocaleError, ValueError, TypeError) as error:
@@ -20,16 +20,16 @@ def _locale_name(name, argument):
         close = difflib.get_close_matches(str(name).replace("-", "_"), known, n=3, cutoff=0.4)
         examples = dict.fromkeys([*close, "en", "de", "fr", "es", "pt_BR", "zh_Hant", "ja", "ar"])
         raise ValueError(
-            f"`{argument}` must be a locale that CLDR knows, such as {', '.join(examples)}. "
+            f"`{argument}` must be a locale of CLDR, such as {', '.join(examples)}. "
             f"Received: {argument}={name!r}."
         ) from error
 
 
 class CldrConfig(tfds.core.BuilderConfig):
-    """Which phrases: two locales, how many and the seed.
+    """Choice of phrases: two locales, the number of pairs and the random seed.
 
-    The name holds all of it, and Babel's version, whose data the phrases are made from: other
-    phrases never hide behind the name of those that were built before.
+    The name contains all of them and the version of Babel, from whose data the phrases are made. So
+    different phrases never have the same name.
     """
 
     def __init__(self, source_language="en", target_language="de", examples=130_000, seed=1):
@@ -51,9 +51,9 @@ class CldrConfig(tfds.core.BuilderConfig):
 class CldrPhrases(tfds.core.GeneratorBasedBuilder):
     """Dates, times, numbers, money, measures, durations and lists of names, in two languages.
 
-    Babel renders each phrase from Unicode's locale data, CLDR. No source text has two targets, and
-    none is in more than one of the splits. `validation` and `test` hold 2,000 pairs each, or a
-    tenth of the examples where that is less; `train` holds the others.
+    Babel renders each phrase from Unicode's locale data, CLDR. Every source text has one target and
+    is in one split. `validation` and `test` contain 2,000 pairs each, or a tenth of the examples if
+    that is less; `train` contains the others.
     """
 
     VERSION = tfds.core.Version("1.0.0")
@@ -91,8 +91,8 @@ class CldrPhrases(tfds.core.GeneratorBasedBuilder):
 def open_cldr(settings):
     """Builds the phrases that a `[data]` section describes, unless they have been built before.
 
-    They are kept, like those of any TensorFlow Dataset, in the folder `data_dir` of the settings,
-    otherwise in `TFDS_DATA_DIR`, otherwise in `~/tensorflow_datasets`.
+    Like any TensorFlow Dataset they are stored in the folder `data_dir` of the settings, otherwise
+    in `TFDS_DATA_DIR`, otherwise in `~/tensorflow_datasets`.
 
     Raises:
         ValueError: If a locale is unknown, the locales have too little in common or the folder

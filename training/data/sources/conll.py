@@ -1,7 +1,7 @@
 """CoNLL files: a word with its columns on each line, and an empty line after each sentence.
 
-Columns are separated by ASCII white space, as the words of a text are everywhere else: a
-no-break space is part of a word.
+Like the words of a text elsewhere, columns are separated by ASCII white space: a no-break space is
+part of a word.
 """
 
 from pathlib import Path
@@ -17,22 +17,22 @@ from keras_transformer.text.lines import binary_lines
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.memory import MemoryData
 
-DOCUMENT = "-DOCSTART-"  # begins a document; it is not a word
+DOCUMENT = "-DOCSTART-"  # marks the beginning of a document; not a word
 
 
 def open_conll(settings):
     """Reads the files that a `[data]` section names, and checks every line.
 
     Args:
-        settings: The section, a `ConllData`, or anything with its attributes.
+        settings: The section, a `ConllData`, or an object with its attributes.
 
     Returns:
-        A `Source` of words and labels, each separated by spaces.
+        A `Source` of words and labels, both separated by spaces.
 
     Raises:
-        ValueError: If a file cannot be read or holds no sentence, or a line has too few columns, a
-            label that breaks the scheme or, but for training, that no training file has. One line,
-            which names file and line.
+        ValueError: If a file cannot be read or contains no sentence, or if a line has too few
+            columns, a label that violates the scheme, or in validation and test a label that is not
+            in the training files. One line, which names file and line.
     """
     examples, known = {}, None
     for split in SPLITS:
@@ -54,12 +54,13 @@ def read_conll(path, column, scheme, known=None):
 
     Args:
         path: The file; UTF-8, and gzip if its name ends in `.gz`.
-        column: Place of the label in a line, from 1; below 0 from the end, -1 for the last.
+        column: Number of the label's column, counted from 1; negative numbers count from the end,
+            -1 is the last.
         scheme: `"BIO"`, `"BIOES"` or `"IOB1"`.
-        known: The labels there may be, a set. `None`: any.
+        known: Set of allowed labels. `None`: all are allowed.
 
     Returns:
-        List of sentences, each a list of pairs: a word and its label, in BIO if it was in IOB1.
+        List of sentences, each a list of pairs of a word and its label; IOB1 is converted to BIO.
 
     Raises:
         ValueError: See `open_conll`.
@@ -88,12 +89,12 @@ def read_conll(path, column, scheme, known=None):
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
     if not sentences:
-        raise ValueError(f"{path} must hold at least one sentence. Received: {number:,} lines.")
+        raise ValueError(f"{path} must contain at least one sentence. Received: {number:,} lines.")
     return sentences
 
 
 def _label(path, number, cells, column):
-    """The label in a line."""
+    """Returns the label in a line."""
     place = column - 1 if column > 0 else column
     least = max(2, abs(column))
     if len(cells) < least:
@@ -105,10 +106,10 @@ def _label(path, number, cells, column):
 
 
 def _labels(path, begin, labels, scheme, known):
-    """The labels of a sentence, which begins on a line, in BIO or BIOES.
+    """Returns the labels of a sentence that begins on a line, in BIO or BIOES.
 
     Raises:
-        ValueError: If they break the scheme, or one is not among those that are known.
+        ValueError: If the labels violate the scheme, or one of them is not known.
     """
     if problem := find_problem(labels, scheme):
         place, what = problem
@@ -120,7 +121,7 @@ def _labels(path, begin, labels, scheme, known):
     for number, label in enumerate(labels, start=begin):
         if known is not None and label not in known:
             raise ValueError(
-                f"{path}, line {number}: the label must be one of the training data's, "
+                f"{path}, line {number}: the label must be one of the training data: "
                 f"{', '.join(sorted(known))}. Received: {label!r}."
             )
     return labels

@@ -1,8 +1,8 @@
-"""Generated sentences in which names, dates and amounts are spans: nothing to download.
+"""Generated sentences with spans: names, dates and amounts. Nothing is downloaded.
 
-The spans are phrases of Unicode's locale data (CLDR, through Babel): dates, money, countries,
-languages, durations and measures. They stand in English sentences, some of whose other numbers and
-names are not spans.
+The spans are phrases from Unicode's locale data (CLDR, through Babel): dates, money, countries,
+languages, durations and measures, in English sentences. Some sentences also contain numbers and
+names that are not spans.
 """
 
 import babel
@@ -13,9 +13,9 @@ from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.data.sources.phrases import PhraseBook
 from keras_transformer.training.data.sources.words import Words
 
-HELD_OUT = 1000  # sentences for validation, and as many for the test, or a tenth of all
+HELD_OUT = 1000  # sentences in validation and in test each; at most a tenth of all
 
-# Sentences as words; a word in capitals is the type of a span, `#` a number that is none.
+# Templates of sentences: a word in capitals is the type of a span, `#` a number that is not a span.
 SENTENCES = (
     "The contract of DATE is worth MONEY .",
     "In COUNTRY most people speak LANGUAGE .",
@@ -43,7 +43,7 @@ SENTENCES = (
 
 
 class Entities:
-    """Draws phrases of each type.
+    """Generator of phrases of each type.
 
     Args:
         dice: A `Dice`.
@@ -57,7 +57,7 @@ class Entities:
         self._measures = [unit for unit in units if unit not in self._durations]
 
     def draw(self, kind):
-        """Returns a phrase of a type as a list of words."""
+        """Draws a phrase of a type, a list of words."""
         dice, book, words = self._dice, self._book, self._words
         if kind == "DATE":
             return book.typed(book.date(dice))
@@ -76,8 +76,8 @@ def draw_sentences(count, seed):
     """Draws sentences, no two of which have the same spans.
 
     Args:
-        count: How many.
-        seed: The same seed gives the same sentences in the same order.
+        count: Number of sentences.
+        seed: Random seed; the same seed gives the same sentences in the same order.
 
     Returns:
         List of pairs: words, and a list of `Span`s.
@@ -105,10 +105,10 @@ def draw_sentences(count, seed):
 def open_entities(settings):
     """Generates the sentences that a `[data]` section describes.
 
-    What the spans of a sentence are together is in no other sentence, and so in one split alone.
+    No two sentences have the same combination of spans, so that splits do not share any.
 
     Args:
-        settings: The section, an `EntitiesData`, or anything with its attributes.
+        settings: The section, an `EntitiesData`, or an object with its attributes.
     """
     examples = [
         (" ".join(words), " ".join(labels_of(spans, len(words), settings.scheme)))
@@ -120,4 +120,4 @@ def open_entities(settings):
         "test": examples[held_out : 2 * held_out],
         "train": examples[2 * held_out :],
     }
-    return MemoryData(splits, "generated sentences with phrases of Unicode's locale data")
+    return MemoryData(splits, "generated sentences with phrases from Unicode's locale data")

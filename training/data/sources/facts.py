@@ -1,21 +1,21 @@
-"""Generated passages of three facts, with a question about one: nothing to download.
+"""Generated passages of three facts, each with a question about one. Nothing is downloaded.
 
-The answers are phrases of Unicode's locale data (CLDR, through Babel), those of the labelling demo.
-A name alone does not tell the answer, and neither does its kind: other facts of a passage are about
-the same name, and others about another name are of the same kind.
+The answers are phrases from Unicode's locale data (CLDR, through Babel), as in the labelling demo.
+Neither the name in a question nor the kind of fact is enough to find the answer: one of the other
+facts is about the same name, and one is of the same kind, but about another name.
 """
 
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.entities import Entities
 from keras_transformer.training.data.sources.memory import MemoryData
 
-HELD_OUT = 1000  # questions for validation, and as many for the test, or a tenth of all
+HELD_OUT = 1000  # questions in validation and in test each; at most a tenth of all
 
 NAMES = (
     "Arvo", "Belis", "Corda", "Dalen", "Ekron", "Fenix", "Galor", "Hexa", "Iluna", "Jovin",
     "Kesta", "Lumar", "Mirko", "Nadir", "Orion", "Pelta", "Quanto", "Ravel", "Sirius", "Tamar",
 )  # fmt: skip
-# Of each kind of fact: the type of its answer, statements, and questions.
+# Kinds of facts: type of the answer, statements, and questions.
 FACTS = (
     ("DATE", ("NAME was founded on ANSWER.", "The founding of NAME was on ANSWER."),
      ("When was NAME founded?", "On what date was the founding of NAME?")),
@@ -36,11 +36,11 @@ def draw_questions(count, seed):
     """Draws questions, no two of which have the same answers in their passages.
 
     Args:
-        count: How many.
-        seed: The same seed gives the same questions in the same order.
+        count: Number of questions.
+        seed: Random seed; the same seed gives the same questions in the same order.
 
     Returns:
-        List of tuples: the `columns` of `QuestionAnsweringTask`.
+        List of tuples of the `columns` of `QuestionAnsweringTask`.
     """
     dice = Dice(seed)
     entities, seen, questions = Entities(dice), set(), []
@@ -56,9 +56,9 @@ def draw_questions(count, seed):
 
 
 def _draw_facts(dice):
-    """Three pairs of a name and a kind; the question is about the first.
+    """Draws three pairs of a name and a kind of fact; the question is about the first.
 
-    The second is of the same kind, the third of the same name.
+    The second pair has the same kind, the third the same name.
     """
     asked, other = dice.some(NAMES, 2)
     kind, another = dice.some(FACTS, 2)
@@ -66,7 +66,7 @@ def _draw_facts(dice):
 
 
 def _write(dice, facts, answers):
-    """The question, its passage, the byte at which the answer begins, and the answer in a list."""
+    """Returns the question, its passage, the first byte of the answer, and the answer in a list."""
     passage, byte = "", 0
     for number in dice.some(range(len(facts)), len(facts)):
         name, kind = facts[number]
@@ -82,10 +82,10 @@ def _write(dice, facts, answers):
 def open_facts(settings):
     """Generates the questions that a `[data]` section describes.
 
-    The answers of a held-out passage are together in no passage to train on.
+    No two passages have the same combination of answers, so that splits do not share any.
 
     Args:
-        settings: The section, a `FactsData`, or anything with its attributes.
+        settings: The section, a `FactsData`, or an object with its attributes.
     """
     held_out = min(HELD_OUT, settings.examples // 10)
     examples = draw_questions(settings.examples, settings.seed)
@@ -94,4 +94,4 @@ def open_facts(settings):
         "test": examples[held_out : 2 * held_out],
         "train": examples[2 * held_out :],
     }
-    return MemoryData(splits, "generated passages with phrases of Unicode's locale data")
+    return MemoryData(splits, "generated passages with phrases from Unicode's locale data")

@@ -1,4 +1,4 @@
-"""Generated pairs of texts as a TensorFlow Dataset: split, built once, and kept."""
+"""Generated pairs of texts as a TensorFlow Dataset, which is built once and stored."""
 
 import contextlib
 import io
@@ -10,22 +10,22 @@ import tensorflow_datasets as tfds
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.tfds import TfdsData
 
-_HELD_OUT = 2000  # examples for validation, and as many for the test
+_HELD_OUT = 2000  # examples in validation and in test each
 
 
 def held_out(examples, seed):
     """Splits examples at random.
 
     Args:
-        examples: A list.
-        seed: Decides which are held out.
+        examples: List of examples.
+        seed: Random seed of the splits.
 
     Returns:
         Dictionary of the lists `train`, `validation` and `test`. The latter two have 2,000 examples
-        each, or a tenth of all where that is less.
+        each, or a tenth of all examples if that is less.
     """
     count = min(_HELD_OUT, len(examples) // 10)
-    # From everywhere: kinds of which there are few become rarer from beginning to end.
+    # Drawn from the whole list: kinds with few different examples become rarer towards its end.
     chosen = Dice(seed).some(range(len(examples)), 2 * count)
     validation, test = set(chosen[:count]), set(chosen[count:])
     splits = {"train": [], "validation": [], "test": []}
@@ -38,33 +38,33 @@ def held_out(examples, seed):
 def open_generated(make_builder, features, settings):
     """Builds a generated dataset, unless it has been built before.
 
-    It is kept, like any TensorFlow Dataset, in the folder `data_dir` of the settings, otherwise in
+    Like any TensorFlow Dataset it is stored in the folder `data_dir` of the settings, otherwise in
     `TFDS_DATA_DIR`, otherwise in `~/tensorflow_datasets`.
 
     Args:
-        make_builder: Function of `data_dir` to the `tfds.core.DatasetBuilder`.
-        features: Its two features, source and target.
+        make_builder: Function from `data_dir` to the `tfds.core.DatasetBuilder`.
+        features: Names of the two features of the dataset, source and target.
         settings: The `[data]` section.
 
     Returns:
         A `TfdsData`.
 
     Raises:
-        ValueError: If what it is built of is wrong, or the folder cannot be written.
+        ValueError: If the settings of the dataset are wrong, or the folder cannot be written.
     """
     data_dir = getattr(settings, "data_dir", None)
     data_dir = None if data_dir is None else os.fspath(data_dir)
     builder = _quietly(make_builder, data_dir)
     if not builder.data_path.exists():
         _build(builder)
-        builder = _quietly(make_builder, data_dir)  # as it is on the disk
+        builder = _quietly(make_builder, data_dir)  # reads the dataset on the disk
     return TfdsData(builder, *features)
 
 
 def _quietly(make_builder, data_dir):
     log = logging.getLogger("absl")
     level = log.level
-    log.setLevel(logging.ERROR)  # TFDS warns of every configuration that is made on demand
+    log.setLevel(logging.ERROR)  # TFDS warns about every configuration that is made on demand
     try:
         return make_builder(data_dir=data_dir)
     finally:
@@ -72,8 +72,8 @@ def _quietly(make_builder, data_dir):
 
 
 def _build(builder):
-    """TFDS writes beside the folder and renames: it is whole or not there, whoever else builds."""
-    silence = io.StringIO()  # TFDS announces a download and shows bars, for a few seconds' work
+    """Builds a dataset, completely or not at all: TFDS renames its folder when it is complete."""
+    silence = io.StringIO()  # TFDS reports a download and shows bars for a few seconds of work
     try:
         with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
             builder.download_and_prepare(

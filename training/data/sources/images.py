@@ -1,4 +1,4 @@
-"""Images and their labels: folders of files, and the digits that come with scikit-learn."""
+"""Labelled images: folders of files, and the digits that come with scikit-learn."""
 
 import pathlib
 
@@ -13,13 +13,13 @@ TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 
 
 class Images(Source):
-    """Images in memory with their labels.
+    """Labelled images in memory.
 
     Args:
-        splits: Dictionary from a split to an array `[images, H, W, C]`, uint8, and a list of the
-            names of their labels.
-        description: One line for people.
-        resize: Whether images in use are to be resized, as these were.
+        splits: Dictionary from a split to a pair: images `[images, H, W, C]`, uint8, and a list of
+            the names of their labels.
+        description: Content and origin of the data, in one line for users.
+        resize: Whether the model resizes its inputs, as these images were resized.
     """
 
     def __init__(self, splits, description, resize=False):
@@ -28,11 +28,11 @@ class Images(Source):
         self._splits, self._resize = splits, resize
 
     def facts(self):
-        """Returns whether images of another size are resized."""
+        """Returns a dictionary of `resize`: whether images of another size are resized."""
         return {"resize": self._resize}
 
     def rows(self, split):
-        """Returns the examples of one split: (image `[H, W, C]` uint8, label string)."""
+        """Returns the examples of a split: (image `[H, W, C]` uint8, label string)."""
         self.check_split(split)
         images, labels = self._splits[split]
         with tf.device("CPU:0"):
@@ -47,8 +47,8 @@ def open_images(settings):
     """Reads the folders that a `[data]` section names.
 
     Raises:
-        ValueError: If a folder is missing or holds no image, or a file cannot be read or has
-            another size than the first. One line that names it.
+        ValueError: If a folder is missing or has no images, or a file cannot be read or has another
+            size than the first one. One line that names the folder or file.
     """
     size = ImageSize(channels=settings.channels)
     if settings.image_size is not None:
@@ -63,10 +63,10 @@ def open_images(settings):
 
 
 def _read(folder, size):
-    """The images below a folder, their labels, and the size that all others must have."""
+    """Returns the images below a folder, their labels, and the size that other images must have."""
     if not folder.is_dir():
         raise ValueError(
-            f"{folder}: is not a folder; it must hold a folder of images for each label."
+            f"{folder}: is not a folder; it must contain a folder of images for each label."
         )
     images, labels = [], []
     for below in sorted(path for path in folder.iterdir() if path.is_dir()):
@@ -79,7 +79,7 @@ def _read(folder, size):
                 labels.append(below.name)
     if not images:
         raise ValueError(
-            f"{folder}: must hold a folder for each label, with {', '.join(SUFFIXES)} files in it. "
+            f"{folder}: must contain a folder for each label, with {', '.join(SUFFIXES)} files. "
             "Received: no such file."
         )
     return images, labels, size
@@ -108,14 +108,14 @@ def open_digits(settings):
 
 
 def stratified(labels, seed):
-    """Draws the splits, each with the same share of every label.
+    """Draws splits that each have the same share of every label.
 
     Args:
-        labels: Integers `[examples]`.
-        seed: Decides what is drawn.
+        labels: Labels of the examples, integers `[examples]`.
+        seed: Random seed of the splits.
 
     Returns:
-        Dictionary from a split to the numbers of its examples, in their order.
+        Dictionary from a split to the numbers of its examples, in rising order.
     """
     rng, parts = np.random.default_rng(seed), {split: [] for split in SPLITS}
     for label in np.unique(labels):

@@ -1,4 +1,4 @@
-"""Examples that are made or read as a whole, and kept in memory."""
+"""Examples in memory."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,12 +7,12 @@ from keras_transformer.training.data.sources.base import SPLITS, Source
 
 
 class MemoryData(Source):
-    """Examples in memory.
+    """Source whose examples are in memory.
 
     Args:
-        examples: Dictionary from a split to a list of tuples of strings, of numbers, or of lists or
-            arrays of them, which may differ in length.
-        description: One line for people: what they are and where they come from.
+        examples: Dictionary from a split to a list of tuples. Their components are strings, numbers
+            or lists or arrays of them, which may differ in length.
+        description: Content and origin of the data, in one line for users.
     """
 
     def __init__(self, examples, description):
@@ -31,7 +31,7 @@ class MemoryData(Source):
 
 
 def _tensor(column):
-    """The values of a column, which may be sequences of several lengths."""
+    """Returns the values of a column, ragged if they are sequences of several lengths."""
     if isinstance(column[0], list):
         return tf.ragged.constant(column)
     if isinstance(column[0], np.ndarray) and len({len(array) for array in column}) > 1:

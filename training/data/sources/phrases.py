@@ -1,12 +1,12 @@
-"""Short phrases that Unicode's locale data (CLDR, through Babel) renders in two languages.
+"""Short phrases in two languages, rendered from Unicode's locale data (CLDR, through Babel).
 
 A phrase is drawn once, as a value (a date, an amount of money, a list of countries), and rendered
-twice. What makes the pairs a translation task that can be learned exactly:
+in both languages. The pairs are a translation task that can be learned exactly:
 
-* The target follows from the source text alone. Where one source text could stand for two values,
-  or for one value in two formats ("May 4, 2025" is English for both the long and the medium date),
-  only the first reading is ever drawn.
-* Longer phrases are composed of shorter ones: a list of countries before an amount of money, an
+* The source text determines the target. If a source text could have two values, or one value in two
+  formats ("May 4, 2025" is both the long and the medium date in English), only the first reading is
+  drawn.
+* Longer phrases consist of shorter ones: a list of countries before an amount of money, or an
   amount before a date in parentheses.
 """
 
@@ -21,9 +21,9 @@ from babel import dates, lists, numbers, units
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.words import Words
 
-MAX_CHARACTERS = 80  # of either side: about 40 pieces of a vocabulary of 4,000
+MAX_CHARACTERS = 80  # maximum of each side: about 40 tokens of a vocabulary of 4,000
 
-# As typed: plain spaces instead of no-break and thin ones, and no invisible marks of direction.
+# Phrases are written as people type them: with plain spaces, and without marks of direction.
 _AS_TYPED = dict.fromkeys(map(ord, "\u00a0\u2007\u2008\u2009\u200a\u202f"), " ")
 _AS_TYPED |= dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f"))
 
@@ -44,10 +44,10 @@ _DAYS = 36525
 
 
 class PhraseBook:
-    """Phrases that exist in both of two locales.
+    """Generator of phrases that exist in two locales.
 
     Args:
-        source, target: Two `babel.Locale`s.
+        source, target: The two `babel.Locale`s.
     """
 
     def __init__(self, source, target):
@@ -76,7 +76,7 @@ class PhraseBook:
         )
 
     def _usable(self, weights):
-        """The kinds for which both locales have the words, each as often as its weight."""
+        """Returns the kinds of phrases that both locales have, each as often as its weight."""
         money = self._words.currencies
         needs = {
             self.names: self._pools, self.interval: self._intervals,
@@ -89,7 +89,7 @@ class PhraseBook:
         """Draws phrases endlessly, some of them more than once.
 
         Args:
-            seed: The same seed gives the same phrases in the same order.
+            seed: Random seed; the same seed gives the same phrases in the same order.
 
         Yields:
             Pairs of strings, source and target.
@@ -104,8 +104,8 @@ class PhraseBook:
         """Draws different phrases.
 
         Args:
-            count: How many.
-            seed: The same seed gives the same phrases in the same order.
+            count: Number of phrases.
+            seed: Random seed; the same seed gives the same phrases in the same order.
 
         Returns:
             A dictionary, target text by source text, with `count` entries.
@@ -121,30 +121,30 @@ class PhraseBook:
                 return drawn
         source, target = self._locales
         raise ValueError(
-            "`examples` must not exceed the number of different phrases that both languages have. "
+            "`examples` must not exceed the number of different phrases in both languages. "
             f"Received: examples={count}, but {source} and {target} gave {len(drawn)} phrases in "
             f"{patience} draws."
         )
 
-    # The kinds of phrases. Each draws one value and returns it in both languages.
+    # Kinds of phrases. Each method draws a value and returns it in both languages.
 
     def names(self, dice):
-        """Names in a list: "Japan, Peru, and Chad", "French or Thai", or a single one."""
+        """Draws a list of names: "Japan, Peru, and Chad", "French or Thai", or a single name."""
         items = dice.some(dice.pick(self._pools), dice.pick((1, 2, 2, 2, 3, 3, 3, 3, 4, 4)))
         return self._list(items, dice.pick(self._list_styles))
 
     def date(self, dice):
-        """A day in one of many formats, or a month, or a quarter."""
+        """Draws a day in one of many formats, a month or a quarter."""
         day = self._day(dice)
         return self._first_reading(self._dates, dice.below(len(self._dates)), day)
 
     def time(self, dice):
-        """A time of day, with or without seconds."""
+        """Draws a time of day, with or without seconds."""
         time = datetime.time(dice.below(24), dice.below(60), dice.below(60))
         return self._both(dates.format_time, time, dice.pick(("short", "medium")))
 
     def date_and_time(self, dice):
-        """A date and a time, joined as the locale joins them."""
+        """Draws a date and a time, joined as the locale joins them."""
         index, day, times = dice.below(len(_DATE_LENGTHS)), self._day(dice), self.time(dice)
         days = self._first_reading(self._dates[: len(_DATE_LENGTHS)], index, day)
         return tuple(
@@ -153,7 +153,7 @@ class PhraseBook:
         )
 
     def interval(self, dice):
-        """From one day or time to another: "Mar 4 – 9, 2025"."""
+        """Draws an interval of days or times: "Mar 4 – 9, 2025"."""
         skeleton = dice.pick(self._intervals)
         if skeleton == "Hm":
             first, last = sorted(dice.some(range(24 * 60), 2))
@@ -165,7 +165,7 @@ class PhraseBook:
         return self._both(dates.format_interval, *ends, skeleton)
 
     def number(self, dice):
-        """A number: in digits, in percent, or as "3.4 million"."""
+        """Draws a number: in digits, in percent, or as "3.4 million"."""
         kind = dice.below(4 if self._compact else 3)
         if kind == 0:
             return self._both(numbers.format_decimal, dice.whole(8))
@@ -182,22 +182,22 @@ class PhraseBook:
         return self._both(compact, fraction_digits=1)
 
     def measure(self, dice):
-        """A number of any unit: "12.5 kilometers"."""
+        """Draws a number with any unit: "12.5 kilometers"."""
         return self.measure_of(self._words.units, dice)
 
     def measure_of(self, codes, dice):
-        """A number of one of some units."""
+        """Draws a number with one of some units."""
         value = dice.whole(5) if dice.random() < 0.7 else dice.decimal(1 + dice.below(2))
         return self._both(units.format_unit, value, dice.pick(codes))
 
     def measures(self, dice):
-        """Two or three measures or amounts of money, as a list."""
+        """Draws a list of two or three measures or amounts of money."""
         kinds = (self.measure, self.measure, self.money if self._words.currencies else self.measure)
         items = [dice.pick(kinds)(dice) for _ in range(2 + dice.below(2))]
         return self._list(items, "standard")
 
     def money(self, dice):
-        """An amount of any currency in use: "12.50 euros", "3 yen"."""
+        """Draws an amount in any current currency: "12.50 euros", "3 yen"."""
         currency = dice.pick(self._words.currencies)
         places = numbers.get_currency_precision(currency)
         value = dice.decimal(places) if places and dice.random() < 0.5 else dice.whole(7)
@@ -207,7 +207,7 @@ class PhraseBook:
         )  # fmt: skip
 
     def rate(self, dice):
-        """An amount per unit: "12.50 euros per kilogram"."""
+        """Draws an amount per unit: "12.50 euros per kilogram"."""
         unit, amounts = dice.pick(self._denominators), self.money(dice)
         return tuple(
             units.format_compound_unit(amount, denominator_unit=unit, locale=locale)
@@ -215,7 +215,7 @@ class PhraseBook:
         )
 
     def relative_time(self, dice):
-        """A duration before or after now: "in 17 weeks", "3 days ago"."""
+        """Draws a duration before or after now: "in 17 weeks", "3 days ago"."""
         unit = dice.pick(list(_LONGEST_DURATION))
         seconds = (1 + dice.below(_LONGEST_DURATION[unit])) * _SECONDS[unit]
         return self._both(
@@ -224,27 +224,27 @@ class PhraseBook:
         )  # fmt: skip
 
     def entry(self, dice):
-        """A value of something: "Japan: 3,000 euros"."""
+        """Draws a subject with a value: "Japan: 3,000 euros"."""
         first, second = dice.pick(self._subjects)(dice), dice.pick(self._values)(dice)
         return tuple(f"{a}: {b}" for a, b in zip(first, second, strict=True))
 
     def remark(self, dice):
-        """A value at some time: "3,000 euros (March 4, 2025)"."""
+        """Draws a value with a time: "3,000 euros (March 4, 2025)"."""
         first, second = dice.pick(self._values)(dice), dice.pick(self._moments)(dice)
         return tuple(f"{a} ({b})" for a, b in zip(first, second, strict=True))
 
-    # How phrases are made
+    # Rendering of phrases
 
     @staticmethod
     def typed(pair):
-        """Returns the words of the source of a phrase, as they are typed."""
+        """Returns the words of a phrase's source, as people type them."""
         return pair[0].translate(_AS_TYPED).split()
 
     def _both(self, render, *values, **options):
         return tuple(render(*values, locale=locale, **options) for locale in self._locales)
 
     def _first_reading(self, formats, index, value):
-        """`value` in one format, or in the first that reads the same in the source language."""
+        """Returns `value` in the first format whose source text is the same as with `index`."""
         source, target = self._locales
         text = formats[index](value, locale=source)
         earlier = (render for render in formats if render(value, locale=source) == text)
@@ -253,7 +253,7 @@ class PhraseBook:
     def _list(self, items, style):
         pattern = functools.partial(_list_pattern, len(items))
         if pattern(style, self._locales[0]) == pattern("standard", self._locales[0]):
-            style = "standard"  # the source text would not tell one from the other
+            style = "standard"  # the source text is the same in both styles
         return tuple(
             pattern(style, locale).format(*side)
             for side, locale in zip(zip(*items, strict=True), self._locales, strict=True)

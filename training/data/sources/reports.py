@@ -1,9 +1,9 @@
-"""Short reports on orders and their summaries: generated, with exactly one right summary each.
+"""Generated short reports on orders, each with exactly one correct summary.
 
-A report is a few sentences in any order. Some tell what a summary keeps: where an order is from,
-what it costs, when it is due. The others are beside the point, but have values of the same kinds,
-so that a summary has to choose by what a sentence says. Names and values are Unicode's (CLDR,
-through Babel), in English.
+A report consists of a few sentences in random order. Some contain the content of the summary:
+origin, price and due date of an order. The others are irrelevant but have values of the same kinds,
+so that a summary must select sentences by their meaning. Names and values are from Unicode's locale
+data (CLDR, through Babel), in English.
 """
 
 import datetime
@@ -17,7 +17,7 @@ from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.generated import held_out, open_generated
 from keras_transformer.training.data.sources.words import Words
 
-REPORT, SUMMARY = "report", "summary"  # the features
+REPORT, SUMMARY = "report", "summary"  # names of the features
 LOCALE = "en"
 
 PLACE = ("The customer is from {}.", "The goods are sent to {}.")
@@ -29,13 +29,13 @@ OTHER_DAY = ("The office is closed on {}.", "The letter was written on {}.")
 LANGUAGE = ("The papers are in {}.", "Somebody has to speak {}.")
 WEIGHT = ("It weighs {}.", "There is room for {}.")
 
-_SHARE = 0.85  # of the reports that name a price, and of those that name a day
-_MOST_OTHERS = 3  # sentences beside the point
+_SHARE = 0.85  # share of reports with a price, and of reports with a due date
+_MOST_OTHERS = 3  # maximum number of irrelevant sentences
 _FIRST_DAY, _DAYS = datetime.date(2000, 1, 1), 36525
 
 
 class Reports:
-    """Draws reports."""
+    """Generator of reports."""
 
     def __init__(self):
         self._locale = babel.Locale(LOCALE)
@@ -46,7 +46,7 @@ class Reports:
         )  # fmt: skip
 
     def draw(self, dice):
-        """Returns a report and its summary.
+        """Draws a report and its summary.
 
         Args:
             dice: The `Dice`.
@@ -67,47 +67,47 @@ class Reports:
         return " ".join(dice.some(sentences, len(sentences))), f"{summary}.".format(*values)
 
     def pairs(self, count, seed):
-        """Returns `count` pairs of a report and its summary; no summary is there twice.
+        """Draws pairs of a report and its summary; all summaries are different.
 
         Args:
-            count: How many.
-            seed: The same seed gives the same pairs in the same order.
+            count: Number of pairs.
+            seed: Random seed; the same seed gives the same pairs in the same order.
         """
         dice, drawn = Dice(seed), {}
-        while len(drawn) < count:  # there are billions of them
+        while len(drawn) < count:  # there are billions of summaries
             report, summary = self.draw(dice)
             drawn.setdefault(summary, report)
         return [(report, summary) for summary, report in drawn.items()]
 
-    # The values
+    # Values
 
     def place(self, dice):
-        """A country."""
+        """Draws a country."""
         return dice.pick(self._words.countries)[0]
 
     def language(self, dice):
-        """A language."""
+        """Draws a language."""
         return dice.pick(self._words.languages)[0]
 
     def price(self, dice):
-        """An amount of money: "1,250 Swiss francs"."""
+        """Draws an amount of money: "1,250 Swiss francs"."""
         currency = dice.pick(self._words.currencies)
         return numbers.format_currency(
             dice.whole(4), currency, locale=self._locale, format_type="name", currency_digits=False
         )
 
     def day(self, dice):
-        """A date: "March 4, 2025"."""
+        """Draws a date: "March 4, 2025"."""
         day = _FIRST_DAY + datetime.timedelta(dice.below(_DAYS))
         return dates.format_date(day, "long", self._locale)
 
     def weight(self, dice):
-        """A weight: "30 kilograms"."""
+        """Draws a weight: "30 kilograms"."""
         return units.format_unit(dice.whole(4), "mass-kilogram", locale=self._locale)
 
 
 class ReportsConfig(tfds.core.BuilderConfig):
-    """Which reports: how many, and the seed. The name holds both, and Babel's version."""
+    """Choice of reports: their number and the random seed. The name also has Babel's version."""
 
     def __init__(self, examples=40_000, seed=1):
         self.examples, self.seed = examples, seed
@@ -117,8 +117,8 @@ class ReportsConfig(tfds.core.BuilderConfig):
 class CldrReports(tfds.core.GeneratorBasedBuilder):
     """Reports on orders and their summaries, in English.
 
-    No summary is in more than one of the splits, and so is no report. `validation` and `test` hold
-    2,000 pairs each, or a tenth of the examples where that is less; `train` holds the others.
+    Every report and every summary is in one split. `validation` and `test` contain 2,000 pairs
+    each, or a tenth of the examples if that is less; `train` contains the others.
     """
 
     VERSION = tfds.core.Version("1.0.0")
@@ -149,7 +149,7 @@ class CldrReports(tfds.core.GeneratorBasedBuilder):
 def open_reports(settings):
     """Builds the reports that a `[data]` section describes, unless they have been built before.
 
-    They are kept as those of `open_cldr` are.
+    They are stored in the same folder as the phrases of `open_cldr`.
 
     Raises:
         ValueError: If the folder cannot be written.

@@ -1,4 +1,4 @@
-"""A time series from a CSV file: inputs and a target at every step."""
+"""Time series from CSV files: inputs and a target at every step."""
 
 import dataclasses
 import datetime
@@ -15,17 +15,17 @@ READING = ("separator", "decimal", "date_order", "step", "fill", "fill_limit")
 
 
 class Series(Source):
-    """A series in memory, of which every split is a period.
+    """Time series in memory, whose splits are periods.
 
     Args:
         path: The file, for errors.
         series: The `SeriesFile`.
-        names: Names of the inputs, name of the target, and of the inputs those of precipitation and
-            temperature or none: see `SnowAccount`.
-        periods: Dictionary from a split to its first and its last date, or date and time.
-        window: Steps in a window: as many steps but one come before each split, if there are any,
-            with a target that is not known.
-        scored: Steps at the end of a window that count.
+        names: Names of the inputs; name of the target; and the names of precipitation and
+            temperature among the inputs, or none: see `SnowAccount`.
+        periods: Dictionary from a split to its first and last date, or date and time.
+        window: Length of a window in steps. Up to `window - 1` steps before a split are added to
+            it, without their targets.
+        scored: Number of steps that count at the end of a window.
     """
 
     def __init__(self, path, series, names, periods, window, scored):
@@ -38,7 +38,7 @@ class Series(Source):
         }
 
     def facts(self):
-        """Returns the names of inputs and target, the sizes of a window, and the lines' format."""
+        """Returns names of inputs and target, sizes of a window and the format of the table."""
         inputs, target, snow = self._names
         return {
             "inputs": inputs,
@@ -50,7 +50,7 @@ class Series(Source):
         }
 
     def rows(self, split):
-        """Returns the steps of a split and of the window before it: (inputs `[F]`, target)."""
+        """Returns the steps of a split and those before it in a window: (inputs `[F]`, target)."""
         self.check_split(split)
         begin, end = self._spans[split]
         before = max(0, begin - self._window + 1)
@@ -69,8 +69,8 @@ def open_series(settings):
     """Reads the file that a `[data]` section names.
 
     Raises:
-        ValueError: If it cannot be read, a line is wrong, a period is not in it, or there are
-            degree days with another step than a day. One line, which names the file.
+        ValueError: If it cannot be read, a line is wrong, it does not contain a period, or `snow`
+            is set and steps are not days. One line, which names the file.
     """
     options = {name: getattr(settings, name) for name in READING}
     series = read_series(
@@ -78,7 +78,7 @@ def open_series(settings):
     )
     if settings.snow and TimeStep.parse(series.table.step) != TimeStep(length=DAY):
         raise ValueError(
-            f"`data.snow` counts degree days: the steps of {settings.file} must be of 1 day. "
+            f"`data.snow` computes degree days: the steps of {settings.file} must be 1 day. "
             f"Received: {series.table.step}."
         )
     periods = {split: tuple(ends) for split in SPLITS if (ends := getattr(settings, split))}
@@ -87,7 +87,7 @@ def open_series(settings):
 
 
 def _span(path, series, split, begin, end):
-    """The place of the first step of a period, and that after its last."""
+    """Returns the indices of the first step of a period and of the step after its last."""
     moments, next_step = series.moments, TimeStep.parse(series.table.step).after(series.moments[-1])
     from_clock, to_clock = (_clock(path, split, value, moments[0]) for value in (begin, end))
     (first, first_end), (last, last_end) = _bounds(begin), _bounds(end)
@@ -100,14 +100,14 @@ def _span(path, series, split, begin, end):
     too_late = last > to_clock(moments[-1]) and last_end > to_clock(next_step)
     if not inside or too_early or too_late:
         raise ValueError(
-            f"`data.{split}` must be a period of {path}, which has {moments[0]} to {moments[-1]}. "
-            f"Received: {begin} to {end}."
+            f"`data.{split}` must be a period in {path}, which covers {moments[0]} to "
+            f"{moments[-1]}. Received: {begin} to {end}."
         )
     return inside[0], inside[-1] + 1
 
 
 def _bounds(value):
-    """The first moment of an end of a period, a date or a date and time, and the one after it."""
+    """Returns the first moment of a date, or of a date and time, and the moment after it ends."""
     if not isinstance(value, datetime.datetime):
         day = datetime.datetime.combine(value, datetime.time())
         return day, later(day, DAY)
@@ -118,7 +118,10 @@ def _bounds(value):
 
 
 def _clock(path, split, value, moment):
-    """The time of a `Moment` that an end of a period is compared with: UTC if it has an offset."""
+    """Returns a function from a `Moment` to the time to compare with a date of a period.
+
+    It is the time in UTC if `value` has an offset, otherwise local time.
+    """
     if getattr(value, "tzinfo", None) is None:
         return operator.attrgetter("local")
     if moment.offset is None:

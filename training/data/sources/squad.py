@@ -1,4 +1,4 @@
-"""SQuAD's format 1.1: passages, questions about them, and the places of the answers, in JSON."""
+"""SQuAD's format 1.1: passages, questions and the positions of answers, in JSON."""
 
 import json
 import zlib
@@ -16,15 +16,15 @@ def open_squad(settings):
     """Reads the files that a `[data]` section names.
 
     Args:
-        settings: The section, a `SquadData`, or anything with its attributes.
+        settings: The section, a `SquadData`, or an object with its attributes.
 
     Returns:
         A `Source` of the columns of `QuestionAnsweringTask`.
 
     Raises:
-        ValueError: If a file cannot be read or is something else, a field is missing, or a question
-            has no answer, or one that is not where the file has it. One line, which names the file
-            and the place in it.
+        ValueError: If a file cannot be read or has another format, a field is missing, a question
+            has no answer, or an answer is not at its position in the passage. One line, which names
+            the file and the place in it.
     """
     examples = {}
     for split in SPLITS:
@@ -52,23 +52,23 @@ def read_squad(path):
         for question in paragraph.members("qas")
     ]
     if not examples:
-        raise ValueError(f"{path} must hold at least one question. Received: none.")
+        raise ValueError(f"{path} must contain at least one question. Received: none.")
     return examples
 
 
 class _Place:
-    """A value of a file, and where it is.
+    """A value in a JSON file, with its place for errors.
 
     Args:
-        value: What JSON has there.
-        name: The file, and the way to the value in it.
+        value: The value.
+        name: The file, and the path to the value in it.
     """
 
     def __init__(self, value, name):
         self.value, self.name = value, name
 
     def field(self, key, kind):
-        """Returns a field of an object, which must be of a Python class."""
+        """Returns the value of a field, which must be an instance of `kind`."""
         if not isinstance(self.value, dict):
             raise ValueError(
                 f"{self.name}: must be an object, as in SQuAD's format 1.1. "
@@ -87,40 +87,40 @@ class _Place:
         return value
 
     def members(self, key):
-        """Yields the members of a list in a field, each a `_Place`."""
+        """Yields the members of a list in a field, as `_Place`s."""
         for number, value in enumerate(self.field(key, list), start=1):
             yield _Place(value, f"{self.name}, {NAMES[key]} {number}")
 
 
 def _example(passage, question):
-    """The columns of a question; the answer that a training learns is the first."""
+    """Returns the columns of a question; a training learns the first answer."""
     text = question.field("question", str)
     if "id" in question.value:
         question.name += f" ({question.value['id']})"
     answers = [_answer(passage, answer) for answer in question.members("answers")]
     if question.value.get("is_impossible") or not answers:
         raise ValueError(
-            f"{question.name}: must have an answer. Received: none. Questions without one, as in "
-            "SQuAD 2.0, are not supported: take version 1.1, or leave them out of the file."
+            f"{question.name}: must have an answer. Received: none. Questions without an answer, "
+            "as in SQuAD 2.0, are not supported: use version 1.1, or remove them from the file."
         )
     byte = len(passage[: answers[0][1]].encode())
     return text, passage, byte, [text for text, _ in answers]
 
 
 def _answer(passage, answer):
-    """The text of an answer, and the character at which it begins."""
+    """Returns the text of an answer, and the index of its first character."""
     text, begin = answer.field("text", str), answer.field("answer_start", int)
     inside = passage[begin : begin + len(text)] if begin >= 0 else ""
     if not text.strip() or inside != text:
         where = f", where the passage has {inside!r}" if inside else ""
         raise ValueError(
-            f"{answer.name}: `text` must stand in the passage at `answer_start`, and not be empty. "
+            f"{answer.name}: `text` must be in the passage at `answer_start`, and not be empty. "
             f"Received: {_shown(text)} at {begin}{where}."
         )
     return text, begin
 
 
 def _shown(value):
-    """A value as an error shows it, on one line, cut if it is long."""
+    """Returns a value formatted for an error: on one line, and truncated if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,4 +1,4 @@
-"""Plain text: files of columns, or a file for each column; as many as one likes, also gzip."""
+"""Text files, plain or gzip: any number of files with all columns, or of files for each column."""
 
 import dataclasses
 import itertools
@@ -10,21 +10,21 @@ import tensorflow as tf
 from keras_transformer.text.lines import binary_lines, without_end
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
-READ_AT_ONCE = 4096  # lines
+READ_AT_ONCE = 4096  # number of lines
 
 
 class _WrongColumns(Exception):
-    """What is wrong with a line that is to have columns, without its place."""
+    """Error in the columns of a line; its message does not name the line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """What one reading of a file has found.
+    """A file that has been read and checked.
 
     Attributes:
-        path: Where it is.
-        lines: Number of its lines.
-        empty: Numbers, from 1, of the lines of which a side is only white space.
+        path: Path of the file.
+        lines: Number of lines.
+        empty: Numbers, counted from 1, of the lines in which a column is only white space.
     """
 
     path: Path
@@ -32,9 +32,9 @@ class _File:
     empty: frozenset
 
     def dataset(self):
-        """Returns its lines as a `tf.data.Dataset` of scalar strings.
+        """Returns the lines as a `tf.data.Dataset` of scalar strings.
 
-        `tf.data.TextLineDataset` would drop carriage returns inside of lines, and what follows an
+        `tf.data.TextLineDataset` would drop carriage returns within lines, and everything after an
         empty member of a gzip file.
         """
         spec = tf.TensorSpec([None], tf.string)
@@ -47,7 +47,7 @@ class _File:
 
 
 class _TwoFiles:
-    """A corpus in two files, of which line n of one belongs to line n of the other."""
+    """A corpus in two files, where line n of one belongs to line n of the other."""
 
     def __init__(self, source, target):
         self._source, self._target = _read(source), _read(target)
@@ -65,12 +65,12 @@ class _TwoFiles:
 
 
 class _Columns:
-    """A corpus in one file, whose lines are the columns with a tab between them.
+    """A corpus in one file, whose lines are columns separated by tabs.
 
     Args:
-        path: The file.
+        path: Path of the file.
         names: Names of the columns.
-        places: Their places in a line, from 1. `None`: there are no others.
+        places: Numbers of these columns in a line, counted from 1. `None`: there are no others.
     """
 
     def __init__(self, path, names, places):
@@ -88,8 +88,8 @@ class _Columns:
             raise _WrongColumns(f"must have a tab between {' and '.join(self._names)}.")
         if len(sides) > wanted:
             raise _WrongColumns(
-                f"must have {wanted - 1} tab{'s' * (wanted > 2)}, or `tsv_columns` must say which "
-                f"columns are {' and '.join(self._names)}. Received: {len(sides)} columns."
+                f"must have {wanted - 1} tab{'s' * (wanted > 2)}, or `tsv_columns` must name the "
+                f"columns of {' and '.join(self._names)}. Received: {len(sides)} columns."
             )
         return sides
 
@@ -97,7 +97,7 @@ class _Columns:
         cells = text.split("\t")
         if len(cells) <= max(self._columns):
             raise _WrongColumns(
-                f"must have at least {max(self._columns) + 1} columns with a tab between them. "
+                f"must have at least {max(self._columns) + 1} columns, separated by tabs. "
                 f"Received: {len(cells)}."
             )
         return [cells[column] for column in self._columns]
@@ -117,25 +117,27 @@ class _Columns:
 class TextData(Source):
     """Text files. Every file is read and checked once, by `check` or when it is first needed.
 
-    Examples with an empty column are left out of `rows` and counted in `empty`. Lines end at a line
-    feed; carriage returns before it are not part of the line, nor is a byte order mark at the start
-    of a file.
+    `rows` leaves out examples with an empty column, which `empty` counts. Lines end at a line feed;
+    carriage returns before it are not part of the line, nor is a byte order mark at the start of a
+    file.
 
     Args:
-        files: Dictionary from a split to its corpora, one after the other in `rows`: each is a
-            tuple of two paths, a file for each column, or the path of a file with all columns,
+        files: Dictionary from a split to a list of corpora, which `rows` concatenates. A corpus is
+            a tuple of two paths, a file for each column, or the path of a file with all columns,
             separated by tabs. A file whose name ends in `.gz` is decompressed.
         columns: Names of the columns.
-        places: Their places in a file with tabs, from 1. `None`: it has no others.
-        train_weights: How often an epoch holds each example of each training corpus. `None`: once.
+        places: Numbers of these columns in a file with tabs, counted from 1. `None`: there are no
+            others.
+        train_weights: How often an epoch contains each example of each training corpus, on average.
+            `None`: once.
 
     Attributes:
         empty: Dictionary from a split to the number of examples left out.
 
     Raises:
-        ValueError: When a file is read, if it is missing, cannot be read, has a line that is not
-            UTF-8 or lacks a column, if two files differ in their number of lines, or if no example
-            is left. One line, which names the file and, where there is one, the line.
+        ValueError: When a file is read: if it is missing, cannot be read, or has a line that is not
+            UTF-8 or lacks a column; if two files differ in their number of lines; or if no example
+            is left. One line, which names the file and, if possible, the line.
     """
 
     def __init__(self, files, columns=("source", "target"), places=None, train_weights=None):
@@ -158,14 +160,14 @@ class TextData(Source):
             self._corpora(split)
 
     def _corpora(self, split):
-        """The corpora of a split, whose files are read once."""
+        """Returns the corpora of a split, whose files are read once."""
         if split not in self._read:
             corpora = self._files[split]
             self._read[split] = [_open(one, self._columns, self._places) for one in corpora]
         return self._read[split]
 
     def identity(self, split):
-        """Returns the names, sizes and times of the files, and what is taken from them."""
+        """Returns names, sizes and times of the files, the columns used, and the weights."""
         self.check_split(split)
         corpora = [one if isinstance(one, tuple) else (one,) for one in self._files[split]]
         files = [[_state(path) for path in one] for one in corpora]
@@ -233,7 +235,7 @@ def _open(corpus, columns, places):
     corpus = _TwoFiles(*corpus) if pair else _Columns(corpus, columns, places)
     if corpus.lines == corpus.empty:
         raise ValueError(
-            f"{corpus.name} must hold at least one line of which no column is empty. "
+            f"{corpus.name} must contain at least one line without an empty column. "
             f"Received: {corpus.lines:,} lines."
         )
     return corpus
@@ -252,7 +254,8 @@ def _read(path, sides=lambda text: [text]):
 
     Args:
         path: Path of the file.
-        sides: Function from a line to what must not be empty, or that says what is wrong with it.
+        sides: Function from a line to its columns, which must not be empty; it raises
+            `_WrongColumns` for a wrong line.
     """
     path = Path(path)
     number, empty = 0, []
@@ -273,5 +276,5 @@ def _read(path, sides=lambda text: [text]):
 
 
 def _has_text(line):
-    # \pZ and the controls are also what `str.strip` removes: the counts agree with `_read`'s.
+    # `str.strip` removes the same characters, so that the counts agree with those of `_read`.
     return tf.strings.regex_full_match(line, r"(?s).*[^\s\pZ\x0b\x1c-\x1f\x{85}].*")

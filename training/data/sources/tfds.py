@@ -1,4 +1,4 @@
-"""Any dataset of TensorFlow Datasets whose examples are pairs of texts, by its name."""
+"""Datasets of TensorFlow Datasets whose examples are pairs of texts."""
 
 import difflib
 import os
@@ -10,11 +10,11 @@ from keras_transformer.training.data.sources.base import SPLITS, Source
 
 
 class TfdsData(Source):
-    """A prepared dataset of which two features are texts, such as those of two languages.
+    """A dataset with two features of text, such as texts in two languages.
 
     Args:
-        builder: A `tfds.core.DatasetBuilder`, prepared.
-        source, target: Two of its features.
+        builder: A `tfds.core.DatasetBuilder` whose data are prepared.
+        source, target: Names of the two features.
 
     Raises:
         ValueError: If the dataset has no training or validation split.
@@ -24,7 +24,7 @@ class TfdsData(Source):
         self.description = f"the TensorFlow Dataset {builder.info.full_name}"
         self._builder = builder
         self._features = source, target
-        # While a dataset is mocked in a test, TFDS does not know its splits.
+        # A dataset that is mocked in a test does not know its splits.
         known = builder.info.splits or dict.fromkeys(SPLITS)
         self.splits = tuple(split for split in SPLITS if split in known)
         if self.splits[:2] != SPLITS[:2]:
@@ -40,8 +40,8 @@ class TfdsData(Source):
         if not info.splits or info.file_format != tfds.core.FileFormat.TFRECORD:
             examples = self._builder.as_dataset(split=split, shuffle_files=False)
             return examples.map(lambda example: (example[source], example[target]))
-        # What `as_dataset` does, but parsing 1,024 examples at a time: 0.4 instead of 6 seconds of
-        # a core for 126,000 pairs.
+        # Does the same as `as_dataset`, but parses 1,024 examples at a time: 126,000 pairs take 0.4
+        # instead of 6 seconds of a core.
         text = {name: tf.io.FixedLenFeature([], tf.string) for name in (source, target)}
         files = [os.fspath(path) for path in info.splits[split].filepaths]
         records = tf.data.TFRecordDataset(files, buffer_size=2**20).batch(1024)
@@ -49,7 +49,7 @@ class TfdsData(Source):
         return examples.map(lambda batch: (batch[source], batch[target])).unbatch()
 
     def identity(self, split):
-        """Returns names, sizes and times of the dataset's files; a checksum if it has none."""
+        """Returns sizes and times of the dataset's files; a checksum if it has no files."""
         self.check_split(split)
         info = self._builder.info
         if not info.splits:
@@ -65,17 +65,17 @@ class TfdsData(Source):
 
 
 def open_tfds(settings):
-    """Finds, and where needed downloads and prepares, the dataset that a `[data]` section names."""
+    """Opens the dataset that a `[data]` section names; downloads and prepares it if needed."""
     builder = _find(settings.name, settings.data_dir)
     features = getattr(settings, "features", None)
     if features is None:
         features = settings.source_language, settings.target_language
-        _check_languages(builder, *features)  # then download
+        _check_languages(builder, *features)  # before the download
     else:
         _check_texts(builder, features)
     try:
         builder.download_and_prepare()
-    except Exception as error:  # whatever a dataset's own script, a server or a disk may raise
+    except Exception as error:  # a dataset's script, a server or a disk may raise any exception
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
             f"`name` must be a dataset that TensorFlow Datasets can prepare here. Received: "
@@ -87,7 +87,7 @@ def open_tfds(settings):
 def _find(name, data_dir):
     try:
         return tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
-    except Exception as error:  # ValueError, AssertionError and more: TFDS has one for each mistake
+    except Exception as error:  # TFDS raises ValueError, AssertionError and others
         dataset, _, config = name.partition("/")
         known = tfds.list_builders(with_community_datasets=False)
         kind, choices = "datasets", known
@@ -106,8 +106,8 @@ def _check_languages(builder, source_language, target_language):
     features = builder.info.features
     if not isinstance(features, tfds.features.Translation):
         raise ValueError(
-            "`name` must be a translation dataset, whose features are one string for each "
-            "language, or `features` must name two others. Received: "
+            "`name` must be a translation dataset, which has a feature for each language, or "
+            "`features` must name two features of text. Received: "
             f"name={_name(builder)!r}, whose features are {', '.join(features)}."
         )
     languages = features.languages
@@ -132,9 +132,10 @@ def _check_texts(builder, features):
     texts = [name for name in known if isinstance(known[name], tfds.features.Text)]
     for name in features:
         if name not in texts:
-            names = f"those are {', '.join(texts)}" if texts else "it has none"
+            names = f"which has {', '.join(texts)}" if texts else "which has none"
             raise ValueError(
-                f"`features` must be texts of {_name(builder)}, and {names}. Received: {name!r}."
+                f"`features` must be features of text in {_name(builder)}, {names}. "
+                f"Received: {name!r}."
             )
 
 

@@ -1,4 +1,4 @@
-"""The names, units and currencies that both of two locales have, less what would be ambiguous."""
+"""Names, units and currencies that two locales have in common, without ambiguous ones."""
 
 import datetime
 import functools
@@ -6,34 +6,34 @@ from decimal import Decimal
 
 from babel import localedata, numbers, units
 
-_NO_COUNTRY = {"ZZ", "XA", "XB"}  # "unknown region", and two invented to test software with
+_NO_COUNTRY = {"ZZ", "XA", "XB"}  # "unknown region", and two fictitious ones for software tests
 _NO_LANGUAGE = {"root", "und"}
-_IN_USE = datetime.date(2025, 1, 1)  # for currencies; a fixed day, so that phrases do not age
-# Numbers of every plural class of every language.
+_IN_USE = datetime.date(2025, 1, 1)  # day of the currencies; fixed, so that phrases never change
+# Numbers that cover the plural classes of all languages.
 _PLURALS = (1, 2, 3, 5, 11, 20, 21, 100, 1000000, Decimal("0.5"), Decimal("1.5"), Decimal("2.25"))
 
 
 class Words:
-    """What can be named in both locales. No source text stands for two target texts.
+    """Names, units and currencies in both locales; every source text has only one target text.
 
-    "Nauru", for example, is an island and, in English, also its language: the language is left out.
+    In English, for example, "Nauru" is an island and also its language: the language is left out.
 
     Args:
-        source, target: Two `babel.Locale`s.
+        source, target: The two `babel.Locale`s.
 
     Attributes:
-        countries, languages, weekdays, months: Names as pairs (source text, target text).
-        units, currencies: Codes.
+        countries, languages, weekdays, months: Lists of names, pairs (source text, target text).
+        units, currencies: Lists of codes.
     """
 
     def __init__(self, source, target):
         self._locales = source, target
-        meanings = {}  # target text by source text, of all names
+        meanings = {}  # target text of each source text, for all names
         self.countries = self._names(_countries, meanings)
         self.languages = self._names(_languages, meanings)
         self.weekdays = self._names(lambda locale: locale.days["stand-alone"]["wide"], meanings)
         self.months = self._names(lambda locale: locale.months["stand-alone"]["wide"], meanings)
-        meanings = {}  # of all amounts
+        meanings = {}  # the same for all amounts
         self.units = self._amounts(units.format_unit, source.unit_display_names, meanings)
         in_use = {
             currency
@@ -44,7 +44,7 @@ class Words:
         self.currencies = self._amounts(money, in_use & set(source.currencies), meanings)
 
     def known(self, keys, attribute):
-        """Returns those keys that this attribute of both locales has, as a list."""
+        """Returns a list of the keys that an attribute has in both locales."""
         return [key for key in keys if all(key in getattr(one, attribute) for one in self._locales)]
 
     def _names(self, read, meanings):
@@ -64,7 +64,7 @@ class Words:
             except units.UnknownUnitError:
                 continue
             if any(code in text for pair in texts for text in pair):
-                continue  # Babel knows the unit or the currency, but no word for it
+                continue  # Babel has the unit or the currency, but not its name
             if all(meanings.get(source, target) == target for source, target in texts):
                 meanings.update(texts)
                 kept.append(code)
@@ -76,7 +76,7 @@ def _countries(locale):
 
 
 def _languages(locale):
-    """The languages that have locale data of their own: those that readers may have heard of."""
+    """Returns the names of languages with locale data of their own, which readers may know."""
     return {
         code: name
         for code, name in locale.languages.items()
