@@ -364,7 +364,9 @@ def test_tasks_and_data_that_do_not_fit_are_one_line(tmp_path):
         '[task]\nkind = "image_classification"\n[data]\nsource = "text"\ntrain = "a"\n'
         'validation = "b"\n'
     )
-    message = '`data.source = "text"` has texts: image_classification needs image and label, `data.'
+    message = (
+        '`data.source = "text"` reads texts: image_classification needs image and label, `data'
+    )
     with pytest.raises(SettingsError, match=message):
         load_settings(config)
 

@@ -151,8 +151,8 @@ def test_a_later_evaluation_names_its_own_search(run, monkeypatch):
 def test_a_task_of_two_columns_is_evaluated_on_two_files(run, tmp_path, echo):
     (tmp_path / "source").write_text("a\n")
     message = (
-        f"{run} is a run for translation, whose data have source and target: evaluating files "
-        "takes two of them."
+        f"{run} is a run for translation, whose data have source and target: evaluation needs "
+        "two files."
     )
     with pytest.raises(ValueError, match=message):
         evaluate_files(run, tmp_path / "source")

@@ -462,12 +462,12 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, m
         (
             "language_modelling",
             ["data.packed=true", "training.subword_sampling=0.1"],
-            "`data.packed` and `training.subword_sampling` exclude each other",
+            "`data.packed` and `training.subword_sampling` cannot be combined",
         ),
         (
             "language_modelling",
             ["data.packed=true", "data.train_weights=[2.0]"],
-            "`data.packed` and `data.train_weights` exclude each other",
+            "`data.packed` and `data.train_weights` cannot be combined",
         ),
         ("language_modelling", ["data.cut_source=true"], "`data.cut_source` needs a source and a"),
         (
@@ -496,13 +496,13 @@ def test_data_with_other_columns_are_refused(tmp_path):
     for kind, needed in (("classification", "text and label"), ("language_modelling", "text")):
         config = tmp_path / f"{kind}.toml"
         config.write_text(f'[task]\nkind = "{kind}"\n[data]\nsource = "cldr"\n')
-        message = f'`data.source = "cldr"` has source and target: {kind} needs {needed}, `data.sou'
+        message = f'`data.source = "cldr"` provides source and target: {kind} needs {needed}, `dat'
         with pytest.raises(SettingsError, match=message):
             load_settings(config)
     config.write_text(
         '[task]\nkind = "language_modelling"\n[data]\nsource = "text"\nvalidation = "v"\n'
         'train_source = "a"\ntrain_target = "b"\n'
     )
-    message = "`data.train_source` and `data.train_target` need a task of two columns: for language"
+    message = "`data.train_source` and `data.train_target` need a task with two columns: for langu"
     with pytest.raises(SettingsError, match=message):
         load_settings(config)

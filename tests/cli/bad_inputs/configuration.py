@@ -138,7 +138,7 @@ TOGETHER = [
     ),
     fails(
         "train x.toml --output NEW",
-        r"\[data\] `train` is missing, a file with all columns",
+        r"\[data\] `train` is missing: set it to a file with all columns",
         spoiled("x.toml", b'[data]\nsource = "text"\n'),
     ),
     fails(f"{TRAIN} --set schedule.kind=linear", "needs `peak`"),

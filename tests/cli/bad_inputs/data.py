@@ -61,7 +61,7 @@ SENTENCES = [
     fails("evaluate RUN --source BYTES.txt --reference IN.txt", "BYTES.txt, line 2: not UTF-8"),
     fails(
         "evaluate RUN --source a.txt --reference b.txt",
-        "must contain at least one",
+        "must hold at least one",
         spoiled("a.txt", b""),
         spoiled("b.txt", b""),
     ),

@@ -55,7 +55,7 @@ def sign(folder, silent, **changes):
 def test_the_error_of_the_second_names_the_holder_of_the_lock(holder, tmp_path):
     message = (
         f"^{tmp_path} is in use by another training, process {holder.pid} on "
-        rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait for its end, stop it, or "
+        rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait until it ends, stop it, or "
         "choose another folder.$"
     )
     with pytest.raises(RunLocked, match=message), RunLock(tmp_path):

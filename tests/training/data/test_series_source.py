@@ -116,9 +116,7 @@ def test_a_wrong_line_is_named(tmp_path, changes, message):
 
 
 def test_a_period_that_is_not_there_is_named(tmp_path):
-    message = (
-        "`data.test` must be a period in .*river.csv, which covers 2001-02-26 to 2001-03-09. Rec"
-    )
+    message = "`data.test` must be a period in .*river.csv, which covers 2001-02-26 to 2001-03-09"
     last = datetime.date.max
     for days in ([day(3), day(12)], [day(-1), day(2)], [day(5), day(4)], [day(3), last]):
         with pytest.raises(ValueError, match=message):

@@ -121,7 +121,7 @@ def test_a_prepared_dataset_of_texts_is_read_whole(tmp_path):
 @pytest.mark.parametrize(
     ("features", "match"),
     [
-        (["text", "sumary"], "texts of local_texts, and those are text, summary. .*'sumary'"),
+        (["text", "sumary"], "of text in local_texts, which has text, summary. .*'sumary'"),
         (["number", "text"], "texts of local_texts, and those .* Received: 'number'"),
     ],
 )

@@ -353,7 +353,7 @@ def test_an_address_in_use_is_one_line(config, tmp_path):
         address = f"localhost:{taken.getsockname()[1]}"
         cluster = tf_config(workers=[address])
         ((out, shown),) = ends(begin(config, tmp_path, "multi_worker", TF_CONFIG=cluster))
-    assert out.startswith("ValueError: this worker cannot join the others that TF_CONFIG"), shown
+    assert out.startswith("ValueError: this worker cannot join the others in TF_CONFIG"), shown
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ def test_the_first_checkpoint_on_a_full_disk_has_none_before_it(tmp_path, variab
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic.os, "fsync", full)
-    with pytest.raises(OSError, match="There is no checkpoint to go back to yet.$"):
+    with pytest.raises(OSError, match="There is no checkpoint to resume from yet.$"):
         Checkpoints(tmp_path).save(2, variables, {})
 
 

@@ -259,7 +259,7 @@ MISTAKES = {
     ),
     "no training files": (
         '[data]\nsource = "text"\nvalidation = "v"',
-        r"\[data\] `train` is missing, a file .* or `train_source` and `train_target`, a file for",
+        r"\[data\] `train` is missing: set it to .* or set `train_source` and `train_target`, a f",
     ),
     "no validation files": (
         '[data]\nsource = "text"\ntrain = "v"',
@@ -267,7 +267,7 @@ MISTAKES = {
     ),
     "files twice": (
         TEXT + 'train = "t.tsv"',
-        r"\[data\] `train` stands for `train_source` and `train_target`; remove it or these two",
+        r"\[data\] `train` replaces `train_source` and `train_target`: remove it or the other",
     ),
     "sides of different numbers": (
         TEXT.replace('"train.en"', '["a", "b"]'),
@@ -397,7 +397,7 @@ def test_an_error_of_two_keys_shows_which_of_them_nobody_has_written(tmp_path):
     falling = DEMO + '[schedule]\nkind = "linear"\npeak = 1e-3\n[training]\nupdates = 1\n'
     assert (
         '`training.updates` must be at least 2 with `schedule.kind = "linear"`, whose rate is zero '
-        "in the last one. Received: training.updates=1."
+        "in the last update. Received: training.updates=1."
     ) in refused(tmp_path, falling)
 
 

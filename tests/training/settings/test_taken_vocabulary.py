@@ -183,7 +183,7 @@ CASES = {
         '["one.model", "special.model"]', "", {},
         "cannot be used: `tokenizer` must be a pair with the same `pad_id`. Received: 0 and 3.",
     ),
-    "three": ('["a", "b", "c"]', "", {}, "vocabulary.from must be a run, a file, or two files: of"),
+    "three": ('["a", "b", "c"]', "", {}, "vocabulary.from must be a run, a file, or two files, "),
     "tied": ('"pair"', "", {"tie": "all"}, "`vocabulary.from` with two vocabularies needs `mo"),
 }  # fmt: skip
 
@@ -219,7 +219,7 @@ def test_a_file_that_has_changed_since_is_refused(folder, tmp_path):
     file = shutil.copy(folder / "one.model", tmp_path / "copy.model")
     settings = taking(folder, f'"{file}"')
     shutil.copy(folder / "two.model", file)
-    message = "is another one: vocabulary.character_coverage is 0.9995 here and 1.0 there. Leave"
+    message = "is a different one: vocabulary.character_coverage is 0.9995 here and 1.0 there. R"
     with pytest.raises(ValueError, match=message):
         taken(settings, tmp_path / "run")
 
@@ -253,6 +253,6 @@ def test_a_run_that_took_a_vocabulary_is_trained_and_goes_on_alone(folder, tmp_p
 def test_a_vocabulary_that_comes_with_weights_is_refused(tmp_path):
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]
     Run(tmp_path).write_tokenizers(Tokenizers.of(WordPieceTokenizer(special)))
-    message = "must name a vocabulary of SentencePiece. Received: .*, one of WordPiece, which comes"
+    message = "must name a vocabulary of SentencePiece. Received: .*, a vocabulary of WordPiece, wh"
     with pytest.raises(ValueError, match=message):
         describe([str(tmp_path)], load_settings)
