@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -26,7 +27,7 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     Raises:
         ValueError: If the name is unknown, `TF_CONFIG` is missing or wrong, or no TPU is found.
     """
-    makers = {
+    makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
         "default": tf.distribute.get_strategy,
         "mirrored": _mirrored,
         "multi_worker": _multi_worker,
