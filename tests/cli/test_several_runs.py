@@ -88,7 +88,7 @@ REFUSED = {
     "evaluate one labels": "one and labels cannot answer together: their tasks are translation and",
     "translate one labels": "one and labels cannot answer together: their tasks are translation an",
     "score one labels --source lines --target lines": "labels/model.keras must hold a Transformer",
-    "translate one lines": "lines is not a run: several models that answer together are runs.",
+    "translate one lines": "lines is not a run: only runs form an ensemble.",
     "translate one nowhere": "nowhere does not exist",
     "export saved-model one new two": "unexpected extra argument (two)",
     "predict labels labels --beam 2": "--beam has no effect on labels and labels, a run for classi",
