@@ -74,7 +74,7 @@ def test_strict_writes_the_labels_before_the_first_bad_image(runs, images):
     done = call(runs["image_classification"], "--strict", lines=lines)
     assert done.exit_code == 1
     assert done.stdout.splitlines() == recognizer()(lines[:2])
-    message = f"Error: line 3: {images[5]}: is not a PNG or JPEG image that can be read.\n"
+    message = f"Error: line 3: {images[5]}: is not a readable PNG or JPEG image.\n"
     assert done.stderr == message
 
 

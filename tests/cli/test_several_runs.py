@@ -85,8 +85,8 @@ def test_an_evaluation_names_its_runs_and_leaves_them_as_they_are(call, folder):
 
 REFUSED = {
     "evaluate one other": "one and other differ in their split test: name the files to evaluate",
-    "evaluate one labels": "one and labels cannot answer together: their tasks are translation and",
-    "translate one labels": "one and labels cannot answer together: their tasks are translation an",
+    "evaluate one labels": "one and labels cannot form an ensemble: their tasks are translation",
+    "translate one labels": "one and labels cannot form an ensemble: their tasks are translation",
     "score one labels --source lines --target lines": "labels/model.keras must hold a Transformer",
     "translate one lines": "lines is not a run: only runs form an ensemble.",
     "translate one nowhere": "nowhere does not exist",

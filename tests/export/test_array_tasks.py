@@ -232,7 +232,7 @@ def test_lines_are_written_as_those_of_the_training(corpus, tmp_path):
         answers = done.stdout.splitlines()
         assert answers[0] == "flow" and len(answers) == len(lines) - 2
         np.testing.assert_allclose(list(map(float, answers[1:])), expected, rtol=1e-4, atol=1e-5)
-        assert "line 10: 2 steps up to here filled" in done.stderr
+        assert "line 10: filled 2 steps up to this line" in done.stderr
     metrics = evaluate_files(folder, tmp_path / "hours.csv", tmp_path / "hours.csv")
     known = np.isfinite(np.delete(series.target, [8, 9]))
     assert (metrics["filled"], metrics["steps"]) == (2, known.sum())
