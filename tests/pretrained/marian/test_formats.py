@@ -137,7 +137,7 @@ def changed(content, place, form, number):
 @pytest.mark.parametrize(
     ("place", "number", "message"),
     [
-        (0, 2, "no .bin file of Marian of version 1"),
+        (0, 2, "not a .bin file of Marian of version 1"),
         (8, 2**60, "its table has 1152921504606846976 entries"),
         (16, 2**62, "a name ends at byte"),
         (24, 0x402, r"Wemb must be one of float32 \(0x404\).* Received: type 0x402"),
@@ -233,10 +233,10 @@ def test_other_files_are_refused_by_their_name(tmp_path):
     ("content", "message"),
     [
         (None, "it has no special:model.yml"),
-        (b"a: [", "is no YAML"),
-        (b"!!python/object/apply:os.getcwd []", "is no YAML"),
-        (b"- 1", "must hold settings by name"),
-        (b"\xff\xfe", "is no YAML"),
+        (b"a: [", "is not YAML"),
+        (b"!!python/object/apply:os.getcwd []", "is not YAML"),
+        (b"- 1", "must contain settings by name"),
+        (b"\xff\xfe", "is not YAML"),
     ],
 )
 def test_settings_that_cannot_be_read_are_named(content, message):
