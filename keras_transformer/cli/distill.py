@@ -25,6 +25,7 @@ SET = option(
     "overrides",
     multiple=True,
     metavar="SECTION.KEY=VALUE",
+    group="Training",
     help="Setting that replaces the one in CONFIG; may be repeated.",
 )
 EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
@@ -34,7 +35,14 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
 @click.command(cls=Command, example=EXAMPLE)
 @click.argument("config")
 @click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
-@option("--output", "run", type=FOLDER, required=True, help="Folder of the student's run.")
+@option(
+    "--output",
+    "run",
+    type=FOLDER,
+    required=True,
+    group="Training",
+    help="Folder of the student's run.",
+)
 @SET
 @option(
     "--monolingual",
@@ -50,7 +58,7 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
     type=click.IntRange(2),
     metavar="N",
     group="What the student learns",
-    help="Learn the one of the N best outputs that is closest to the reference by chrF.  "
+    help="Learn whichever of the N best outputs is closest to the reference by chrF.  "
     "[default: the most probable output]",
 )
 @option(

@@ -51,13 +51,21 @@ def cli(traceback):
 
 @cli.command(example="keras-transformer train demo --output runs/demo --set training.updates=1000")
 @click.argument("config")
-@option("--output", "run", type=FOLDER, required=True, help="Folder of the run.")
+@option(
+    "--output",
+    "run",
+    type=FOLDER,
+    required=True,
+    group="Training",
+    help="Folder of the run.",
+)
 @SET
 @option(
     "--strategy",
     type=click.Choice(["default", "mirrored", "multi_worker", "tpu"]),
     default="default",
     show_default=True,
+    group="Training",
     help="Devices to train on. default: one device; mirrored: all GPUs of this machine; "
     "multi_worker: the machines that TF_CONFIG lists; tpu: the TPU that TPU_NAME names.",
 )

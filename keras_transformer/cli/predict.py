@@ -100,7 +100,7 @@ def predict(
     if alignments:
         refuse(
             (*BEAMS, "n_best", "sample"),
-            "has no effect with --alignments, which goes with greedy search.",
+            "has no effect with --alignments, which uses greedy search.",
         )
     if n_best is not None:
         refuse(["scores"], "has no effect with --n-best, which writes them.")

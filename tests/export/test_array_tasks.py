@@ -118,7 +118,7 @@ def test_a_bad_image_costs_no_other_its_answer_in_an_export(runs, corpus, tmp_pa
         size, missing, damaged = done.stderr.splitlines()
         assert "line 2: " in size and "an image must have 4 x 6 pixels; left empty" in size
         assert "line 4: nowhere.png: cannot be read: No such file" in missing
-        assert "line 5: " in damaged and "bad.png: is not a PNG or JPEG image that can" in damaged
+        assert "line 5: " in damaged and "bad.png: is not a readable PNG or JPEG" in damaged
 
 
 def test_images_are_resized_where_the_run_does(corpus, tmp_path):

@@ -377,7 +377,7 @@ def test_runs_that_do_not_fit_are_named(runs, tmp_path):
         open_run([runs["one"], runs["labels"]])
     with pytest.raises(ValueError, match="labels/model.keras must hold a Transformer. Received"):
         Translator.from_run([runs["one"], runs["labels"]])
-    message = "labels and .*pieces cannot answer .*: their source vocabularies have 30 and 31 piec"
+    message = "labels and .*pieces cannot form .*: their source vocabularies have 30 and 31 token"
     with pytest.raises(ValueError, match=message):
         open_run([runs["labels"], runs["pieces"]])
     swapped = shutil.copytree(runs["labels"], tmp_path / "swapped")
